@@ -2,6 +2,7 @@ import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { Reading } from "../plans/planned-undo.ts";
 import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
+import { undefinedIf } from "../runs/store.ts";
 import { isUlid } from "../spec/ulid.ts";
 import type { Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
@@ -28,15 +29,15 @@ export async function resolveDoubts(state: RunState, reading: Reading): Promise<
     if (step.operation === "addOptions") {
       const targeting = state.boundId(step, "targeting");
       const group = state.boundId(step, "parent");
-      const there = targeting === undefined ? new Map<string, string>() : await orNone(namesIn(targeting));
-      const list = targeting === undefined || group === undefined ? there : await orNone(namesIn(targeting, group));
+      const there = targeting === undefined ? undefined : await unlessGone(namesIn(targeting));
+      const list = targeting === undefined || group === undefined ? there : await unlessGone(namesIn(targeting, group));
       for (const [position, name] of namesOf(step).entries()) {
         const object = step.objects[position] ?? -1;
-        const id = there.get(name);
+        const id = there?.get(name);
         const whose =
           id === undefined
             ? "nobody's"
-            : creatorOfOption(id, list.get(name) === id ? state.orderByList(step, id) : undefined, ownNewest);
+            : creatorOfOption(id, list?.get(name) === id ? state.orderByList(step, id) : undefined, ownNewest);
         if (id !== undefined && whose === "ours") made.set(object, id);
         else if (id !== undefined && whose === "unclear") unclear.set(object, id);
         areApplied &&= whose === "ours";
@@ -74,19 +75,15 @@ async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: Ma
   const isTargeting = step.operation === "deleteTargetings";
   const targeting = isTargeting ? id : state.facts.within;
   if (id === undefined || targeting === undefined) return false;
-  if (isTargeting) return (await orNone(api.getTargeting(id).then(() => THERE))).size === 0;
-  return ![...(await orNone(namesIn(targeting))).values()].includes(id);
+  if (isTargeting) return (await unlessGone(api.getTargeting(id))) === undefined;
+  const names = await unlessGone(namesIn(targeting));
+  return ![...(names?.values() ?? [])].includes(id);
 }
-
-const THERE: ReadonlyMap<string, string> = new Map([["", ""]]);
 
 const GONE: ReadonlySet<string> = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 
-async function orNone(reading: Promise<ReadonlyMap<string, string>>): Promise<ReadonlyMap<string, string>> {
-  try {
-    return await reading;
-  } catch (thrown) {
-    if (isApiError(thrown) && thrown.effect === "rejected" && GONE.has(thrown.errorCode ?? "")) return new Map();
-    throw thrown;
-  }
+function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
+  const isGone = (thrown: unknown) =>
+    isApiError(thrown) && thrown.effect === "rejected" && GONE.has(thrown.errorCode ?? "");
+  return undefinedIf(isGone, reading);
 }

@@ -6,6 +6,7 @@ import { readOptionContents } from "../reads/option-contents.ts";
 import { placedOptions } from "../reads/saved-options.ts";
 import { sideBySide } from "../reads/side-by-side.ts";
 import type { Done } from "../runs/kind.ts";
+import { comparedFields } from "../spec/records.ts";
 import type { ServiceOption, ServiceTargeting } from "./base.ts";
 import { NOTHING_PLANNED, type PlanItem, type StatePlan } from "./diff/plan.ts";
 import type { lookAgain } from "./diff/stale.ts";
@@ -132,15 +133,7 @@ async function readTargetingNow({ api, signal }: Reading, targetingId: string, d
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const options = new Map<string, PresentOption>();
   for await (const { option } of placedOptions(api, targetingId, signal)) {
-    const { type = option.childCount === undefined ? "atomic" : "collection", parent = null } = option;
-    options.set(option._id, {
-      _id: option._id,
-      name: option.name,
-      type,
-      parent,
-      contextCount: option.contextCount ?? 0,
-      ...(type === "collection" && { exposeChildren: option.exposeChildren ?? false }),
-    });
+    options.set(option._id, { ...comparedFields(option), contextCount: option.contextCount ?? 0 });
   }
   const present: Present = { targeting: { _id, name }, options };
   const needed = contentsNeeded(done, present);

@@ -4,7 +4,8 @@ import { contextIdsOf, isMissing } from "../reads/option-contents.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
 import type { ContentsStore, TargetingMemory } from "../runs/backend.ts";
-import type { OptionRecord } from "../spec/records.ts";
+import { undefinedIf } from "../runs/store.ts";
+import { comparedFields, type OptionRecord } from "../spec/records.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { type Base, digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base.ts";
 import type { DesiredTargeting } from "./file/desired.ts";
@@ -21,12 +22,6 @@ export interface HowToRead {
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
 
-/** `parent` is null for the top level. */
-interface Placed {
-  readonly record: OptionRecord;
-  readonly parent: string | null;
-}
-
 /** Reads a whole targeting. Throws the ApiError of a failed read, and a ListError if the lists keep changing. */
 export async function readTargeting(
   api: ManagementApi,
@@ -34,22 +29,23 @@ export async function readTargeting(
   { signal, store, fresh, wants = () => true, onProgress }: HowToRead,
 ): Promise<ServiceTargeting> {
   const { _id, name } = await api.getTargeting(targetingId, { signal });
-  const placed = await listedIn(api, targetingId, signal);
-  const count = placed.length;
+  const records: OptionRecord[] = [];
+  for await (const record of readOptions(api, targetingId, signal)) records.push(record);
+  const count = records.length;
   await store?.refresh();
   const source = { targetingId, store, fresh };
   const options: ServiceOption[] = [];
   let read = 0;
   const reading = sideBySide({
-    source: () => takenFrom(placed),
-    async map({ record, parent }: Placed, within, withoutRead) {
+    source: () => takenFrom(records),
+    async map(record: OptionRecord, within, withoutRead) {
       const isEmpty = record.contextCount === 0 || !wants(record);
       if (isEmpty) withoutRead();
       const contexts = isEmpty ? [] : await unlessMissing(contextIdsOf(api, record, source, within, withoutRead));
       read += 1;
       onProgress?.(read, count);
       if (contexts === undefined) return undefined;
-      const option = serviceOption(record, parent, contexts);
+      const option = serviceOption(record, contexts);
       // With its number of Context IDs, the option does not seem empty.
       return wants(record) ? option : { ...option, contextCount: record.contextCount };
     },
@@ -67,58 +63,13 @@ function* takenFrom<Item>(list: Item[]): Generator<Item> {
   for (let next = list.pop(); next !== undefined; next = list.pop()) yield next;
 }
 
-/** Each group comes before its sub-options. */
-async function listedIn(api: ManagementApi, targetingId: string, signal: AbortSignal): Promise<Placed[]> {
-  const placed: Placed[] = [];
-  const reading = sideBySide({
-    source: (within) => readOptions(api, targetingId, within, { subOptions: false }),
-    unreadAhead: MANY_UNREAD,
-    map: (record: OptionRecord, within) => {
-      const own = { record, parent: null };
-      if (record.type === "atomic" || record.childCount === 0) return [own];
-      return childrenOf(api, targetingId, record._id, within).then((children) => [own, ...children]);
-    },
-    signal,
-    pace: api.pace,
-  });
-  for await (const { value = [] } of reading) for (const one of value) placed.push(one);
-  return placed;
-}
-
-async function childrenOf(
-  api: ManagementApi,
-  targetingId: string,
-  parent: string,
-  signal: AbortSignal,
-): Promise<readonly Placed[]> {
-  const children: Placed[] = [];
-  for await (const record of readOptions(api, targetingId, signal, { parent })) children.push({ record, parent });
-  return children;
-}
-
 /** Returns undefined if the service says that the object does not exist. */
-export async function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
-  try {
-    return await reading;
-  } catch (thrown) {
-    if (isMissing(thrown)) return undefined;
-    throw thrown;
-  }
+export function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
+  return undefinedIf(isMissing, reading);
 }
 
-/** `parent` is null for the top level. */
-export function serviceOption(record: OptionRecord, parent: string | null, contexts: readonly string[]): ServiceOption {
-  const { _id, name, type = record.childCount === undefined ? "atomic" : "collection", exposeChildren } = record;
-  const isGroup = type === "collection";
-  return {
-    _id,
-    name,
-    type,
-    parent,
-    ...(isGroup && { exposeChildren: exposeChildren ?? false }),
-    contexts,
-    digest: digestOfContexts(contexts),
-  };
+export function serviceOption(record: OptionRecord, contexts: readonly string[]): ServiceOption {
+  return { ...comparedFields(record), contexts, digest: digestOfContexts(contexts) };
 }
 
 export interface TargetingHints {

@@ -38,7 +38,7 @@ async function written(
   const kept = wrote.filter(({ fields }) => fields !== "deleted");
   const options = await mapConcurrently(kept, async ({ _id: optionId }) => {
     const read = await unlessMissing(readOptionContents(api, optionId, signal));
-    return read && serviceOption(read.option, read.option.parent ?? null, read.contexts);
+    return read && serviceOption(read.option, read.contexts);
   });
   return { targeting: { _id, name }, options };
 }

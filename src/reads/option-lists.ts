@@ -6,7 +6,10 @@ import { sideBySide } from "./side-by-side.ts";
 
 type ListedOption = ReturnType<typeof listed>;
 
-/** Reads every option of a targeting, or of the group `parent`. Each group is followed by its sub-options. */
+/**
+ * Reads every option of a targeting, or of the group `parent`. Each group is followed by its sub-options, which name it
+ * as their parent.
+ */
 export async function* readOptions(
   api: ManagementApi,
   targetingId: string,
@@ -16,13 +19,13 @@ export async function* readOptions(
   const { parent, subOptions = true } = what;
   const list = await readList(api, { targetingId, parent, signal }, listed);
   const isGroup = ({ type, childCount }: ListedOption): boolean =>
-    subOptions && parent === undefined && type === "collection" && childCount !== 0;
+    subOptions && parent === undefined && type !== "atomic" && childCount !== 0;
   const read = sideBySide({
     source: () => stretches(list, isGroup),
     map: ({ options, group }, within) => {
       if (group === undefined) return options;
       const inside = readList(api, { targetingId, parent: group._id, signal: within }, listed);
-      return inside.then((children) => [...options, ...children]);
+      return inside.then((children) => [...options, ...children.map((child) => ({ ...child, parent: group._id }))]);
     },
     signal,
     pace: api.pace,

@@ -32,12 +32,11 @@ export async function* placedOptions(
   targetingId: string,
   signal: AbortSignal,
 ): AsyncGenerator<PlacedOption> {
-  for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {
-    yield { option };
-    if (option.type === "atomic" || option.childCount === 0) continue;
-    for await (const child of readOptions(api, targetingId, signal, { parent: option._id })) {
-      yield { option: { ...child, parent: option._id }, groupName: option.name };
-    }
+  let group: OptionRecord | undefined;
+  for await (const option of readOptions(api, targetingId, signal)) {
+    const isInside = group !== undefined && option.parent === group._id;
+    if (!isInside) group = option;
+    yield { option, groupName: isInside ? group?.name : undefined };
   }
 }
 

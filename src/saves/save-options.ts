@@ -154,20 +154,14 @@ async function wholeTargeting(
   const targeting = { _id, name };
   const lines = new Map<string, BaseOption>();
   const held = new Map<string, ServiceOption>();
-  const groupOf = new Map<string, string>();
   let order: readonly string[] = [];
   return {
     base,
     expect(options) {
       order = options.map(({ option }) => option._id);
-      let group = "";
-      for (const { option, groupName } of options) {
-        if (groupName === undefined) group = option._id;
-        else groupOf.set(option._id, group);
-      }
     },
     take(option, contexts) {
-      const read = serviceOption(option, groupOf.get(option._id) ?? null, contexts);
+      const read = serviceOption(option, contexts);
       lines.set(option._id, baseOptionOf(read));
       if (isHeld) held.set(option._id, read);
     },

@@ -32,3 +32,10 @@ export function nearContextIds(given: readonly string[], held: readonly string[]
     return other === undefined ? [] : [{ given: id, held: other }];
   });
 }
+
+/** Returns the UTF-8 bytes of Context IDs. */
+export function bytesOf(ids: Iterable<string>): number {
+  let bytes = 0;
+  for (const id of ids) bytes += Buffer.byteLength(id, "utf8");
+  return bytes;
+}

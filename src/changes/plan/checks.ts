@@ -1,5 +1,5 @@
 import { ownReason, type Reason } from "../../runs/outcome.ts";
-import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
+import { bytesOf, contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";
 import { isUlid } from "../../spec/ulid.ts";
@@ -54,13 +54,6 @@ export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   if (ids.length * LIMITS.contextIdBytes.value <= limitBytes) return undefined;
   const bytes = bytesOf(ids);
   return bytes > limitBytes ? ownReason("TOO_MANY_CONTEXT_IDS", { bytes, limitBytes }) : undefined;
-}
-
-/** Returns the UTF-8 bytes of Context IDs. */
-export function bytesOf(ids: Iterable<string>): number {
-  let bytes = 0;
-  for (const id of ids) bytes += Buffer.byteLength(id, "utf8");
-  return bytes;
 }
 
 const OTHER_FIELDS_BYTES = 4096;

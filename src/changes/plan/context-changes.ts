@@ -1,8 +1,9 @@
 import type { OptionContents } from "../../reads/option-contents.ts";
 import type { Reason } from "../../runs/outcome.ts";
+import { bytesOf } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";
-import { bytesOf, parts, tooManyForOption } from "./checks.ts";
+import { parts, tooManyForOption } from "./checks.ts";
 import { type ContextWork, contextParts, type Growth } from "./context-parts.ts";
 import { notePreviousContents } from "./former-values.ts";
 import type { Plan } from "./plan.ts";

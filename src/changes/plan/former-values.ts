@@ -1,5 +1,5 @@
 import { isApiError } from "../../api/errors.ts";
-import type { ManagementApi } from "../../api/management.ts";
+import { aroundReads } from "../../api/management.ts";
 import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
 import { nearContextIds } from "../../spec/context-ids.ts";
@@ -184,12 +184,7 @@ export interface OptionalReads {
 
 /** Returns reads whose failure does not stop planning. After a failure other than a rejection, nothing more is read. */
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
-  const gently: ManagementApi = {
-    ...api,
-    getTargeting: (id, options) => api.getTargeting(id, { ...options, ...OPTIONAL_READ_LIMITS }),
-    listOptions: (id, query, options) => api.listOptions(id, query, { ...options, ...OPTIONAL_READ_LIMITS }),
-    getOption: (id, query, options) => api.getOption(id, query, { ...options, ...OPTIONAL_READ_LIMITS }),
-  };
+  const gently = aroundReads(api, (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
   const fails = { one: false };
   const each = async <Value>(ids: readonly string[], read: (id: string) => Promise<Value>) => {
     if (ids.length > MAX_READ.alone) return new Map<string, Value>();

@@ -13,7 +13,13 @@ import {
   stopEntry,
   takenName,
 } from "../../runs/outcome.ts";
-import type { CreateTargetingItem, OptionChanges, OptionRecord, OptionToCreate } from "../../spec/records.ts";
+import {
+  type CreateTargetingItem,
+  comparedFields,
+  type OptionChanges,
+  type OptionRecord,
+  type OptionToCreate,
+} from "../../spec/records.ts";
 import { BULK_OPERATIONS, type BulkOperation } from "../../spec/routes.ts";
 import type { OnExisting } from "../call.ts";
 
@@ -415,16 +421,9 @@ export class PreviousValues {
     this.#lines.set(more._id, { ...(before?.kind === "option" && before), kind: "option", ...more });
   }
 
-  record({ _id, name, type, targeting, parent, exposeChildren, childCount }: OptionRecord): void {
-    const kind = type ?? (childCount === undefined ? "atomic" : "collection");
-    this.option({
-      _id,
-      name,
-      type: kind,
-      parent: parent ?? null,
-      ...(targeting !== undefined && { targeting }),
-      ...(kind === "collection" && { exposeChildren: exposeChildren ?? false }),
-    });
+  record(option: OptionRecord): void {
+    const { targeting } = option;
+    this.option({ ...comparedFields(option), ...(targeting !== undefined && { targeting }) });
   }
 
   targeting(_id: string, name: string): void {

@@ -2,6 +2,7 @@ import { isApiError } from "../../api/errors.ts";
 import { mapConcurrently } from "../../reads/option-contents.ts";
 import { readOptionNames } from "../../reads/option-lists.ts";
 import type { OptionList } from "../../reads/pages.ts";
+import { undefinedIf } from "../../runs/store.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionPage } from "../../spec/records.ts";
 import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/ulid.ts";
@@ -195,13 +196,8 @@ async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> 
 }
 
 /** A failed read proves nothing. */
-export async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (thrown) {
-    if (isApiError(thrown)) return undefined;
-    throw thrown;
-  }
+export function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
+  return undefinedIf(isApiError, reading);
 }
 
 export interface MadeStep {

@@ -5,6 +5,7 @@ import { compareContexts } from "../../reads/option-contents.ts";
 import type { OptionNames } from "../../reads/option-lists.ts";
 import { listPages, type OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
+import { undefinedIf } from "../../runs/store.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { ulidTime } from "../../spec/ulid.ts";
@@ -230,12 +231,7 @@ async function findNewest(
 
 /** Returns an empty list if the targeting or group does not exist. */
 async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
-  try {
-    return await reading;
-  } catch (thrown) {
-    if (isApiError(thrown) && thrown.effect === "rejected") return [];
-    throw thrown;
-  }
+  return (await undefinedIf((thrown) => isApiError(thrown) && thrown.effect === "rejected", reading)) ?? [];
 }
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));

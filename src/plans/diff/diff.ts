@@ -2,6 +2,7 @@ import { splitBeside } from "../../files/cells.ts";
 import { type Conflict, conflicts as conflictsIn } from "../../model/conflicts.ts";
 import type { Ref } from "../../model/targeting-model.ts";
 import type { Change } from "../../model/work.ts";
+import { bytesOf } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";
 import { type ContextsWish, Problems, quoted, type Spot } from "../file/desired.ts";
@@ -393,8 +394,4 @@ function contextsAfter(item: CreateItem | ChangeItem, held: readonly string[]): 
   if (item.contexts === undefined) return held;
   const removed = new Set(item.contexts.remove);
   return [...held.filter((id) => !removed.has(id)), ...item.contexts.add];
-}
-
-function bytesOf(contexts: readonly string[]): number {
-  return contexts.reduce((sum, id) => sum + Buffer.byteLength(id, "utf8"), 0);
 }

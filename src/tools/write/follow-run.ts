@@ -6,7 +6,7 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import { thousands } from "../../platform/text.ts";
 import type { Interrupted } from "../../runs/registry.ts";
 import type { ReportCounts } from "../../runs/report.ts";
-import { undefinedIfNothingStored } from "../../runs/store.ts";
+import { undefinedIf, undefinedIfNothingStored } from "../../runs/store.ts";
 import { DeadlineExceeded, managementOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 
@@ -120,8 +120,8 @@ export async function totalsAfter(
   const hasChanged = state.counts().succeeded > 0;
   if (targetingId === undefined || !isOver || !hasChanged || !OPTION_TOOLS.has(header.call.tool)) return undefined;
   const { signal } = context;
-  const read = () => shortReads(context).getTargeting(targetingId, { signal });
-  const { name, optionCount } = (await undefinedIfFailed(read, context)) ?? {};
+  const reading = shortReads(context).getTargeting(targetingId, { signal });
+  const { name, optionCount } = (await undefinedIfFailed(reading, context)) ?? {};
   return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
 }
 
@@ -131,14 +131,7 @@ export function shortReads(context: ToolContext): ManagementApi {
 }
 
 /** Returns undefined if the read fails or the call must be answered. */
-export async function undefinedIfFailed<Value>(
-  read: () => Promise<Value>,
-  { signal }: ToolContext,
-): Promise<Value | undefined> {
-  try {
-    return await read();
-  } catch (thrown) {
-    if (isApiError(thrown) || thrown instanceof DeadlineExceeded || signal.aborted) return undefined;
-    throw thrown;
-  }
+export function undefinedIfFailed<Value>(reading: Promise<Value>, { signal }: ToolContext): Promise<Value | undefined> {
+  const isExpected = (thrown: unknown) => isApiError(thrown) || thrown instanceof DeadlineExceeded || signal.aborted;
+  return undefinedIf(isExpected, reading);
 }

@@ -3,6 +3,7 @@ import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
+import { bytesOf } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ToolContext } from "../context.ts";
 import { shortReads, undefinedIfFailed } from "./follow-run.ts";
@@ -21,15 +22,15 @@ export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<L
   const { targetingIds, optionIds, isNew, ...where } = stoppedAtLimit(run);
   const options: FullOption[] = [];
   for (const id of optionIds.slice(0, OPTIONS_READ)) {
-    const contents = await undefinedIfFailed(() => readOptionContents(api, id, signal), context);
+    const contents = await undefinedIfFailed(readOptionContents(api, id, signal), context);
     if (contents !== undefined) options.push(fullOption(contents, run));
   }
   const within = run.state.facts.within ?? ("targetingId" in input ? input.targetingId : undefined);
   const isProject = isNew || options.some(({ limit }) => limit === "project");
   const targetings: FullTargeting[] = [];
   for (const id of new Set([...targetingIds, ...(isProject && within !== undefined ? [within] : [])])) {
-    const read = () => fullTargeting(api, id, { isFull: targetingIds.includes(id), isProject, signal });
-    const found = await undefinedIfFailed(read, context);
+    const reading = fullTargeting(api, id, { isFull: targetingIds.includes(id), isProject, signal });
+    const found = await undefinedIfFailed(reading, context);
     if (found !== undefined) targetings.push(found);
   }
   return { ...where, options, optionsOmitted: optionIds.length - options.length, targetings, isProject };
@@ -79,12 +80,6 @@ function fullOption({ option, contexts }: OptionContents, { state }: ChangeRun):
     if (size > LIMITS.optionContextBytes.value && size > bytes) return { ...about, limit: "bytes" };
   }
   return { ...about, limit: "project" };
-}
-
-function bytesOf(ids: ReadonlySet<string>): number {
-  let bytes = 0;
-  for (const id of ids) bytes += Buffer.byteLength(id, "utf8");
-  return bytes;
 }
 
 async function fullTargeting(
