@@ -285,13 +285,12 @@ function driverOf(
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   return {
     ...{ api, clock, serverClock, random, retryBudgetMs },
-    ...{ state, signal, record, lease, flush, intend, mayAnnounce, mayLeave, waiting: progress },
+    ...{ state, signal, record, lease, flush, intend, mayAnnounce, mayLeave, progress },
     onExisting: changeOf(header.call).onExisting,
     change: (changes, more = {}) => {
       record({ t: "answer", at: clock.now(), changes, ...more });
       progress();
     },
-    withhold: () => record({ t: "withheld", at: clock.now() }),
     madeBefore: async (object) => {
       if (header.repeats === undefined) return undefined;
       repeated ??= others.stateOf(header.repeats);

@@ -38,21 +38,34 @@ interface HeldRun<Call, State> {
 }
 
 export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
-  readonly isTakenOver: () => boolean;
   /** Returns false after a takeover. Otherwise writes the state to the store, for the other processes. */
   readonly isCurrent: () => Promise<boolean>;
 }
 
-/** Executes a run in the background. Never rejects: an error stops the run and becomes its reason. */
+interface AfterExecution<Call extends ToolCall, State extends ReportedState> {
+  /** Called when this process does not execute the run any more. */
+  readonly ended: () => void;
+  /** Finds the run that another process has taken over. */
+  readonly find: () => Promise<Run<Call, State> | undefined>;
+}
+
+/**
+ * Executes a run in the background, and follows it if another process takes it over. Never rejects: an error stops the
+ * run and becomes its reason.
+ */
 export function executeRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock" | "around" | "onRest">,
   parts: ExecutionParts<Call, Entry, State>,
+  after: AfterExecution<Call, State>,
 ): ExecutedRun<Call, State> {
   const { header, state, meanwhile } = parts;
   const watchers = new Set<RunWatcher>();
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
   let isResting = false;
+  /** The run in the other process, and whether it is still being looked for. */
+  let other: Run<Call, State> | undefined;
+  let isLookedFor = true;
   let isKept = (): void => {};
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
@@ -70,17 +83,27 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
       for (const watcher of watchers) watcher(countsOf(stateNow()), waitingMs);
     },
   };
+  const isTakenOver = (): boolean => isLost(held) || held.isLeft === true;
   const { around = (_run, work) => work() } = context;
   const driving = beyondCall(() =>
     around({ header, state }, async () => {
       await bringToRest(kind, context, parts, held);
-      return isLost(held) || held.isLeft ? undefined : restingStatus(state);
+      return isTakenOver() ? undefined : restingStatus(state);
     }),
   );
-  const rest = driving.then((status) => {
+  const rest = driving.then(async (status) => {
     isResting = true;
     ended?.();
     if (status !== undefined) context.onRest?.({ kind: kind.name, header, status, counts: countsOf(state) });
+    after.ended();
+    if (!isTakenOver()) return;
+    let isAway = false;
+    other = await after.find().catch((thrown: unknown) => {
+      isAway = thrown instanceof StoreUnavailableError;
+      return undefined;
+    });
+    isLookedFor = isAway;
+    await other?.rest;
   });
   return {
     kind: kind.name,
@@ -88,10 +111,13 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
     kept,
     rest,
     get state() {
-      return stateNow();
+      return other?.state ?? stateNow();
     },
-    status: () => (isResting ? restingStatus(state) : "running"),
-    isTakenOver: () => isLost(held) || held.isLeft === true,
+    status: () => {
+      // After a takeover, the run counts as running until the stored run was found.
+      if (!isResting || (isTakenOver() && isLookedFor)) return "running";
+      return other?.status() ?? restingStatus(state);
+    },
     async isCurrent() {
       if (held.lease === undefined) return true;
       if (isLost(held) || !(await held.lease.stillHeld())) return false;
@@ -108,34 +134,6 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
       held.stopRequests.stop(why);
       return !isLost(held);
     },
-  };
-}
-
-export function followIfTakenOver<Call extends ToolCall, State extends RunView<never>>(
-  run: ExecutedRun<Call, State>,
-  { find, ended }: { readonly find: () => Promise<Run<Call, State> | undefined>; readonly ended: () => void },
-): ExecutedRun<Call, State> {
-  let other: Run<Call, State> | undefined;
-  let isLookedFor = true;
-  const rest = run.rest.then(async () => {
-    ended();
-    if (!run.isTakenOver()) return;
-    let isAway = false;
-    other = await find().catch((thrown: unknown) => {
-      isAway = thrown instanceof StoreUnavailableError;
-      return undefined;
-    });
-    isLookedFor = isAway;
-    await other?.rest;
-  });
-  return {
-    ...run,
-    get state() {
-      return other?.state ?? run.state;
-    },
-    // After a takeover, the run counts as running until the stored run was found.
-    status: () => (run.isTakenOver() && isLookedFor ? "running" : (other ?? run).status()),
-    rest,
   };
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/held-folder.ts";
-import { type ExecutedRun, type ExecutionParts, executeRun, followIfTakenOver } from "./driving.ts";
+import { type ExecutedRun, type ExecutionParts, executeRun } from "./driving.ts";
 import { type LoadedRun, LoadedRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { ExecutionRefusedError, type Refusal, understood } from "./kind.ts";
@@ -325,7 +325,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   #drive(parts: ExecutionParts<Call, Entry, State>): Run<Call, State> {
     const { runId } = parts.header;
-    const known = followIfTakenOver(executeRun(this.kind, this.#context, parts), {
+    const known = executeRun(this.kind, this.#context, parts, {
       find: () => this.#kept.find(runId),
       ended: () => {
         this.#driven.delete(runId);

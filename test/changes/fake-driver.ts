@@ -47,7 +47,6 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
     signal: stop.signal,
     record,
     change: (changes, more = {}) => record({ t: "answer", at: time.now(), changes, ...more }),
-    withhold: () => record({ t: "withheld", at: time.now() }),
     madeBefore: async () => undefined,
     flush: async () => void log.push("flush"),
     intend: (turn) => {
@@ -65,7 +64,7 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
       if (answer === undefined) throw new RangeError("the test expects no further request");
       return answer();
     },
-    waiting: (ms) => void log.push(`waits ${ms}`),
+    progress: (ms) => void log.push(`waits ${ms}`),
     ...parts,
   };
   return { driver, state, time, journal, log, stop };

@@ -6,14 +6,7 @@ import type { ByteSource } from "../../platform/held-folder.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
 import type { UpdateContextsItem } from "../call.ts";
-import {
-  type Decided,
-  type JournalEntry,
-  PreviousValues,
-  type RunFacts,
-  type Settlement,
-  type Step,
-} from "../rows/entries.ts";
+import { type JournalEntry, PreviousValues, type RunFacts, type Settlement, type Step } from "../rows/entries.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { ENTRIES_PER_LINE, ObjectList, StepList, StepMaker } from "../rows/steps.ts";
 
@@ -78,8 +71,8 @@ export class Plan {
     return this.objects.add(object);
   }
 
-  askedBy(asked: Asked, decided?: Decided): void {
-    this.facts = { ...this.facts, asked, ...(decided && { decided }) };
+  askedBy(asked: Asked): void {
+    this.facts = { ...this.facts, asked };
   }
 
   fail(object: number, reason: Reason): void {

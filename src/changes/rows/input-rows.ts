@@ -11,16 +11,9 @@ import {
 import { type Header, NONE } from "../../files/columns.ts";
 import { fieldProblem, invalidRow, type MoreOfSheet, type RowContent, type RowShape } from "../../files/rows.ts";
 import type { Reason } from "../../runs/outcome.ts";
-import type { AddOptionInput, UpdateContextsItem } from "../call.ts";
+import { type AddOptionInput, ARGUMENTS, type UpdateContextsItem } from "../call.ts";
 
-const idList = z.array(z.string());
-const child = z.strictObject({ name: z.string(), contexts: idList.optional() });
-const option = z.strictObject({
-  ...child.shape,
-  type: z.enum(["atomic", "collection"]).optional(),
-  children: z.array(child).optional(),
-  exposeChildren: z.boolean().optional(),
-  parent: z.string().optional(),
+const option = ARGUMENTS.bulk_add_options().items.element.extend({
   parentName: z.string().nullish(),
   _id: z.string().optional(),
   op: z.string().optional(),
@@ -120,18 +113,7 @@ export const optionRows = {
   },
 } satisfies RowShape<OptionRow>;
 
-const ids = z.array(z.string()).optional();
-const change = z.strictObject({
-  _id: z.string().optional(),
-  _ids: ids,
-  name: z.string().optional(),
-  names: ids,
-  add: ids,
-  remove: ids,
-  set: ids,
-  addFrom: ids,
-  removeFrom: ids,
-});
+const change = ARGUMENTS.update_contexts().items.element;
 
 /** An option in an exported file. The fields for its position and type are ignored. */
 const saved = z.strictObject({

@@ -97,7 +97,7 @@ async function attemptOnce(
   const intent = await announceOrWithhold(driver, turn);
   if (intent === undefined) return { kind: "turnLost" };
   if (!(await driver.mayLeave(intent))) {
-    driver.withhold();
+    driver.record({ t: "withheld", at: driver.clock.now() });
     return { kind: "withheld" };
   }
   if (unconnected !== undefined) return { kind: "error", error: unconnected };
@@ -139,7 +139,7 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
     return await driver.intend(turn);
   } catch (thrown) {
     if (!(thrown instanceof LeaseLostError) || driver.lease.lost.aborted) throw thrown;
-    driver.withhold();
+    driver.record({ t: "withheld", at: driver.clock.now() });
     return undefined;
   }
 }
@@ -168,7 +168,7 @@ function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): R
 
 async function pause(driver: ChangeDriver, ms: number): Promise<boolean> {
   const began = driver.clock.monotonic();
-  driver.waiting(ms);
+  driver.progress(ms);
   try {
     await driver.clock.sleep(ms, driver.signal);
     driver.record({ t: "waited", ms: Math.round(driver.clock.monotonic() - began) });
