@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { WriteCall } from "../../src/changes/call.ts";
 import { startService } from "./service.ts";
 
 const names = (count: number, prefix = "Option"): string[] =>
@@ -52,51 +51,6 @@ describe("adding options", () => {
     ]);
     expect(result.results.every(({ _id }) => _id !== undefined)).toBe(true);
   });
-
-  test("a sub-option whose name is taken fails alone, and its group is made without it", async () => {
-    const service = await startService();
-    const targetingId = await service.targeting("Spring");
-    await service.run({ tool: "bulk_add_options", input: { targetingId, items: [{ name: "Taken" }] } });
-    const items = [{ name: "Group", children: [{ name: "Fine" }, { name: "Taken" }, { name: "Good" }] }];
-    const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
-    expect(result.results.map(({ child, outcome }) => [child, outcome])).toEqual([
-      [undefined, "succeeded"],
-      [0, "succeeded"],
-      [1, "failed"],
-      [2, "succeeded"],
-    ]);
-  });
-
-  test("a grown list imported again adds only what is new", async () => {
-    const service = await startService();
-    const targetingId = await service.targeting("Spring");
-    const first = [
-      { name: "A1", contexts: ["x"] },
-      { name: "Group", children: [{ name: "C1" }] },
-    ];
-    await service.run({ tool: "bulk_add_options", input: { targetingId, items: first } });
-    const grown = [
-      { name: "A1", contexts: ["x", "y"] },
-      { name: "Group", children: [{ name: "C1" }, { name: "C2" }] },
-      { name: "A2" },
-    ];
-    const skip = await service.run({
-      tool: "bulk_add_options",
-      input: { targetingId, items: grown, onExisting: "skip" },
-    });
-    expect(skip.counts).toEqual({ items: 5, succeeded: 2, skipped: 3 });
-    const add = await service.run({
-      tool: "bulk_add_options",
-      input: { targetingId, items: grown, onExisting: "addContexts" },
-    });
-    expect(add.counts).toEqual({ items: 5, succeeded: 1, alreadyDone: 4 });
-    const page = await service.api.listOptions(targetingId, {});
-    expect(page.items.map(({ name, contextCount, childCount }) => [name, contextCount, childCount])).toEqual([
-      ["A1", 2, undefined],
-      ["Group", 0, 2],
-      ["A2", 0, undefined],
-    ]);
-  });
 });
 
 describe("faults", () => {
@@ -125,49 +79,6 @@ describe("faults", () => {
     expect(page.items.map(({ name }) => name).sort()).toEqual(["Group", "Last", "Plain", "With articles"]);
   });
 
-  test.each([
-    ["targetings", "createTargetings", 200],
-    ["sub-options", "addOptions", 300],
-  ] as const)("of many %s none is unknown where the second answer was lost", async (_, on, count) => {
-    const service = await startService();
-    const items = names(count, "New").map((name) => ({ name }));
-    let call: WriteCall = { tool: "create_targetings", input: { items } };
-    if (on === "addOptions") {
-      const targetingId = await service.targeting("Spring");
-      const parent = await service.option({
-        targeting: targetingId,
-        name: "Group",
-        contexts: ["own"],
-        type: "collection",
-      });
-      call = { tool: "bulk_add_options", input: { targetingId, items: items.map((item) => ({ ...item, parent })) } };
-    }
-    await service.faults([{ kind: "status", status: 502, applied: true, on, nth: 2 }]);
-    const result = await service.run(call);
-    expect(result.counts).toEqual({ items: count, succeeded: count });
-  });
-
-  test("an older option of the same name is never counted as ours", async () => {
-    const service = await startService();
-    const targetingId = await service.targeting("Spring");
-    await service.option({ targeting: targetingId, name: "Old" });
-    await service.faults([{ kind: "status", status: 502, applied: true, on: "addOptions", nth: 1 }]);
-    const items = [{ name: "Old" }, { name: "New" }];
-    const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
-    expect(result.results.map(({ name, outcome }) => [name, outcome])).toEqual([
-      ["Old", "failed"],
-      ["New", "succeeded"],
-    ]);
-  });
-
-  test("a deletion whose answer was lost is already done", async () => {
-    const service = await startService();
-    const id = await service.targeting("Spring");
-    await service.faults([{ kind: "reset", applied: true, on: "deleteTargetings", nth: 1 }]);
-    const result = await service.run({ tool: "delete_targeting", input: { ids: [id] } });
-    expect(result).toMatchObject({ status: "succeeded", counts: { items: 1, alreadyDone: 1 } });
-  });
-
   test("a wrong key ends the run and says so", async () => {
     const service = await startService();
     await service.faults([{ kind: "status", status: 401, on: "createTargetings", nth: 1 }]);
@@ -178,24 +89,6 @@ describe("faults", () => {
 });
 
 describe("changes that depend on each other", () => {
-  test("names are passed on and swapped", async () => {
-    const service = await startService();
-    const [one, two, three] = [
-      await service.targeting("One"),
-      await service.targeting("Two"),
-      await service.targeting("Three"),
-    ];
-    const items = [
-      { _id: one, name: "Two" },
-      { _id: two, name: "One" },
-      { _id: three, name: "Four" },
-    ];
-    const result = await service.run({ tool: "rename_targetings", input: { items } });
-    expect(result.counts).toEqual({ items: 3, succeeded: 3 });
-    expect((await service.api.getTargeting(one)).name).toBe("Two");
-    expect((await service.api.getTargeting(two)).name).toBe("One");
-  });
-
   test("a Context ID moves from one group to another", async () => {
     const service = await startService();
     const targetingId = await service.targeting("Spring");

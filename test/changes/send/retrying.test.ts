@@ -14,6 +14,7 @@ import { readingApi, ulidOf } from "../../support/tool-context.ts";
 
 const START = Date.UTC(2026, 2, 1, 12);
 const BUDGET_MS = 60_000;
+const INVALID = { kind: "validation", statusCode: 400 } as const;
 
 /** What the service makes of a request: its names, and how many requests there were before. */
 type Reply = (names: readonly string[], request: number, time: VirtualTime) => readonly BulkResult[];
@@ -102,12 +103,7 @@ describe("a request that is halved", () => {
   test("so does one whose halves find no answer", async () => {
     const { tookMs, counts } = await creating(64, (names) => {
       if (names.length > 1) {
-        throw new RejectedError({
-          kind: "validation",
-          statusCode: 400,
-          operation: "createTargetings",
-          route: "POST /",
-        });
+        throw new RejectedError({ ...INVALID, operation: "createTargetings", route: "POST /" });
       }
       if (names[0] === "Targeting 0") return [made(0)];
       throw new AmbiguousError({ operation: "createTargetings", reason: "reset" });
@@ -120,12 +116,7 @@ describe("a request that is halved", () => {
     let isLost = false;
     const { counts, tookMs } = await creating(64, (names, _, time) => {
       if (names.length > 1) {
-        throw new RejectedError({
-          kind: "validation",
-          statusCode: 400,
-          operation: "createTargetings",
-          route: "POST /",
-        });
+        throw new RejectedError({ ...INVALID, operation: "createTargetings", route: "POST /" });
       }
       time.advance(2000);
       if (names[0] !== "Targeting 63" || isLost) return [made(0)];

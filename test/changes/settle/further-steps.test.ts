@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import type { OnExisting } from "../../../src/changes/call.ts";
 import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
-import { leftoverNames } from "../../../src/changes/run-rules.ts";
 import { mayWorkLater } from "../../../src/changes/settle/reconcile.ts";
 import { existingOption, settleAnswers } from "../../../src/changes/settle/settle-items.ts";
 import { takeBack } from "../../../src/changes/settle/take-back.ts";
@@ -66,20 +65,6 @@ describe("an option whose name the targeting already has", () => {
     return existingOption({ ...driver, onExisting }, step, nameTaken(A), StepMaker.after(driver.state.steps));
   }
 
-  test("fails, is left as it is, or gets the Context IDs, as the caller chose", () => {
-    expect(met("fail")).toBeUndefined();
-    expect(met("skip")).toEqual({
-      changes: [{ step: 0, to: "replaced" }],
-      settlements: [{ object: 0, outcome: "skipped", reason: { code: "EXISTS" }, _id: A }],
-    });
-    expect(met("addContexts")).toMatchObject({
-      changes: [{ step: 0, to: "replaced" }],
-      steps: [
-        { id: 1, operation: "updateOptions", objects: [0], bindings: [{ id: A }], item: { contexts: { add: ["a"] } } },
-      ],
-    });
-  });
-
   test("needs no request where there are no Context IDs to give", () => {
     expect(met("addContexts", [])).toMatchObject({ settlements: [{ outcome: "alreadyDone" }] });
   });
@@ -109,16 +94,7 @@ describe("what earlier parts of an object did is taken back", () => {
   const make = StepMaker.after({ length: 0 });
   const create = make.addOption({ name: "Long" }, { targeting: { id: TARGETING } }, { objects: [0] });
   const grow = make.updateOption({ object: 0 }, { contexts: { add: ["a"] } }, { objects: [0], after: [0] });
-  const made: JournalEntry = { t: "answer", at: 11, changes: [{ step: 0, to: "done", _id: A }] };
   const full = { code: "TARGETING_CONTEXT_LIMIT_EXCEEDED" };
-
-  test("a new option is deleted again, and fails for the reason of its later part", () => {
-    const { driver } = planned([create, grow], { t: "send", steps: [0], at: 10, again: false }, made);
-    expect(takeBack(driver, grow, full, StepMaker.after(driver.state.steps))).toMatchObject({
-      changes: [{ step: 1, to: "failed", reason: full, undone: true }],
-      steps: [{ id: 2, operation: "deleteOptions", bindings: [{ field: "_id", id: A }], undoes: full }],
-    });
-  });
 
   test("and where nothing was done, nothing is", () => {
     const { driver } = planned([create, grow]);
@@ -140,21 +116,4 @@ describe("what earlier parts of an object did is taken back", () => {
       { operation: "updateOptions", item: { contexts: { add: ["b"], remove: ["a"] } }, undoes: full },
     ]);
   });
-});
-
-test("a temporary name is stranded until its thing has the wanted name, or its old one again", () => {
-  const make = StepMaker.after({ length: 0 });
-  const temporary = make.updateOption(
-    { id: A },
-    { name: "tmp 1" },
-    { objects: [0], prepares: true, formerName: "One" },
-  );
-  const wanted = make.updateOption({ id: A }, { name: "Two" }, { objects: [0], after: [0] });
-  const send = (step: number): JournalEntry => ({ t: "send", steps: [step], at: 10, again: false });
-  const done = (step: number): JournalEntry => ({ t: "answer", at: 11, changes: [{ step, to: "done" }] });
-  const { state } = planned([temporary, wanted], send(0), done(0));
-  expect(leftoverNames(state)).toEqual([{ _id: A, temporaryName: "tmp 1", formerName: "One", isSure: true }]);
-  state.apply(send(1));
-  state.apply(done(1));
-  expect(leftoverNames(state)).toEqual([]);
 });

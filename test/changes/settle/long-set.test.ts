@@ -33,24 +33,6 @@ function between(held: readonly string[], parts: Parts): readonly ReadonlySet<st
 const bytesOf = (held: Iterable<string>): number => [...held].reduce((sum, id) => sum + Buffer.byteLength(id), 0);
 
 describe("a change in parts", () => {
-  test("adds before it takes away", () => {
-    const [held, wanted] = [ids(12_000, "old"), ids(12_000, "new")];
-    const parts = contextParts({ add: wanted, remove: held }, { growth: { ids: 38_000, bytes: OPTION_BYTES } });
-    expect(between(held, parts).map(({ size }) => size)).toEqual([22_000, 16_000, 12_000]);
-    expect(parts.map(({ add = [], remove = [] }) => [add.length, remove.length])).toEqual([
-      [10_000, 0],
-      [2000, 8000],
-      [0, 4000],
-    ]);
-  });
-
-  test("stays full where the option is", () => {
-    const [held, wanted] = [ids(50_000, "old"), ids(50_000, "new")];
-    const parts = contextParts({ add: wanted, remove: held }, { growth: { ids: 0, bytes: OPTION_BYTES } });
-    expect(parts).toHaveLength(10);
-    for (const { size } of between(held, parts)) expect(size).toBe(50_000);
-  });
-
   test("is never empty in between where it may only add or only take away", () => {
     const [held, wanted] = [ids(12_000, "old"), ids(25_000, "new")];
     const growth = { ids: 0, bytes: OPTION_BYTES };

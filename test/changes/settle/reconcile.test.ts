@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { AmbiguousError } from "../../../src/api/errors.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { noteNewest } from "../../../src/changes/settle/evidence.ts";
@@ -78,58 +77,8 @@ async function verdict(held: readonly HeldOption[], existing: string, madeNow = 
 }
 
 describe("a resent create that meets its name", () => {
-  test("is done where what has the name is newer than anything before the run, and is what was sent", async () => {
-    expect(await verdict([shoes(MEANWHILE)], MEANWHILE)).toEqual([{ step: 0, to: "done", _id: MEANWHILE }]);
-  });
-
-  test("has failed, with the service's reason, where what has the name was there before", async () => {
-    expect(await verdict([shoes(BEFORE)], BEFORE)).toEqual([{ step: 0, to: "failed", reason: taken(BEFORE) }]);
-  });
-
-  test.each([
-    ["another number of Context IDs", shoes(MEANWHILE, ["a", "b"])],
-    ["another Context ID", shoes(MEANWHILE, ["b"])],
-    ["another type", { ...shoes(MEANWHILE), type: "collection" }],
-  ] as const)("is unknown where the newer one has %s: another writer may have created it", async (_, held) => {
-    expect(await verdict([held], MEANWHILE)).toMatchObject([
-      { step: 0, to: "unknown", reason: { code: "OWNER_UNCLEAR", detail: { existingIds: [MEANWHILE] } } },
-    ]);
-  });
-
-  test("is unknown where the resend made others of its unit: then the first attempt cannot have made this one", async () => {
-    expect(await verdict([shoes(MEANWHILE)], MEANWHILE, true)).toMatchObject([
-      { to: "unknown", reason: { code: "OWNER_UNCLEAR" } },
-    ]);
-  });
-
-  test("is unknown for now where the list cannot be read, so that a resumed run looks again", async () => {
-    const { driver, step } = metItsName([]);
-    const unreadable = async (): Promise<never> => {
-      throw new AmbiguousError({ operation: "listOptions", reason: "reset" });
-    };
-    const closed = { ...driver, api: { ...driver.api, listOptions: unreadable } };
-    const reason = taken(MEANWHILE);
-    expect(await reconcileCreates(closed, [{ step, reason }], false, noNames)).toMatchObject([
-      { to: "unknown", reason: { code: "NO_ANSWER" } },
-    ]);
-  });
-
   test("is unknown where the service names an ID that does not tell when it was made", async () => {
     expect(await verdict([], "not-a-ulid")).toMatchObject([{ to: "unknown", reason: { code: "OWNER_UNCLEAR" } }]);
-  });
-
-  test("is unknown, and not failed, where the header Date runs ahead of the clock inside IDs", async () => {
-    const { driver, step } = metItsName([], undefined);
-    const ahead = START + 4000;
-    for (const offset of [0, 900]) {
-      const sentAt = START + 1100 + offset;
-      driver.serverClock.observe({ from: ahead + offset, to: ahead + offset, sentAt, receivedAt: sentAt + 20 });
-    }
-    const ours = idAt(1020);
-    const reason = taken(ours);
-    expect(await reconcileCreates(driver, [{ step, reason }], false, noNames)).toMatchObject([
-      { to: "unknown", reason: { code: "OWNER_UNCLEAR" } },
-    ]);
   });
 });
 
@@ -276,14 +225,6 @@ describe("a sub-option that is created in an existing group", () => {
     return reconcileCreates(driver, [{ step, reason: taken(existing) }], false, noNames);
   }
   const old = { ...shoes(BEFORE), name: "Easter" };
-
-  test("is done where it is newer than all that the group had before the run, without any reading of a clock", async () => {
-    for (const before of [[], [old]]) {
-      const now = group([...before, shoes(MEANWHILE)]);
-      const changes = await verdictOn(MEANWHILE, [group(before)], [now]);
-      expect(changes).toEqual([{ step: 0, to: "done", _id: MEANWHILE }]);
-    }
-  });
 
   test("has failed where the group had that name before", async () => {
     const held = [group([old, shoes(idAt(-4000))])];

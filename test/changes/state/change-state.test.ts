@@ -65,6 +65,9 @@ describe("rows", () => {
     state.apply({ t: "resume", at: 13 });
     expect(state.ready()).toEqual([2, 3]);
     expect(outcomes(state)).toEqual(["succeeded", `failed ${refusal.code}`, "pending", "pending"]);
+    state.apply({ t: "send", steps: [2], at: 14, again: true });
+    state.apply({ t: "answer", at: 15, changes: [{ step: 2, to: "suspect" }] });
+    expect(state.suspectSince(2)).toBe(10);
   });
 
   test("that were in flight when it stopped are unknown", () => {

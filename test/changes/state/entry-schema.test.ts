@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { CHANGE_FORM, requestItems } from "../../../src/changes/change-run.ts";
+import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import { objectResults } from "../../support/object-results.ts";
 
@@ -53,6 +54,7 @@ test("a journal of the version before is read, and each line of it is written as
   expect(text(4)).toBe('[{"name":"T","options":[{"name":"A","contexts":["a"]}]}]');
   expect(text(5)).toBe(`[{"_id":"${T}","name":"New"}]`);
   expect(text(6, 7)).toBe(`["${O}","${T}"]`);
+  expect(text(1, 0)).toBe(`[{"targeting":"${T}","name":"Two"},{"targeting":"${T}","name":"One","contexts":["a"]}]`);
 });
 
 test.each([
@@ -63,4 +65,12 @@ test.each([
   const step = { id: 0, operation, objects: [0], json, bindings: [] };
   const line = { t: "steps", steps: [{ ...step, weight: JSON.parse(`{${weight}}`).weight }] };
   expect(CHANGE_FORM.entry.safeParse(line).success).toBe(false);
+});
+
+test("a step may not leave without the ID of what it needs", () => {
+  const step = StepMaker.after({ length: 0 }).updateOption({ object: 0 }, { name: "New" }, { objects: [0] });
+  const state = new RunState();
+  state.apply({ t: "objects", objects: [{ index: 0 }] });
+  state.apply({ t: "steps", steps: [step] });
+  expect(() => requestItems(state, [0], false)).toThrow(RangeError);
 });
