@@ -73,12 +73,8 @@ test("a run that waits is shown with its exact effect, and is approved or declin
     await page.getByRole("heading", { name: "Delete 25 options from Spring?" }).waitFor();
     const said = await page.locator("main").innerText();
     for (const words of [
-      "Requested by ci (calls itself “Claude Code”)",
-      "Deletes 3 options of Spring",
-      "To be deleted 25",
-      "12 Context IDs",
-      "Show 21 more",
-      "It can be undone for 30 days, with new IDs",
+      ...["Requested by ci (calls itself “Claude Code”)", "Deletes 3 options of Spring", "To be deleted 25"],
+      ...["12 Context IDs", "Show 21 more", "It can be undone for 30 days, with new IDs"],
     ]) {
       expect(said).toContain(words);
     }

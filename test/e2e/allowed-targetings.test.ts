@@ -4,12 +4,7 @@ import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
 const WRITES = [
-  "createTargetings",
-  "renameTargetings",
-  "deleteTargetings",
-  "addOptions",
-  "updateOptions",
-  "deleteOptions",
+  ...["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"],
 ] as const;
 
 test("only listed targetings change, whichever tool is called", async () => {

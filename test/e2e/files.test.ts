@@ -121,12 +121,7 @@ test("rows that fail are told by row and line, and are read again once they are 
   ]);
   const rejects = await readFile(join(given.stateDir, "runs", mixed.runId ?? "", "rejects"), "utf8");
   expect(rejects.split("\r\n").map((line) => line.split(",").slice(0, 2).join(","))).toEqual([
-    "\uFEFFname,contextId",
-    "News,1.23E+15",
-    "Taken,a",
-    "Taken,c",
-    "Bad_name,d",
-    "",
+    ...["\uFEFFname,contextId", "News,1.23E+15", "Taken,a", "Taken,c", "Bad_name,d", ""],
   ]);
   expect(rejects).toContain("scientific notation");
   await write(
@@ -309,14 +304,9 @@ test("one sheet goes through every tool, and what one tool saves the others read
   const { client, sandbox, write, read } = given;
   const targetingId = await sandbox.targeting("One");
   const sheet = [
-    "sep=;",
-    "Spring;;;;;",
-    "Action;Option;Group;Is Group;Context Action;Context IDs;Note",
-    "Add;Ball games;;yes;;[];x",
-    ";Football;Ball games;;;goal|00123;x",
-    "Pause;Golf;;;;g;x",
-    "Remove;Tennis;;;;t;x",
-    ";Running;;;;run;x",
+    ...["sep=;", "Spring;;;;;", "Action;Option;Group;Is Group;Context Action;Context IDs;Note"],
+    ...["Add;Ball games;;yes;;[];x", ";Football;Ball games;;;goal|00123;x", "Pause;Golf;;;;g;x"],
+    ...["Remove;Tennis;;;;t;x", ";Running;;;;run;x"],
   ].join("\r\n");
   await write("sheet.txt", sheet);
   const made = await client.callTool("bulk_add_options", { targetingId, file: "sheet.txt" });

@@ -7,28 +7,10 @@ import { startService } from "../support/service.ts";
 
 /** The tools in the order of the contract, by hand. */
 const TOOLS = [
-  "get_targeting",
-  "list_options",
-  "get_option",
-  "create_targetings",
-  "rename_targetings",
-  "delete_targeting",
-  "bulk_add_options",
-  "update_options",
-  "update_contexts",
-  "delete_options",
-  "plan_targeting",
-  "apply_plan",
-  "undo_run",
-  "get_run",
-  "resume_run",
-  "cancel_run",
-  "list_event_types",
-  "track_event",
-  "track_events",
-  "generate_event_tests",
-  "run_event_tests",
-  "inspect_events",
+  ...["get_targeting", "list_options", "get_option", "create_targetings", "rename_targetings", "delete_targeting"],
+  ...["bulk_add_options", "update_options", "update_contexts", "delete_options", "plan_targeting", "apply_plan"],
+  ...["undo_run", "get_run", "resume_run", "cancel_run", "list_event_types", "track_event", "track_events"],
+  ...["generate_event_tests", "run_event_tests", "inspect_events"],
 ];
 
 /** Those that change nothing at an API, by hand. */

@@ -9,8 +9,15 @@ import { emptyWorld, type Schedule } from "./schedule.ts";
 // Each of these was found by a random schedule, cut down to what it takes, and stands for a defect that was there.
 
 const lost = (effect: "none" | "whole"): Fault => ({ kind: "reset", effect });
+const slow = (moment: "before" | "after", ms = 700) => ({ on: 0, fault: { kind: "slow" as const, ms, moment } });
 const uncatched: Fault = { kind: "uncatched", from: 0, addFirst: false };
 const noKey: Fault = { kind: "refused", as: "unauthorized" };
+const all = (count: number, outcome: string) => Array.from({ length: count }, () => outcome);
+const names = (count: number): string[] => Array.from({ length: count }, (_, number) => `New ${number}`);
+const targetings = (count: number) => (): WriteCall => ({
+  tool: "create_targetings",
+  input: { items: names(count).map((name) => ({ name })) },
+});
 const ids = (count: number): string[] => Array.from({ length: count }, (_, number) => `article-${number}`);
 
 /** Fills a project and gives the call; what happens meanwhile comes beside it. */
@@ -85,10 +92,11 @@ describe("whose an option is whose name is met again after a lost answer", () =>
       return { tool: "bulk_add_options", input: { targetingId, items } };
     };
   };
-  const rival = (name: string, contexts: string[] = []) => {
-    const request = { operation: "addOptions" as const, items: [{ targeting, name, contexts }] };
+  const rivalOf = (items: readonly { readonly name: string; readonly contexts: string[] }[]) => {
+    const request = { operation: "addOptions" as const, items: items.map((item) => ({ targeting, ...item })) };
     return [{ on: 0, moment: "after" as const, write: { by: "api" as const, request } }];
   };
+  const rival = (name: string, contexts: string[] = []) => rivalOf([{ name, contexts }]);
 
   test("what was there before is not ours, what is new is", async () => {
     const outcomes = await outcomesOf(add({ name: "Old" }, { name: "New" }), {
@@ -103,31 +111,27 @@ describe("whose an option is whose name is met again after a lost answer", () =>
     expect(outcomes).toEqual(["unknown", "succeeded"]);
   });
 
-  test("it is not told where it holds as many Context IDs as were sent, but others", async () => {
+  test.each([[["other"]], [[]]])("it is not told where it holds other Context IDs than were sent: %j", async (held) => {
     const faults = [{ on: 0, fault: lost("none") }];
-    const others = rival("New", ["other"]);
+    const others = rival("New", held);
     expect(await outcomesOf(add({ name: "New", contexts: ["own"] }), { faults, others })).toEqual(["unknown"]);
   });
 
   const many = (count: number, contextOf: (at: number) => string) =>
     Array.from({ length: count }, (_, at) => ({ name: `New ${at}`, contexts: [contextOf(at)] }));
-  const rivalOf = (items: readonly { readonly name: string; readonly contexts: string[] }[]) => {
-    const request = { operation: "addOptions" as const, items: items.map((item) => ({ targeting, ...item })) };
-    return [{ on: 0, moment: "after" as const, write: { by: "api" as const, request } }];
-  };
 
   test("nor is it told of any of many, although lists tell the same of each", async () => {
     const faults = [{ on: 0, fault: lost("none") }];
     const others = rivalOf(many(250, (at) => `other ${at}`));
     const outcomes = await outcomesOf(add(...many(250, (at) => `own ${at}`)), { faults, others });
-    expect(outcomes).toEqual(Array.from({ length: 250 }, () => "unknown"));
+    expect(outcomes).toEqual(all(250, "unknown"));
   });
 
   test("of many, those are not told that hold others, and nobody else's is taken for ours", async () => {
     const faults = [{ on: 0, fault: lost("none") }];
     const others = rivalOf(many(250, (at) => (at % 5 === 0 ? `other ${at}` : `own ${at}`)));
     const outcomes = await outcomesOf(add(...many(250, (at) => `own ${at}`)), { faults, others });
-    expect(outcomes.filter((_, at) => at % 5 === 0)).toEqual(Array.from({ length: 50 }, () => "unknown"));
+    expect(outcomes.filter((_, at) => at % 5 === 0)).toEqual(all(50, "unknown"));
   });
 
   test.each([
@@ -154,36 +158,16 @@ describe("whose an option is whose name is met again after a lost answer", () =>
         ];
         return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
       };
-      const faults = [
-        { on: 0, fault: { kind: "slow" as const, ms: 30_000, moment } },
-        { on: 1, fault: lost("none") },
-      ];
+      const faults = [slow(moment, 30_000), { on: 1, fault: lost("none") }];
       const others = rival("New", ids(2)).map((other) => ({ ...other, moment: "before" as const }));
       expect(await outcomesOf(call, { faults, others })).toEqual(["succeeded", "unknown"]);
     },
   );
-
-  test("it is not told where it is not what was sent", async () => {
-    const faults = [{ on: 0, fault: lost("none") }];
-    const outcomes = await outcomesOf(add({ name: "New", contexts: ["own"] }), { faults, others: rival("New") });
-    expect(outcomes).toEqual(["unknown"]);
-  });
 });
 
 describe("readings of the service's clock narrow until they can decide", () => {
-  const all = (count: number, outcome: string) => Array.from({ length: count }, () => outcome);
-  const names = (count: number): string[] => Array.from({ length: count }, (_, number) => `New ${number}`);
-  const targetings = (count: number) => (): WriteCall => ({
-    tool: "create_targetings",
-    input: { items: names(count).map((name) => ({ name })) },
-  });
-  const slowFirst: Fault = { kind: "slow", ms: 700, moment: "before" };
-  const slowAnswer: Fault = { kind: "slow", ms: 700, moment: "after" };
   /** The first request takes its time before it makes anything, as on a new connection; the second answer is lost. */
-  const faults = [
-    { on: 0, fault: slowFirst },
-    { on: 1, fault: lost("whole") },
-  ];
+  const faults = [slow("before"), { on: 1, fault: lost("whole") }];
 
   test.each([
     { skewMs: 0 },
@@ -212,12 +196,8 @@ describe("readings of the service's clock narrow until they can decide", () => {
   );
 
   const rivalsWrite = (moment: "before" | "answering") => {
-    const request = {
-      operation: "createTargetings" as const,
-      items: names(200)
-        .slice(100)
-        .map((name) => ({ name })),
-    };
+    const items = names(200).slice(100);
+    const request = { operation: "createTargetings" as const, items: items.map((name) => ({ name })) };
     return [{ on: 0, moment, write: { by: "api" as const, request } }];
   };
 
@@ -227,11 +207,8 @@ describe("readings of the service's clock narrow until they can decide", () => {
     ["before", "after", "unknown"],
     // Only the header `Date` would tell, and it may come from a clock that is ahead.
     ["answering", "after", "unknown"],
-  ] as const)("what another writer made %s, slow %s, is never ours: %s", async (moment, slow, outcome) => {
-    const late = [
-      { on: 0, fault: { ...slowAnswer, ms: 30_000, moment: slow } },
-      { on: 1, fault: lost("none") },
-    ];
+  ] as const)("what another writer made %s, slow %s, is never ours: %s", async (moment, slowly, outcome) => {
+    const late = [slow(slowly, 30_000), { on: 1, fault: lost("none") }];
     const outcomes = await outcomesOf(targetings(200), { faults: late, others: rivalsWrite(moment) });
     expect(outcomes).toEqual([...all(100, "succeeded"), ...all(100, outcome)]);
   });
@@ -247,10 +224,7 @@ describe("readings of the service's clock narrow until they can decide", () => {
   test.each([{ tellsDate: false }, { dateClock: { aheadMs: 3_600_000 } }, { dateClock: { aheadMs: -3_600_000 } }])(
     "an hour between two clocks of the service takes nobody else's for ours: %j",
     async (clocks) => {
-      const late = [
-        { on: 0, fault: slowAnswer },
-        { on: 1, fault: lost("none") },
-      ];
+      const late = [slow("after"), { on: 1, fault: lost("none") }];
       const outcomes = await outcomesOf(targetings(200), { faults: late, others: rivalsWrite("answering"), clocks });
       expect(outcomes).toEqual([...all(100, "succeeded"), ...all(100, "unknown")]);
     },
@@ -259,25 +233,17 @@ describe("readings of the service's clock narrow until they can decide", () => {
   test.each([{ tellsDate: false }, { dateClock: { aheadMs: 3_600_000 } }])(
     "each answer narrows what is known: %j",
     async (clocks) => {
-      const later = [
-        { on: 0, fault: slowFirst },
-        { on: 2, fault: lost("whole") },
-      ];
+      const later = [slow("before"), { on: 2, fault: lost("whole") }];
       expect(await outcomesOf(targetings(300), { faults: later, clocks })).toEqual(all(300, "succeeded"));
     },
   );
 });
 
 describe("the header `Date` comes from a clock that differs from the one inside IDs", () => {
-  const all = (count: number, outcome: string) => Array.from({ length: count }, () => outcome);
   const options = (project: Project): WriteCall => {
-    const items = ids(300).map((name) => ({ name: name.replace("article-", "New "), contexts: ["own"] }));
+    const items = names(300).map((name) => ({ name, contexts: ["own"] }));
     return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
   };
-  const targetings = (count: number) => (): WriteCall => ({
-    tool: "create_targetings",
-    input: { items: Array.from({ length: count }, (_, number) => ({ name: `New ${number}` })) },
-  });
   const clocks = [
     ...[500, -500, 2000, -2000, 5000, -5000].map((aheadMs) => ({ dateClock: { aheadMs } })),
     { dateClock: { aheadMs: 0, driftMs: 50 } },
@@ -288,7 +254,7 @@ describe("the header `Date` comes from a clock that differs from the one inside 
   ];
   const faults = [{ on: 0, fault: lost("whole") }];
 
-  test.each(clocks)(
+  test.each([...clocks, { tellsTotal: false, tellsDate: false }])(
     "the first write of a process, its answer lost: options are known as our own with %j",
     async (set) => {
       expect(await outcomesOf(options, { faults, clocks: set })).toEqual(all(300, "succeeded"));
@@ -300,10 +266,7 @@ describe("the header `Date` comes from a clock that differs from the one inside 
       const targetingId = spring(project);
       const parents = ["One", "Two"].map((name) => group(project, targetingId, name, [`own of ${name}`]));
       for (const parent of parents) option(project, targetingId, `Old ${parent.slice(-4)}`, parent);
-      const items = ids(40).map((name, at) => ({
-        name: name.replace("article-", "New "),
-        parent: parents[at % 2] ?? "",
-      }));
+      const items = names(40).map((name, at) => ({ name, parent: parents[at % 2] ?? "" }));
       return { tool: "bulk_add_options", input: { targetingId, items } };
     };
     expect(await outcomesOf(subOptions, { faults, clocks: set })).toEqual(all(40, "succeeded"));
@@ -324,23 +287,14 @@ describe("the header `Date` comes from a clock that differs from the one inside 
   test.each(clocks)(
     "a slow first answer says less than the header seems to: nothing of ours has failed with %j",
     async (set) => {
-      const slow = (moment: "before" | "after"): Fault => ({ kind: "slow", ms: 700, moment });
       for (const moment of ["before", "after"] as const) {
-        const later = [
-          { on: 0, fault: slow(moment) },
-          { on: 1, fault: lost("whole") },
-        ];
+        const later = [slow(moment), { on: 1, fault: lost("whole") }];
         const outcomes = await outcomesOf(targetings(200), { faults: later, clocks: set });
         expect(outcomes.slice(0, 100)).toEqual(all(100, "succeeded"));
         expect(outcomes).not.toContain("failed");
       }
     },
   );
-
-  test("in a list without a total, too, the first write of a process is known as our own", async () => {
-    const set = { tellsTotal: false, tellsDate: false };
-    expect(await outcomesOf(options, { faults, clocks: set })).toEqual(all(300, "succeeded"));
-  });
 
   test("stopped before the Context IDs of what may be our own are added, it is not reported as not applied", async () => {
     const call = (project: Project): WriteCall => {
@@ -494,17 +448,17 @@ describe("found by the schedules", () => {
     const options = ids(130).map((name) => ({ name: name.replace("article-", "Option ") }));
     const call = (): WriteCall => ({ tool: "create_targetings", input: { items: [{ name: "Spring", options }] } });
     const outcomes = await outcomesOf(call, { faults: [{ on: 1, fault: lost("whole") }] });
-    expect(outcomes).toEqual(Array.from({ length: 131 }, () => "succeeded"));
+    expect(outcomes).toEqual(all(131, "succeeded"));
   });
 
+  const call = (project: Project): WriteCall => {
+    const red = option(project, spring(project), "Red");
+    return { tool: "update_options", input: { items: [{ _id: red, name: "Blue" }] } };
+  };
   const tooLarge: Fault = { kind: "refused", as: "tooLarge" };
   const invalid: Fault = { kind: "refused", as: "validation" };
 
   test("what is sent again and refused once was not refused the first time", async () => {
-    const call = (project: Project): WriteCall => {
-      const red = option(project, spring(project), "Red");
-      return { tool: "update_options", input: { items: [{ _id: red, name: "Blue" }] } };
-    };
     for (const refused of [tooLarge, invalid]) {
       const faults = [
         { on: 0, fault: lost("whole") },
@@ -515,10 +469,6 @@ describe("found by the schedules", () => {
   });
 
   test("refused over and over, it may have been applied all the same", async () => {
-    const call = (project: Project): WriteCall => {
-      const red = option(project, spring(project), "Red");
-      return { tool: "update_options", input: { items: [{ _id: red, name: "Blue" }] } };
-    };
     const faults = [{ on: 0, fault: lost("whole") }, ...[1, 2, 3].map((on) => ({ on, fault: tooLarge }))];
     // The run itself ended as unknown; taken up again it is settled.
     expect(await outcomesOf(call, { faults })).toEqual(["succeeded"]);

@@ -5,17 +5,7 @@ import type { VirtualTime } from "./virtual-time.ts";
 /** Few names, so that they collide. */
 export const TARGETING_NAMES = ["Spring", "Summer", "Autumn", "Winter", "Sale", "봄 신상", "News", "Sports"];
 export const OPTION_NAMES = [
-  "Red",
-  "Green",
-  "Blue",
-  "Shoes",
-  "Hats",
-  "Bags",
-  "Boots",
-  "Coats",
-  "Socks",
-  "Rings",
-  "Toys",
+  ...["Red", "Green", "Blue", "Shoes", "Hats", "Bags", "Boots", "Coats", "Socks", "Rings", "Toys"],
 ];
 export const INVALID_NAMES = ["x", " Leading", "under_score", "Trailing ", "a".repeat(37)];
 /** A name that makes the service refuse a request without saying which item is at fault. */

@@ -257,14 +257,7 @@ describe("cells of text files", () => {
   });
 
   test.each([
-    "Total général",
-    "Suma total",
-    "Totale complessivo",
-    "Total geral",
-    "Eindtotaal",
-    "合計",
-    "总计",
-    "총 합계",
+    ...["Total général", "Suma total", "Totale complessivo", "Total geral", "Eindtotaal", "合計", "总计", "총 합계"],
   ])("%s begins a row of totals", async (word) => {
     const { rows, notes } = await read("a.csv", `Option;Context IDs;Clicks\nOne;a;10\nTwo;b;20\n${word};;30\n`);
     expect(rows).toHaveLength(2);

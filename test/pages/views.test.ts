@@ -19,13 +19,7 @@ import {
 
 /** The tools whose runs are shown in a view, by hand. */
 const SHOWN = [
-  "delete_targeting",
-  "update_contexts",
-  "delete_options",
-  "plan_targeting",
-  "apply_plan",
-  "undo_run",
-  "get_run",
+  ...["delete_targeting", "update_contexts", "delete_options", "plan_targeting", "apply_plan", "undo_run", "get_run"],
 ];
 type HostName = keyof typeof VIEW_HOSTS;
 const HOSTS = Object.keys(VIEW_HOSTS).filter((name): name is HostName => Object.hasOwn(VIEW_HOSTS, name));

@@ -20,13 +20,7 @@ const suite = generateEventTests({ seed: 3, uid: `o'brien "$HOME" \`x\` \${y}` }
 /** Every kind of case, of some events. */
 const SOME = {
   eventNames: [
-    "purchase",
-    "add_to_cart",
-    "view_item",
-    "begin_checkout",
-    "view_content",
-    "begin_lead_form",
-    "generate_lead",
+    ...["purchase", "add_to_cart", "view_item", "begin_checkout", "view_content", "begin_lead_form", "generate_lead"],
   ],
 };
 const DEFAULT_URL = "http://127.0.0.1:4010";

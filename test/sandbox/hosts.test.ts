@@ -57,12 +57,7 @@ test("this machine's names, and addresses, which no page can take, are served", 
   withSandbox(async (service) => {
     // 10.0.2.2 is how an Android emulator calls the machine that it runs on.
     for (const host of [
-      "localhost:4010",
-      "127.0.0.1",
-      "[::1]:4010",
-      "shop.localhost",
-      "10.0.2.2:4010",
-      "192.168.1.7",
+      ...["localhost:4010", "127.0.0.1", "[::1]:4010", "shop.localhost", "10.0.2.2:4010", "192.168.1.7"],
     ]) {
       expect(await statusOf(service.url, { ...EVENT, headers: { host } }), host).toBe(200);
       const origin = `http://${host}`;

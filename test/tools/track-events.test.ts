@@ -37,14 +37,7 @@ test("sends what counts, in the order of each uid, and groups what does not", as
 test("each of many reasons says what is wrong, however short the answer has to be", async () => {
   const { context } = await eventTools();
   const names = [
-    "Sign_up",
-    "Push_clicks",
-    "Page_view",
-    "Click",
-    "View_item",
-    "Add_to_cart",
-    "Begin_checkout",
-    "Purchase",
+    ...["Sign_up", "Push_clicks", "Page_view", "Click", "View_item", "Add_to_cart", "Begin_checkout", "Purchase"],
   ];
   const required = ["sign_up", "push_clicks", "page_view", "click", "view_item", "purchase", "view_content"];
   const long = ["uid", "platform", "page_id", "page_url", "page_category", "method", "brand", "item_name"];
