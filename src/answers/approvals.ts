@@ -260,7 +260,9 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
   const part = percent === 0 ? "less than 1 %" : `${percent} %`;
   const share = `${thousands(lost)} of the ${many(optionsThere, "option")} of ${targetingWords(targeting, within)} (${part})`;
   if (!hasOthers) return ` That is ${share}.`;
-  return ` ${share} ${lost === 1 ? "is deleted or loses" : "are deleted or lose"} Context IDs.`;
+  const kinds = new Set(losses.filter(isCarriedOut).map(({ kind }) => kind === "contextIds"));
+  const verbs = lost === 1 ? ["is deleted", "loses Context IDs"] : ["are deleted", "lose Context IDs"];
+  return ` ${share} ${verbs.filter((_, at) => kinds.has(at === 1)).join(" or ")}.`;
 }
 
 /** Names a targeting in one of our own sentences, or returns `id` if its name is not valid and could be misread. */

@@ -162,6 +162,7 @@ const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
 function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
   const { hasRejects, tool, status, failures, file, page } = run;
+  if (tool === "apply_plan" && run.undoes !== undefined) return undoStep(run.undoes, run, failed);
   if (tool === "apply_plan") {
     if (failed.every(({ errorCode }) => errorCode === "PLAN_STALE")) {
       return "call plan_targeting or undo_run again for a plan of the current state";
@@ -193,6 +194,18 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
     return `${fix}. Or the sheet with results, to fix and give again: ${sheetCall(runId)}`;
   }
   return `${fix}. As a file, with reasons: targeting://runs/${runId}/rejects`;
+}
+
+/** An undo that created something again is not planned again, because that would create it twice. */
+function undoStep(undoes: string, { did }: Pick<ReportedRun, "did">, failed: readonly SummarizedFailure[]): string {
+  const again =
+    (did?.created ?? 0) > 0
+      ? "make the changes that failed with the tools for them"
+      : `${callOf("undo_run", { runId: undoes })} plans the undo again from the current state`;
+  const existing = failed.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
+  return typeof existing === "string"
+    ? `rename the targeting ${existing}, which has the name now; then ${again}`
+    : again;
 }
 
 function failedPlaces(failed: readonly SummarizedFailure[]): string {

@@ -7,6 +7,7 @@ import {
   itemCount,
   type ListedChange,
   type StatePlan,
+  targetingChanges,
 } from "../plans/diff/plan.ts";
 import type { Problem } from "../plans/file/desired.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
@@ -241,12 +242,26 @@ function undoPlanRow(row: UndoRow, document: PlanDocument | undefined): Row {
   return { data, line: undoLine(row, changesOfRow(row, document)) };
 }
 
-export function changesOfRow({ at }: UndoRow, document: PlanDocument | undefined): readonly ListedChange[] {
-  const plan = document && plansOf(document)[at?.targeting ?? -1];
+export function changesOfRow(row: UndoRow, document: PlanDocument | undefined): readonly ListedChange[] {
+  if (document === undefined) return [];
+  const { at } = row;
+  if (isAboutTargeting(row)) return changesOfTargeting(row, document);
+  const plan = plansOf(document)[at?.targeting ?? -1];
   const item = plan?.items[at?.item ?? -1];
-  return document === undefined || plan === undefined || item === undefined
-    ? []
-    : itemChanges(plan, item, groupNamesOf(document));
+  return plan === undefined || item === undefined ? [] : itemChanges(plan, item, groupNamesOf(document));
+}
+
+function isAboutTargeting({ _id, targeting }: Pick<UndoRow, "_id" | "targeting">): boolean {
+  return _id !== undefined && _id === targeting;
+}
+
+/** A deleted targeting is created again under a new ID, so it is found by its name. */
+function changesOfTargeting({ _id, name, undo }: UndoRow, document: PlanDocument): readonly ListedChange[] {
+  if (undo !== "exact" && undo !== "caveat") return [];
+  const plan = plansOf(document).find(({ targeting }) =>
+    targeting._id === undefined ? targeting.name === name : targeting._id === _id,
+  );
+  return plan === undefined ? [] : targetingChanges(plan);
 }
 
 interface PageAsked {
@@ -367,14 +382,13 @@ function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDoc
   if (rows.length === 0) return [];
   const [shared, ...others] = new Set(rows.map((row) => reasonWords(row).join("; ")));
   const isShared = others.length === 0 && rows.length > 1 && shared !== "";
-  const bare = isShared ? rows.map(({ reasons, ...row }) => row) : rows;
   return [
-    `${capitalized(LABEL_WORDS[label])}${isShared ? ` (${shared})` : ""}:`,
-    ...bare.map((row) => `- ${undoneObject(row, changesOfRow(row, document))}`),
+    `${capitalized(AHEAD_WORDS[label])}${isShared ? ` (${shared})` : ""}:`,
+    ...rows.map((row) => `- ${undoneObject(row, changesOfRow(row, document), !isShared)}`),
   ];
 }
 
-export const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
+const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
   unresolved: "unresolved: sent, and not answered",
   exact: "undone exactly",
   caveat: "undone with differences",
@@ -393,7 +407,7 @@ export const AHEAD_WORDS: Readonly<Record<RowLabel, string>> = {
 const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   newId: "gets a new ID; ad products and campaigns that use the old one stay disconnected",
   groupGone: "its group no longer exists",
-  notRead: "was not read before the change, so the added Context IDs stay",
+  notRead: "it was not read before the run, so it may have held them already",
   notKept: "its previous value was not stored",
   unknownOutcome: "it is unknown whether the run changed it",
   nameTaken: "another option has the name now",
@@ -403,11 +417,11 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   targetingGone: "its targeting no longer exists",
 };
 
-/** "3 undone exactly, 1 impossible to undo". `already` counts objects that are as they were before. */
-export function undoCounts(rows: readonly UndoRow[], already = 0, words = LABEL_WORDS): string {
+/** "3 will be undone exactly, 1 impossible to undo". `already` counts objects that are as they were before. */
+export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>
-    counts[label] === 0 ? [] : [`${count(counts[label])} ${words[label]}`],
+    counts[label] === 0 ? [] : [`${count(counts[label])} ${AHEAD_WORDS[label]}`],
   );
   if (picked.length === 0) return "everything is as it was before";
   return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");
@@ -418,14 +432,15 @@ export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): s
   return `${LABEL_WORDS[row.undo]}: ${undoneObject(row, changes)}`;
 }
 
-function undoneObject(
-  { name, _id, reasons, field, left, now, contextIds: many }: UndoRow,
-  changes: readonly ListedChange[],
-): string {
-  const why = reasonWords({ reasons }).join("; ");
+function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = true): string {
+  const { name, _id, reasons = [], field, left, now, contextIds: many } = row;
+  const why = saysWhy ? reasonWords(row).join("; ") : "";
   if (changes.length > 0) return `${changes.map(changeWords).join("; ")}${why === "" ? "" : `: ${why}`}`;
-  const what = `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
-  const about = field === undefined ? "" : `: ${many === undefined ? FIELD_WORDS[field] : contextIds(many)}`;
+  const isTargeting = isAboutTargeting(row);
+  const what = `${isTargeting ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
+  const ids = `${reasons.includes("notRead") ? "keeps " : ""}${contextIds(many)}`;
+  const fieldWords = field === "added" && isTargeting ? "options" : field && FIELD_WORDS[field];
+  const about = field === undefined ? "" : `: ${many === undefined ? fieldWords : ids}`;
   const picked = field === "parent" ? place : value;
   const values =
     field === undefined || left === undefined || now === undefined
@@ -435,8 +450,22 @@ function undoneObject(
 }
 
 /** Returns why an object is not restored, or not exactly. */
-export function reasonWords({ reasons = [] }: Pick<UndoRow, "reasons">): readonly string[] {
-  return reasons.map((reason) => REASON_WORDS[reason]);
+export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting">): readonly string[] {
+  const { reasons = [] } = row;
+  return reasons.map((reason) =>
+    reason === "nameTaken" && isAboutTargeting(row) ? "another targeting has the name now" : REASON_WORDS[reason],
+  );
+}
+
+const MAX_NOT_UNDONE = 5;
+
+/** Says by name what an undo left as it is. Undefined if it restored everything. */
+export function notUndoneNote(rows: readonly UndoRow[]): string | undefined {
+  const left = rows.filter(({ undo }) => undo === "impossible" || undo === "notOurs");
+  if (left.length === 0) return undefined;
+  const named = left.slice(0, MAX_NOT_UNDONE).map((row) => undoneObject(row, []));
+  const more = left.length - named.length;
+  return `not undone: ${named.join("; ")}${more > 0 ? `; and ${count(more)} more` : ""}`;
 }
 
 const VERBS: Readonly<Record<ListedChange["kind"], string>> = {

@@ -15,23 +15,23 @@ import {
   targetingWords,
 } from "./approvals.ts";
 import { many } from "./message-words.ts";
-import { AHEAD_WORDS, changesOfRow, changeWords, LABEL_WORDS, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
+import { AHEAD_WORDS, changesOfRow, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
-/** Returns the effect of a plan for the person who approves it. `undoneTool` is the tool of the run that it undoes. */
-export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undoneTool?: string): Effect {
+/** Returns the effect of a plan for the person who approves it. `undone` says what the run did that it undoes. */
+export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undone?: string): Effect {
   const { wayBack } = document;
   const targeting = targetingOf(document);
   if (wayBack !== undefined) {
     const goes = losses.length === 0 ? undefined : effectWords(losses);
     const { undoes, rows, already, further } = wayBack;
-    const tool = undoneTool === undefined ? "" : ` (${undoneTool})`;
+    const did = undone === undefined ? "" : ` (${undone})`;
     const isOne = further.length === 0;
     const where = isOne ? ` in ${targetingWords(targeting, "the targeting")}` : "";
-    const [counts, ahead] = [LABEL_WORDS, AHEAD_WORDS].map((words) => `${where}: ${undoCounts(rows, already, words)}.`);
+    const counts = `${where}: ${undoCounts(rows, already)}.`;
     return {
-      sentence: `Undoes run ${undoes}${tool}${counts}${goes === undefined ? "" : ` ${goes.sentence}`}`,
-      note: `Undoes an earlier run${ahead} ${goes?.note ?? ""}`.trim(),
+      sentence: `Undoes run ${undoes}${did}${counts}${goes === undefined ? "" : ` ${goes.sentence}`}`,
+      note: `Undoes an earlier run${counts} ${goes?.note ?? ""}`.trim(),
       optionsThere: isOne ? targeting.optionsThere : undefined,
       parts: [...lossParts(losses), ...undoParts(rows, document)],
     };
@@ -122,18 +122,47 @@ function isLoss({ kind, added = 0 }: ListedChange): boolean {
   return kind === "deleted" || (kind === "contexts" && added === 0);
 }
 
+/** Says what happens to an object whose name stands before it. */
+function changeSays(change: ListedChange): string {
+  const { kind, from, to, added = 0, removed = 0, isTargeting = false } = change;
+  switch (kind) {
+    case "created":
+      return isTargeting
+        ? "is created"
+        : `is created${to === undefined ? "" : ` in ${value(to)}`} with ${contextIds(added)}`;
+    case "renamed":
+      return `becomes ${value(to)}`;
+    case "moved":
+      return `moves from ${place(from)} to ${place(to)}`;
+    case "contexts":
+      return [added > 0 && `gets ${contextIds(added)}`, removed > 0 && `loses ${contextIds(removed)}`]
+        .filter((part) => part !== false)
+        .join(", ");
+    case "settings":
+      return `exposeChildren: ${value(from)} → ${value(to)}`;
+    case "deleted":
+      return isTargeting ? "is deleted" : `is deleted with ${contextIds(removed)}`;
+    case "adopted":
+      return "";
+  }
+}
+
+function keptWords({ reasons = [], contextIds: many }: UndoRow): readonly string[] {
+  return reasons.includes("notRead") ? [`keeps ${contextIds(many)}`] : [];
+}
+
 /** Leaves out objects that are restored by deleting or removing something, because the losses list them. */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
     effectPart(
-      capitalized(LABEL_WORDS[label]),
+      capitalized(AHEAD_WORDS[label]),
       rows
         .filter(({ undo }) => undo === label)
         .map((row) => ({ row, changes: changesOfRow(row, document) }))
         .filter(({ changes }) => label !== "exact" || !changes.every(isLoss))
         .map(({ row, changes }) => {
           const { name, _id } = row;
-          const says = [...changes.map(changeWords), ...reasonWords(row)].join("; ");
+          const says = [...changes.map(changeSays), ...keptWords(row), ...reasonWords(row)].join("; ");
           return { name: shortName(name), ...(_id !== undefined && { _id }), says };
         }),
     ),

@@ -42,11 +42,11 @@ export function linesOf({ drift, conflicts, onlyThere, limits, problems }: State
 /** Returns a change as a line, without its kind. */
 export function changeLine({ kind, _id, name, from, to, added, removed, isTargeting }: ListedChange): string {
   const what = `${isTargeting === true ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
-  if (kind === "renamed") return `${what}: ${value(from)} → ${value(to)}`;
+  if (kind === "renamed") return `${what} → ${value(to)}`;
   if (kind === "settings") return `${what}: exposeChildren ${value(from)} → ${value(to)}`;
   if (kind === "moved") return `${what}: ${place(from)} → ${place(to)}`;
   if (kind === "contexts") return `${what}: +${count(added)} −${count(removed)}`;
-  if (kind === "deleted") return `${what}, with ${contextIds(removed)}`;
+  if (kind === "deleted") return isTargeting === true ? what : `${what}, with ${contextIds(removed)}`;
   if (kind === "created" && isTargeting !== true) {
     return `${what}${to === undefined ? "" : ` in ${value(to)}`}, with ${contextIds(added)}`;
   }
@@ -111,6 +111,7 @@ export function contextIds(many: number | undefined): string {
 }
 
 export function value(picked: ShownValue | undefined): string {
+  if (typeof picked === "number") return count(picked);
   return typeof picked === "string" ? quoteUntrusted(picked) : String(picked);
 }
 

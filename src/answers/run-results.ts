@@ -27,6 +27,8 @@ export interface ReportedRun {
   /** Absent if nothing is stored. */
   readonly runId?: string;
   readonly tool: string;
+  /** The run that this one undoes. */
+  readonly undoes?: string;
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;

@@ -5,6 +5,7 @@ import { amount } from "../platform/text.ts";
 import { readOptionContents } from "../reads/option-contents.ts";
 import { placedOptions } from "../reads/saved-options.ts";
 import { sideBySide } from "../reads/side-by-side.ts";
+import type { TargetingMemory } from "../runs/backend.ts";
 import type { Done } from "../runs/kind.ts";
 import { comparedFields } from "../spec/records.ts";
 import type { ServiceOption, ServiceTargeting } from "./base.ts";
@@ -33,10 +34,10 @@ export interface PlannedUndo {
 export async function planUndo(
   done: Done,
   { undoes, ...service }: { readonly undoes: string } & Pick<PlanDocument, "environment" | "apiUrl">,
-  { api, signal }: Reading,
+  { memory, ...reading }: Reading & { readonly memory: Pick<TargetingMemory, "resolve"> },
 ): Promise<PlannedUndo> {
-  const present = await readPresent(api, done, signal);
-  const { targetings, rows } = undoPlan(done, present);
+  const present = await readPresent(reading.api, done, reading.signal);
+  const { targetings, rows } = undoPlan(done, present, await takenNames(done, present, memory, reading));
   const plans = targetings.map(({ plan }) => plan);
   const [first = nothingOf(targetingsIn(done)[0], present), ...further] = plans;
   const standsFor = targetings.flatMap((one, targeting) => one.standsFor.map((each) => ({ targeting, ...each })));
@@ -76,14 +77,15 @@ export async function resolvedUndo(
 ): Promise<PlannedChanges> {
   const present = await readPresent(api, done, signal);
   const before = new Set(shown?.rows.map(keyOf));
-  const changed = undoPlan(known, present).rows.filter((row) => !before.has(keyOf(row)));
+  const taken = new Set(shown?.rows.flatMap((row) => (isNameTaken(row) ? (row._id ?? []) : [])));
+  const changed = undoPlan(known, present, taken).rows.filter((row) => !before.has(keyOf(row)));
   if (changed.length > 0) {
     throw new FileError(
       `${amount(changed.length, "object")} of this undo changed since it was planned; nothing was sent`,
       `Call undo_run {"runId":"${shown?.undoes}"} to plan it again and see what it would do now.`,
     );
   }
-  const plans = undoPlan(done, present).targetings.map(({ plan }) => plan);
+  const plans = undoPlan(done, present, taken).targetings.map(({ plan }) => plan);
   // Without changed options, the report needs the targeting of the unresolved objects.
   const [first = nothingOf(targetingsIn(known)[0], present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
@@ -93,6 +95,43 @@ export async function resolvedUndo(
       : [{ _id, name }],
   );
   return { ...changesOf(first, further, present), ...(unclear.length > 0 && { unclear }) };
+}
+
+function isNameTaken({ _id, targeting, reasons = [] }: UndoRow): boolean {
+  return _id === targeting && reasons.includes("nameTaken");
+}
+
+/**
+ * Returns the targetings whose previous name another targeting has now, among those that were seen: the service lists
+ * no targetings.
+ */
+async function takenNames(
+  { targetings }: Done,
+  present: PresentById,
+  memory: Pick<TargetingMemory, "resolve">,
+  { api, signal }: Reading,
+): Promise<ReadonlySet<string>> {
+  const wanted = new Map<string, string>();
+  for (const one of targetings) {
+    const name = one.did === "changed" ? one.name.from : one.did === "deleted" ? one.name : undefined;
+    if (name !== undefined && present.get(one._id)?.targeting.name !== name) wanted.set(one._id, name);
+  }
+  const holders = new Map<string, string>();
+  for (const [_id, name] of wanted) {
+    const found = await memory.resolve(name);
+    for (const one of found.kind === "one" ? [found.thing] : found.kind === "ambiguous" ? found.candidates : []) {
+      if (one._id === _id || one.name !== name) continue;
+      const there = present.get(one._id)?.targeting ?? (await unlessMissing(api.getTargeting(one._id, { signal })));
+      if (there?.name === name) holders.set(_id, one._id);
+    }
+  }
+  // A targeting that gets its own previous name back gives up this one.
+  const taken = new Set<string>();
+  for (let before = -1; before < taken.size; ) {
+    before = taken.size;
+    for (const [_id, holder] of holders) if (!wanted.has(holder) || taken.has(holder)) taken.add(_id);
+  }
+  return taken;
 }
 
 /** The position in the plan does not count. */

@@ -38,8 +38,15 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
   return [...needed].filter((id) => (options.get(id)?.contextCount ?? 0) > 0);
 }
 
-/** Plans the undo of a run. A field is restored if it still has the value that the run wrote. */
-export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): UndoPlan {
+/**
+ * Plans the undo of a run. A field is restored if it still has the value that the run wrote. `nameTaken` are the
+ * targetings whose previous name another targeting has now.
+ */
+export function undoPlan(
+  done: Done,
+  present: ReadonlyMap<string, Present>,
+  nameTaken: ReadonlySet<string> = new Set(),
+): UndoPlan {
   const rows: UndoRow[] = [
     ...done.unresolved.map((object) => ({ ...doubted(object), undo: "unresolved" }) as const),
     ...done.unknown.map(
@@ -53,8 +60,9 @@ export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): Und
     const own = done.targetings.find((one) => one._id === _id);
     const options = byTargeting.get(_id) ?? [];
     const there = present.get(_id);
-    if (there === undefined) rows.push(...targetingGone(own, _id, options, targetings));
-    else if (own?.did !== "deleted") rows.push(...targetingThere(own, options, there, targetings));
+    const isTaken = nameTaken.has(_id);
+    if (there === undefined) rows.push(...targetingGone(own, _id, options, { targetings, isTaken }));
+    else if (own?.did !== "deleted") rows.push(...targetingThere(own, options, there, { targetings, isTaken }));
   }
   return { targetings, rows };
 }
@@ -99,23 +107,28 @@ function doubted({ _id, name, targeting }: UncertainObject): Pick<UndoRow, "targ
 function unplaced(option: OptionEffect): UndoRow {
   const { _id } = option;
   const unsure = option.did === "changed" ? (option.contexts?.unsure ?? 0) : 0;
-  if (unsure > 0)
-    return { _id, name: _id, undo: "caveat", field: "contexts", reasons: ["notRead"], contextIds: unsure };
+  if (unsure > 0) return { _id, name: _id, ...impossible("notRead"), field: "contexts", contextIds: unsure };
   return { _id, name: _id, undo: "impossible", reasons: ["notKept"] };
+}
+
+interface PlannedSoFar {
+  readonly targetings: TargetingUndo[];
+  /** Whether another targeting has the previous name now. */
+  readonly isTaken: boolean;
 }
 
 function targetingGone(
   own: TargetingEffect | undefined,
   targeting: string,
   options: readonly OptionEffect[],
-  targetings: TargetingUndo[],
+  { targetings, isTaken }: PlannedSoFar,
 ): readonly UndoRow[] {
   const rows: UndoRow[] = [];
   if (own?.did === "created") return rows;
   if (own?.did === "changed") {
     rows.push({ targeting, _id: targeting, name: own.name.to, undo: "notOurs", field: "deleted", left: own.name.to });
   }
-  if (own?.did === "deleted" && own.name !== undefined && nameProblem(own.name) === undefined) {
+  if (own?.did === "deleted" && own.name !== undefined && nameProblem(own.name) === undefined && !isTaken) {
     const empty: Present = { targeting: { _id: targeting, name: own.name }, options: new Map() };
     const all = intended(options, empty);
     removeConflictingChanges(all, empty);
@@ -123,7 +136,7 @@ function targetingGone(
     return [...rows, ...assembled(all, empty, { name: own.name }, targetings)];
   }
   if (own?.did === "deleted") {
-    const reason = own.name === undefined ? "notKept" : "nameInvalid";
+    const reason = own.name === undefined ? "notKept" : isTaken ? "nameTaken" : "nameInvalid";
     rows.push({ targeting, _id: targeting, name: own.name ?? targeting, ...impossible(reason) });
   }
   for (const option of options) {
@@ -141,7 +154,7 @@ function targetingThere(
   own: Exclude<TargetingEffect, { readonly did: "deleted" }> | undefined,
   options: readonly OptionEffect[],
   there: Present,
-  targetings: TargetingUndo[],
+  { targetings, isTaken }: PlannedSoFar,
 ): readonly UndoRow[] {
   const { _id, name } = there.targeting;
   const about = { targeting: _id, _id, name };
@@ -155,19 +168,24 @@ function targetingThere(
       planned = { _id, name, delete: true };
       rows.push({ ...about, undo: "exact" });
     } else if (name !== own.name) rows.push({ ...about, undo: "notOurs", field: "name", left: own.name, now: name });
-    else rows.push({ ...about, undo: "notOurs", field: "added", left: 0, now: staying });
+    else rows.push({ ...about, undo: "notOurs", field: "added", left: countLeft(options), now: there.options.size });
   } else if (own !== undefined && name !== own.name.from) {
     const { from, to } = own.name;
     const values = { field: "name", left: to, now: name } as const;
     if (name !== to) rows.push({ ...about, undo: "notOurs", ...values });
     else if (from === undefined) rows.push({ ...about, ...impossible("notKept"), ...values });
     else if (nameProblem(from) !== undefined) rows.push({ ...about, ...impossible("nameInvalid"), ...values });
+    else if (isTaken) rows.push({ ...about, ...impossible("nameTaken"), field: "name", now: from });
     else {
       planned = { _id, name, rename: from };
       rows.push({ ...about, undo: "exact" });
     }
   }
   return [...rows, ...assembled(all, there, planned, targetings)];
+}
+
+function countLeft(options: readonly OptionEffect[]): number {
+  return options.filter(({ did }) => did === "created").length;
 }
 
 /** Adds the plan of a targeting, unless it is empty. Returns the rows of its objects. */

@@ -46,7 +46,7 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUnd
   if (intent === undefined) return false;
   switch (conflict.kind) {
     case "inUse":
-      return takeOut(intent, { undo: "notOurs", field: "subOptions", left: 0, now: conflict.staying });
+      return takeOut(intent, { undo: "notOurs", field: "subOptions", ...subOptionsOf(intent.key, all, present) });
     case "noGroup":
       if (intent.kind === "create") {
         intent.parent = null;
@@ -71,6 +71,12 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUnd
       return true;
     }
   }
+}
+
+/** Returns how many sub-options a group had after the run, and how many it has now. */
+function subOptionsOf(group: string, { left }: IntendedUndo, { options }: Present) {
+  const now = [...options.values()].filter(({ parent }) => parent === group).length;
+  return { left: left.get(group) ?? 0, now };
 }
 
 /** Keeps a group from becoming empty: it keeps its Context IDs, or else its last sub-option. */
@@ -109,11 +115,13 @@ export function impossible(reason: UndoReason) {
 export interface IntendedUndo {
   readonly intents: Map<string, Intent>;
   readonly rows: UndoRow[];
+  /** By group: how many sub-options the run put into it. */
+  readonly left: ReadonlyMap<string, number>;
 }
 
 /** Compares the options after the run with their current state, field by field. */
 export function intended(options: readonly OptionEffect[], present: Present): IntendedUndo {
-  const all: IntendedUndo = { intents: new Map(), rows: [] };
+  const all: IntendedUndo = { intents: new Map(), rows: [], left: subOptionsLeft(options) };
   for (const option of options) {
     const there = present.options.get(option._id);
     if (option.did === "created") created(option._id, option.left, there, present, all);
@@ -121,6 +129,15 @@ export function intended(options: readonly OptionEffect[], present: Present): In
     else deleted(option, present, all);
   }
   return all;
+}
+
+function subOptionsLeft(options: readonly OptionEffect[]): ReadonlyMap<string, number> {
+  const left = new Map<string, number>();
+  for (const option of options) {
+    const parent = option.did === "created" ? option.left.parent : option.did === "changed" ? option.parent?.to : null;
+    if (parent !== undefined && parent !== null) left.set(parent, (left.get(parent) ?? 0) + 1);
+  }
+  return left;
 }
 
 function shownGroup(parent: string | null, { options }: Present): ShownValue {
@@ -206,7 +223,7 @@ function changed(
   };
   const unsure = contexts?.unsure ?? 0;
   if (unsure > 0) {
-    const stays = { ...about(present), _id, name: there.name, undo: "caveat", reasons: ["notRead"] } as const;
+    const stays = { ...about(present), _id, name: there.name, ...impossible("notRead") };
     rows.push({ ...stays, field: "contexts", contextIds: unsure });
   }
   if (!isEmptyChange(intent)) intents.set(_id, intent);

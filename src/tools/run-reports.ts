@@ -22,6 +22,7 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { isUndone, isWithdrawn, leftoverNames, lossDigest, undoneByRun } from "../changes/run-rules.ts";
 import { isEventRun } from "../events/run/event-runs.ts";
 import { isUndetected } from "../files/detected-form.ts";
+import { FileError } from "../platform/files.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
 import { countsOf, countsWithin, didCounts, failuresFirst } from "../runs/report.ts";
@@ -148,7 +149,9 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   };
   const onPage = pageReport(run);
   const losses = context.changes?.asks(run);
-  if (losses === undefined) return { ...report, nextSteps: await planSteps(run, context), ...onPage };
+  if (losses === undefined) {
+    return { ...report, ...(await undoReport(run, context)), nextSteps: await planSteps(run, context), ...onPage };
+  }
   const planned = { run: header.runId, digest: lossDigest(losses) };
   const effect = await effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   const confirmation = await askFor(planned, effectText(effect), context);
@@ -156,6 +159,25 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const { tool } = header.call;
   const nextSteps = [confirmationStep(tool, confirmation)];
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
+}
+
+/** Says what the undo of a run left as it is. */
+async function undoReport({ header, status }: ChangeRun, context: ToolContext): Promise<Partial<ReportedRun>> {
+  const undoes = header.call.tool === "apply_plan" ? header.call.input.undoes : undefined;
+  if (undoes === undefined) return {};
+  if (["running", "planned", "needs_confirmation", "cancelled"].includes(status())) return { undoes };
+  const [{ documentOf }, { notUndoneNote }] = await Promise.all([
+    import("./kept-plan.ts"),
+    import("../answers/plan-answers.ts"),
+  ]);
+  try {
+    const note = notUndoneNote((await documentOf(header.runId, context)).wayBack?.rows ?? []);
+    return { undoes, ...(note !== undefined && { notes: [note] }) };
+  } catch (thrown) {
+    // An undo whose planning failed has no complete plan.
+    if (thrown instanceof FileError) return { undoes };
+    throw thrown;
+  }
 }
 
 /** Returns whether a run was not planned and cannot be any more. A plan can, if its input is stored. */

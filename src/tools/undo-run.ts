@@ -11,7 +11,8 @@ import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
 import { unlessMissing } from "../plans/read-targeting.ts";
 import { targetingsIn } from "../plans/undo.ts";
 import type { Done } from "../runs/kind.ts";
-import { DamagedRunError, type RunHeader } from "../runs/store.ts";
+import { didCounts } from "../runs/report.ts";
+import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
 import { changesOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
@@ -75,7 +76,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
     planUndo(
       await doneByRun(),
       { undoes: runId, environment: context.environment, apiUrl: context.apiUrl },
-      { api, signal },
+      { api, signal, memory: context.memory },
     );
   return { targetings, make };
 }
@@ -147,10 +148,19 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
   }
   if (isUndone(run.state)) {
     const by = undoneByRun(run.state);
+    if (by !== undefined && (await hasFailed(by, context))) return run;
     throw new ToolError(
       `this run was undone before${by === undefined ? "" : ` by run ${by}`}`,
       `${by === undefined ? "undo_run with the run that undid it" : `undo_run {"runId":"${by}"}`} plans to restore what it undid.`,
     );
   }
   return run;
+}
+
+/** Returns whether an undo failed, at least in part, and created nothing that planning it again would create twice. */
+async function hasFailed(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<boolean> {
+  const undo = await undefinedIfUnreadable(runs.find(runId));
+  const status = undo?.status();
+  if (undo === undefined || (status !== "failed" && status !== "partial")) return false;
+  return (didCounts(undo.state)?.created ?? 0) === 0;
 }

@@ -285,8 +285,10 @@ function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   return { title: ahead ?? title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), kind };
 }
 
-/** The titles of the results of an undo before it is approved. */
+/** Short titles for the results of an undo, and those of runs that older versions stored. */
 const UNDO_TITLES: Readonly<Record<string, string>> = {
+  "Changed since and will not be undone": "Changed since: will not be undone",
+  "Undone exactly": "Will be undone exactly",
   "Undone with differences": "Will be undone with differences",
   "Changed since and not undone": "Changed since: will not be undone",
 };

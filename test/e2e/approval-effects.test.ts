@@ -203,7 +203,7 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   expect(parts.get("Will be undone with differences")).toEqual([
     expect.objectContaining({ name: "Old", says: expect.stringContaining("gets a new ID") }),
   ]);
-  const exact = parts.get("Undone exactly")?.map(({ name }) => name);
+  const exact = parts.get("Will be undone exactly")?.map(({ name }) => name);
   for (const name of ["Losing", "Group", "Moving"]) expect(exact).toContain(name);
   // It only loses Context IDs, which is among the losses.
   expect(exact).not.toContain("Gaining");

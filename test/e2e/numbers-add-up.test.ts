@@ -53,7 +53,9 @@ test("an undo counts what is as before already, and a second undo names the firs
   await session.client.callTool("update_options", { items: [{ _id: boots?._id, name: "High Boots" }] });
   await approved(session, "delete_options", { targetingName: "Undone", names: ["Hats"] });
   const planned = await session.client.callTool("undo_run", { runId: made.runId });
-  expect(textOf(planned)).toContain("1 undone exactly, 1 changed since and not undone, 1 already as before;");
+  expect(textOf(planned)).toContain(
+    "1 will be undone exactly, 1 changed since and will not be undone, 1 already as before;",
+  );
   const undo = String(planned.structuredContent?.runId);
   await approved(session, "apply_plan", { runId: undo });
   const again = await session.client.callTool("undo_run", { runId: made.runId });

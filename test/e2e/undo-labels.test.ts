@@ -22,8 +22,8 @@ const listed = z.object({
 });
 
 /** A session whose person is not asked, with what a change and its undo need. */
-async function session() {
-  const { sandbox, client } = await startSession({ env: { TARGETING_MCP_CONFIRM: "off" } });
+async function session(confirm = "off") {
+  const { sandbox, client } = await startSession({ env: { TARGETING_MCP_CONFIRM: confirm } });
   const call = async (name: string, args: Readonly<Record<string, unknown>>) => {
     const given = await client.callTool(name, args);
     return { data: answer.parse(given.structuredContent), text: textOf(given) };
@@ -199,4 +199,77 @@ test("what others changed since, and what cannot go back, say so, and stay", asy
     { _id: group, undo: "exact" },
   ]);
   expect(text).toContain("another option has the name now");
+});
+
+test("the undo of a renamed targeting says what it does, and that another targeting has the name by now", async () => {
+  const { call, sandbox } = await session("ask");
+  const targetingId = await sandbox.targeting("Shop Campaigns");
+  const items = [{ _id: targetingId, name: "Shop Promotions" }];
+  const renamed = await call("rename_targetings", { items });
+  const planned = await call("undo_run", { runId: renamed.data.runId });
+  const change = `rename the targeting "Shop Promotions" (${targetingId}) → "Shop Campaigns"`;
+  expect(planned.text).toContain(`1 will be undone exactly; nothing was sent`);
+  expect(planned.text).toContain(`Will be undone exactly:\n- ${change}`);
+
+  const state = { version: 1, targeting: { _id: targetingId, name: "Shop" }, options: [{ name: "New" }] };
+  const applied = (await call("plan_targeting", { desired: state })).data.runId;
+  await call("apply_plan", { runId: applied });
+  const undo = (await call("undo_run", { runId: applied })).data.runId;
+  const form = (await call("apply_plan", { runId: undo })).text;
+  expect(form).toContain(`Undoes run ${applied} (apply_plan: 1 created, 1 changed)`);
+  expect(form).toContain(`"Shop" (${targetingId}): becomes "Shop Promotions"`);
+
+  const overtaken = await call("undo_run", { runId: renamed.data.runId });
+  expect(overtaken.text).toContain("Changed since");
+  await call("rename_targetings", { items });
+  const late = await call("undo_run", { runId: renamed.data.runId });
+  const other = await call("create_targetings", { items: [{ name: "Shop Campaigns" }] });
+  const failed = await call("apply_plan", { runId: late.data.runId });
+  expect(failed.data.status).toBe("failed");
+  expect(failed.text).not.toContain("desired state");
+  expect(failed.text).toContain(`undo_run {"runId":"${renamed.data.runId}"}`);
+  const taken = await call("undo_run", { runId: renamed.data.runId });
+  expect(taken.data).toMatchObject({ undo: { exact: 0, impossible: 1 }, results: [{ reasons: ["nameTaken"] }] });
+  expect(taken.data.runId).toBeUndefined();
+  expect(taken.text).toContain("another targeting has the name now");
+  await call("rename_targetings", { items: [{ _id: other.data.results?.[0]?._id, name: "Elsewhere" }] });
+  expect((await call("undo_run", { runId: renamed.data.runId })).data).toMatchObject({ undo: { exact: 1 } });
+});
+
+test("added Context IDs that stay because the option was not read are said by name, before and after", async () => {
+  const { call, sandbox } = await session();
+  const targetingId = await sandbox.targeting("Large");
+  const items = Array.from({ length: 501 }, (_, at) => ({ name: `Model ${at}`, contexts: [`m ${at}`] }));
+  await sandbox.options(targetingId, items);
+  const added = await call("bulk_add_options", {
+    targetingId,
+    items: [{ name: "New" }, ...items.map(({ name }) => ({ name, contexts: ["extra"] }))],
+    onExisting: "addContexts",
+  });
+  const planned = await call("undo_run", { runId: added.data.runId });
+  expect(planned.data.undo).toEqual({ exact: 1, caveat: 0, notOurs: 0, impossible: 501 });
+  expect(planned.text).toContain(
+    "Impossible to undo (it was not read before the run, so it may have held them already):",
+  );
+  const kept = /"Model 0" \(\w+\): keeps 1 Context ID/;
+  expect(planned.text).toMatch(kept);
+  const applied = await call("apply_plan", { runId: planned.data.runId });
+  expect(applied.text).toMatch(kept);
+  expect(applied.text).toMatch(/not undone: .* and 496 more/i);
+});
+
+test("what others added to a new group or targeting is counted with what the run created", async () => {
+  const { call } = await session();
+  const made = await call("create_targetings", {
+    items: [{ name: "Counted", options: [{ name: "Accessories", children: [{ name: "Belts" }] }, { name: "Bags" }] }],
+  });
+  const targetingId = made.data.results?.[0]?._id;
+  await call("bulk_add_options", {
+    targetingId,
+    items: [{ name: "Scarves", parentName: "Accessories" }, { name: "Theirs" }],
+  });
+  const { text } = await call("undo_run", { runId: made.data.runId });
+  expect(text).toMatch(/"Accessories" \(\w+\): sub-options: 1 after the run, 2 now/);
+  expect(text).toMatch(/the targeting "Counted" \(\w+\): options: 3 after the run, 5 now/);
+  expect(text).not.toContain("added by others");
 });

@@ -77,7 +77,7 @@ describe("the way back from changed options", () => {
     const run = await made({ tool: "update_contexts", input: { targetingId, items: [{ name: "One", add: ["a"] }] } });
     const { targetings, rows } = await back(run);
     expect(targetings).toEqual([]);
-    expect(rows).toMatchObject([{ _id: one, undo: "caveat", reasons: ["notRead"], contextIds: 1 }]);
+    expect(rows).toMatchObject([{ _id: one, undo: "impossible", reasons: ["notRead"], contextIds: 1 }]);
   });
 
   test("a group is not left with nothing", async () => {

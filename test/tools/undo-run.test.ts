@@ -220,7 +220,7 @@ describe("undo_run", () => {
         { _id: group, undo: "exact" },
       ],
     });
-    expect(planned.text).toContain('Changed since and not undone:\n- "Theirs"');
+    expect(planned.text).toContain('Changed since and will not be undone:\n- "Theirs"');
     expect(planned.text).toContain('"Plain 2" after the run, "Theirs" now');
     await apply(String(planned.structured.runId));
     const names = (await holds(targetingId)).options.map(

@@ -176,13 +176,13 @@ export type ListedChange = Fixed<z.infer<typeof listedChange>>;
 
 /** Returns all changes, sorted by kind. `groupName` returns the name of an existing group. */
 export function changesOf(plan: StatePlan, groupName: GroupName): readonly ListedChange[] {
-  const changes = [...ofTargeting(plan), ...plan.items.flatMap((item) => itemChanges(plan, item, groupName))];
+  const changes = [...targetingChanges(plan), ...plan.items.flatMap((item) => itemChanges(plan, item, groupName))];
   for (const { _id, name } of plan.adopted) changes.push({ kind: "adopted", _id, name });
   const order = new Map(CHANGE_KINDS.map((kind, place) => [kind, place]));
   return changes.toSorted((one, other) => (order.get(one.kind) ?? 0) - (order.get(other.kind) ?? 0));
 }
 
-function ofTargeting({ targeting: { _id, name, rename, delete: isDeleted } }: StatePlan): ListedChange[] {
+export function targetingChanges({ targeting: { _id, name, rename, delete: isDeleted } }: StatePlan): ListedChange[] {
   if (isDeleted) return [{ kind: "deleted", _id, name, isTargeting: true }];
   if (_id === undefined) return [{ kind: "created", name, isTargeting: true }];
   return rename === undefined ? [] : [{ kind: "renamed", _id, name, from: name, to: rename, isTargeting: true }];

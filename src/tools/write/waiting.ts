@@ -6,8 +6,10 @@ import type { ChangeHeader } from "../../changes/changes.ts";
 import type { Loss, Plan } from "../../changes/plan/plan.ts";
 import type { RunFacts } from "../../changes/rows/entries.ts";
 import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
+import { thousands } from "../../platform/text.ts";
 import type { Run } from "../../runs/kind.ts";
 import { ownReason } from "../../runs/outcome.ts";
+import { didCounts } from "../../runs/report.ts";
 import { undefinedIfUnreadable } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
@@ -70,9 +72,16 @@ interface Planned {
   readonly facts: Pick<RunFacts, "optionsThere">;
 }
 
-async function toolOf(runId: string | undefined, { runs }: Pick<ToolContext, "runs">): Promise<string | undefined> {
+/** Returns the tool of a run, and how many objects it changed: `update_options: 2 changed`. */
+async function doneBy(runId: string | undefined, { runs }: Pick<ToolContext, "runs">): Promise<string | undefined> {
   const run = runId === undefined ? undefined : await undefinedIfUnreadable(runs.find(runId));
-  return run?.state.facts?.tool ?? run?.header.call.tool;
+  if (run === undefined) return undefined;
+  const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
+  const counts = Object.entries({ created, changed, deleted: deleted + gone }).flatMap(([did, count]) =>
+    count === 0 ? [] : [`${thousands(count)} ${did}`],
+  );
+  const tool = run.state.facts?.tool ?? run.header.call.tool;
+  return counts.length === 0 ? tool : `${tool}: ${counts.join(", ")}`;
 }
 
 /** Returns everything that a person approves with a call. Throws a FileError if a plan cannot be read. */
@@ -88,7 +97,7 @@ export async function effectOf(
     import("../../answers/plan-effects.ts"),
   ]);
   const document = await documentOf(runId, context);
-  return effectOfDocument(document, losses, await toolOf(document.wayBack?.undoes, context));
+  return effectOfDocument(document, losses, await doneBy(document.wayBack?.undoes, context));
 }
 
 export function storedEffect(effect: Effect, digest: string): Omit<Waits, "until"> {

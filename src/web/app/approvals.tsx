@@ -140,7 +140,7 @@ export interface Decided {
 const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
 
 /** The list of what an undo restores exactly. It is not shown, because the table of changes contains it. */
-const UNDONE = "Undone exactly";
+const UNDONE = "Will be undone exactly";
 
 /** Shows everything that a person needs to decide on a run. The buttons are always visible. */
 export function Decision({ run, now }: Decided) {
