@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { OnExisting } from "../../../src/changes/call.ts";
 import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
+import { leftoverNames } from "../../../src/changes/run-rules.ts";
 import { mayWorkLater } from "../../../src/changes/settle/reconcile.ts";
 import { existingOption, settleAnswers } from "../../../src/changes/settle/settle-items.ts";
 import { takeBack } from "../../../src/changes/settle/take-back.ts";
@@ -116,4 +117,21 @@ describe("what earlier parts of an object did is taken back", () => {
       { operation: "updateOptions", item: { contexts: { add: ["b"], remove: ["a"] } }, undoes: full },
     ]);
   });
+});
+
+test("a temporary name is stranded until its thing has the wanted name, or its old one again", () => {
+  const make = StepMaker.after({ length: 0 });
+  const temporary = make.updateOption(
+    { id: A },
+    { name: "tmp 1" },
+    { objects: [0], prepares: true, formerName: "One" },
+  );
+  const wanted = make.updateOption({ id: A }, { name: "Two" }, { objects: [0], after: [0] });
+  const send = (step: number): JournalEntry => ({ t: "send", steps: [step], at: 10, again: false });
+  const done = (step: number): JournalEntry => ({ t: "answer", at: 11, changes: [{ step, to: "done" }] });
+  const { state } = planned([temporary, wanted], send(0), done(0));
+  expect(leftoverNames(state)).toEqual([{ _id: A, temporaryName: "tmp 1", formerName: "One", isSure: true }]);
+  state.apply(send(1));
+  state.apply(done(1));
+  expect(leftoverNames(state)).toEqual([]);
 });
