@@ -232,19 +232,37 @@ function deletedRow({ _id, name, isGroup, group, count, contextIds }: LostOption
 }
 
 /**
- * Sorts rows: first the groups in the order of their creation, then the top level. Within each, older options come
- * first.
+ * Sorts rows: first the targeting itself, then the groups in the order of their creation, then the top level. A group
+ * that is created or deleted comes before its sub-options. Otherwise older options come first.
  */
-function inOrder(rows: readonly Placed[]): readonly Placed[] {
+function inOrder(all: readonly Placed[]): readonly Placed[] {
+  const parents = new Set(all.map(({ group }) => group));
+  const rows = all.map((row): Placed => {
+    const { isGroup, name } = sideOf(row) ?? {};
+    return isGroup && row.kind !== "changed" && parents.has(name) ? { ...row, isHead: true } : row;
+  });
   const first = new Map<string | null | undefined, string>();
   for (const { group, _id = "~" } of rows) {
     const known = first.get(group);
     if (known === undefined || _id < known) first.set(group, _id);
   }
-  const rank = ({ group }: Placed): string => (group === null || group === undefined ? "~~" : (first.get(group) ?? ""));
+  const groupOf = (row: Placed): string | null | undefined => (row.isHead ? sideOf(row)?.name : row.group);
+  const rank = (row: Placed): string => {
+    if (sideOf(row)?.says === ITSELF) return "";
+    const group = groupOf(row);
+    return group === null || group === undefined ? "~~" : (first.get(group) ?? "");
+  };
   return rows.toSorted(
-    (one, other) => compare(rank(one), rank(other)) || compare(one.group ?? "", other.group ?? "") || byId(one, other),
+    (one, other) =>
+      compare(rank(one), rank(other)) ||
+      compare(groupOf(one) ?? "", groupOf(other) ?? "") ||
+      Number(other.isHead ?? false) - Number(one.isHead ?? false) ||
+      byId(one, other),
   );
+}
+
+function sideOf({ before, after }: Placed): WholeSide | undefined {
+  return before ?? after;
 }
 
 function byId(one: Placed, other: Placed): number {

@@ -83,7 +83,7 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   const title = titleOf({
     ...{ tool, status, did, only, to, fileName, mergesRows, ...workOf(counts, inside) },
     targeting: namedIn(targeting, run),
-    ...(run ? waitingTitle(run) : { plan: undoneBy(plannedBy, did) }),
+    ...(run ? waitingTitle(run, await undoneTitle(run, shown)) : { plan: undoneBy(plannedBy, did) }),
   });
   return {
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
@@ -241,7 +241,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
     ...{ tool, status, did: its, fileName, mergesRows, ...workOf(counts, about?.inside) },
     targeting: namedIn(targeting, waiting),
     ...onlyObject(run),
-    ...(waiting ? waitingTitle(waiting) : { plan: undoneBy(plannedByOf(run), its) }),
+    ...(waiting ? waitingTitle(waiting, await undoneTitle(waiting, shown)) : { plan: undoneBy(plannedByOf(run), its) }),
   });
   return {
     ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
@@ -264,6 +264,14 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
           )
         : { actions: [] }),
   };
+}
+
+/** Returns the title of the run that a plan undoes; undefined if it undoes none, or that run cannot be read. */
+async function undoneTitle(run: Run, shown: PageScope): Promise<string | undefined> {
+  const call = isChangeRun(run) ? run.header.call : undefined;
+  const runId = call?.tool === "apply_plan" ? call.input.undoes : undefined;
+  const found = runId === undefined ? undefined : await undefinedIfUnreadable(shown.services.runs.find(runId));
+  return found && (await foundRow({ run: found, shown, isOwn: false }, shown)).title;
 }
 
 function isUndo(tool: string, plannedBy: string | undefined): true | undefined {

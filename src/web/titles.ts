@@ -4,7 +4,15 @@ import { isChangeRun } from "../changes/change-run.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
-import { countsOfWaiting, DELETED, deletionWords, isUndoPlan, optionsWithin, partsOf } from "./waiting.ts";
+import {
+  countsOfWaiting,
+  DELETED,
+  deletedByPlan,
+  deletionWords,
+  isUndoPlan,
+  optionsWithin,
+  partsOf,
+} from "./waiting.ts";
 import type { ChangeCounts } from "./wire.ts";
 
 /** The facts from which the title of a run is composed. Unknown facts are absent. */
@@ -28,7 +36,15 @@ export interface TitleParts {
   /** Whether several rows of its file are one item. */
   readonly mergesRows?: boolean | undefined;
   /** For a plan: whether it is an undo plan, and how many changes it contains. */
-  readonly plan?: { readonly isUndo: boolean; readonly changes: ChangeCounts } | undefined;
+  readonly plan?: PlanParts | undefined;
+}
+
+/** A plan that waits also says what it deletes (`9 options`), and an undo which run it undoes, by its title. */
+interface PlanParts {
+  readonly isUndo: boolean;
+  readonly changes: ChangeCounts;
+  readonly deletes?: string | undefined;
+  readonly of?: string | undefined;
 }
 
 const MAX_LETTERS = 80;
@@ -102,18 +118,19 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
     case "delete_options":
       return `${verb("delete")} ${names.deletes || (only ?? countOf("option"))}${within("from")}`;
     case "delete_targeting":
-      return `${verb("delete")} ${targetings}${withOptions(only, names.options)}`;
+      return `${verb("delete")} ${targetings}${withOptions(only !== undefined || items === 1, names.options)}`;
     case "create_targetings":
-      return `${verb("create")} ${targetings}${withOptions(only, names.options)}`;
+      return `${verb("create")} ${targetings}${withOptions(only !== undefined || items === 1, names.options)}`;
     case "rename_targetings":
       return `${verb("rename")} ${only === undefined ? countOf("targeting") : only + renamed}`;
     case "apply_plan":
     case "plan_targeting":
     case "undo_run": {
       const isUndo = plan?.isUndo ?? tool === "undo_run";
-      const counts = changeCounts(plan?.changes ?? did, { isUndo, isAhead: AHEAD.has(status) });
+      const counts = changeCounts(plan?.changes ?? did, { isUndo, isAhead: AHEAD.has(status), deletes: plan?.deletes });
       const what = counts === "" ? part : `: ${counts}`;
-      if (isUndo) return `${verb("undo")} changes${within("to")}${what}`;
+      const which = plan?.of === undefined ? `changes${within("to")}` : `“${cutText(plan.of, 2 * MAX_LETTERS)}”`;
+      if (isUndo) return `${verb("undo")} ${which}${what}`;
       return `${verb("apply")} ${file ?? "a plan"}${within("to")}${what}`;
     }
     case "track_event":
@@ -131,37 +148,41 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
   }
 }
 
-function withOptions(only: string | undefined, options = 0): string {
-  return options === 0 ? "" : ` and ${only === undefined ? "their" : "its"} ${many(options, "option")}`;
+function withOptions(isOne: boolean, options = 0): string {
+  return options === 0 ? "" : ` and ${isOne ? "its" : "their"} ${many(options, "option")}`;
 }
 
 /** The statuses of runs that have changed nothing yet. */
 const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
 
 /**
- * Describes counts of changes: `1 new, 3 changed, 1 deleted`. Before the changes: `add 1, change 3, delete 1`. What an
- * undo creates is restored.
+ * Describes counts of changes: `1 new, 3 changed, 1 deleted`. Before the changes: `add 1, change 3, delete 1 option`.
+ * What an undo creates is restored.
  */
-function changeCounts(
+export function changeCounts(
   counts: ChangeCounts | undefined,
-  { isUndo, isAhead }: { readonly isUndo: boolean; readonly isAhead: boolean },
+  {
+    isUndo,
+    isAhead,
+    deletes,
+  }: { readonly isUndo: boolean; readonly isAhead: boolean; readonly deletes?: string | undefined },
 ): string {
   if (counts === undefined) return "";
   const created = isUndo ? (["restored", "restore"] as const) : (["new", "add"] as const);
   const words = { created, changed: ["changed", "change"], deleted: ["deleted", "delete"] } as const;
   const parts = (["created", "changed", "deleted"] as const).flatMap((kind) => {
     const [done, todo] = words[kind];
-    const count = thousands(counts[kind]);
+    const count = (isAhead && kind === "deleted" && deletes) || thousands(counts[kind]);
     return counts[kind] === 0 ? [] : [isAhead ? `${todo} ${count}` : `${count} ${done}`];
   });
   return parts.join(", ");
 }
 
-/** Returns the facts about a run that waits for approval, for its title. */
-export function waitingTitle(run: Run): Pick<TitleParts, "plan" | "options" | "deletes"> {
+/** Returns the facts about a run that waits for approval, for its title. `of`: the title of the run that it undoes. */
+export function waitingTitle(run: Run, of?: string): Pick<TitleParts, "plan" | "options" | "deletes"> {
   const parts = partsOf(run);
   if (isChangeRun(run) && run.header.call.tool === "apply_plan")
-    return { plan: { isUndo: isUndoPlan(run), changes: countsOfWaiting(run) } };
+    return { plan: { isUndo: isUndoPlan(run), changes: countsOfWaiting(run), deletes: deletedByPlan(run), of } };
   return { options: optionsWithin(parts), deletes: deletedNames(parts) ?? deletionWords(parts) };
 }
 

@@ -37,7 +37,11 @@ export function waitingOf(
     effect: note ?? effect,
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo }),
-    consequence: isDeletion ? freedWords(parts) : isUndo ? restoredNote(newObjects(counts.created, parts)) : undefined,
+    consequence: consequenceOf(
+      isDeletion && freedWords(parts),
+      isUndo && restoredNote(newObjects(counts.created, parts)),
+      counts.deleted > 0 && campaignsNote(counts.deleted === 1 && optionsWithin(parts) === 0),
+    ),
     act: actOf(run, parts),
     counts,
     magnitude: magnitudeOf(run, parts),
@@ -63,25 +67,31 @@ export function undoOf(
   const can = created + changed + counts.newIds > 0;
   const notes = [
     can && !title.includes(until) && `This can be undone ${until}.`,
-    counts.newIds > 0 && restoredWithin(parts),
+    counts.newIds > 0 && restoredWithin(parts, counts.newIds === 1),
+    counts.newIds > 0 && "Campaigns and ad products stay disconnected.",
     lost > 0 && (can ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
-    deleted > 0 && campaignsNote(deleted === 1 && optionsWithin(parts) === 0),
   ];
   return { title, notes: notes.filter((note) => note !== false) };
 }
 
+function consequenceOf(...sentences: readonly (string | false | undefined)[]): string | undefined {
+  return sentences.filter((one) => one !== false && one !== undefined).join(" ") || undefined;
+}
+
 /** Says what follows from the deletion of objects, even if they are restored. */
 function campaignsNote(isOne: boolean): string {
-  const ids = isOne ? "the old ID" : "the old IDs";
-  return `Campaigns and ad products that use ${ids} stay disconnected. Check the console first: the API does not show which.`;
+  return `Campaigns and ad products that use ${isOne ? "it" : "them"} lose ${isOne ? "it" : "them"} at once. Look in the ad platform's web console which ones do: the API does not show this.`;
 }
 
 /** Says what an undo restores besides the objects themselves. */
-function restoredWithin(parts: readonly EffectPart[]): string {
+function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
   const [count, options] = [parts.find(({ title }) => title === "Targetings deleted")?.count, optionsWithin(parts)];
-  if (count === undefined || options === 0) return "Names, groups and Context IDs come back.";
+  if (count === undefined || options === 0)
+    return isOne
+      ? "It gets a new ID; its name, group and Context IDs return with it."
+      : "They get new IDs; their names, groups and Context IDs return with them.";
   const [what, its] = count === 1 ? ["The targeting", "its"] : [`The ${many(count, "targeting")}`, "their"];
-  return `${what}, ${its} ${many(options, "option")} and ${its} Context IDs come back.`;
+  return `${what} and ${its} ${many(options, "option")} get new IDs; ${its} names, groups and Context IDs return with them.`;
 }
 
 /** Says what follows from the new IDs of the objects that an undo creates again; undefined if there are none. */
@@ -218,12 +228,31 @@ function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): stri
   const { created, changed, deleted } = countsOfWaiting(run);
   const all = created + changed + deleted;
   if (call.tool === "apply_plan") {
-    if (isUndoPlan(run)) return "Undo the changes";
+    if (isUndoPlan(run)) return undoAct(run);
     return `Apply ${many(all, "change")}`;
   }
   const deletes = deletionWords(parts);
   if (deletes !== "") return `Delete ${deletes}`;
   return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
+}
+
+/** Returns the label of the button that approves an undo: `Undo: restore 2, delete 9 options`. */
+function undoAct(run: ChangeRun): string {
+  const { created, changed } = countsOfWaiting(run);
+  const kinds = [
+    created > 0 && `restore ${thousands(created)}`,
+    changed > 0 && `change ${thousands(changed)}`,
+    deletedByPlan(run) !== "" && `delete ${deletedByPlan(run)}`,
+  ].filter((words) => words !== false);
+  return `Undo: ${kinds.join(", ")}`;
+}
+
+/** Describes what a plan that waits deletes, with nouns if its effect names all of it: `9 options`; "" for nothing. */
+export function deletedByPlan(run: Run): string {
+  const { deleted } = countsOfWaiting(run);
+  const named = partsOf(run).reduce((sum, { title, count }) => sum + (Object.hasOwn(DELETED, title) ? count : 0), 0);
+  if (deleted === 0) return "";
+  return named === deleted ? deletionWords(partsOf(run)) : thousands(deleted);
 }
 
 export function isUndoPlan(run: Run): boolean {

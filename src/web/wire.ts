@@ -220,6 +220,8 @@ export interface ChangeList {
 
 /** The change of one object. `before` is absent if the object is new, `after` if it is deleted. */
 export interface ChangeRow {
+  /** Whether the row is a group whose sub-options follow. */
+  readonly isHead?: true | undefined;
   readonly kind: keyof ChangeCounts;
   /** The group of the object after the change; null: top level; absent: unknown, or the object is a targeting. */
   readonly group?: string | null | undefined;

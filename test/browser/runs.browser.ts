@@ -120,6 +120,63 @@ test("a run cannot be approved until all that it removes has been read", async (
   });
 });
 
+test.each([
+  ["cancelled", undefined, "Cancelled"],
+  ["declined", true, "Declined"],
+] as const)("an approval that is open while it is %s elsewhere says that nothing was deleted", async (_, is, words) => {
+  const magnitude = { count: 25, whole: 100, verb: "deleted", what: "25 options" } as const;
+  const consequence = "Campaigns lose them at once.";
+  const { waiting: __, ...row } = WAITING.run;
+  const made = await serveMadeRuns({
+    details: [{ ...WAITING, run: { ...WAITING.run, waiting: { ...WAITS, magnitude, consequence } } }],
+  });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await page.getByText("Deletes", { exact: true }).waitFor();
+    await page.getByText(consequence).waitFor();
+    made.put({ ...row, status: "cancelled", isDeclined: is, actions: [] });
+    await page.getByText("Nothing was deleted.").waitFor();
+    await page.locator(".decided").getByText(words, { exact: true }).waitFor();
+    const said = await page.locator("main").innerText();
+    for (const effect of ["Deletes", "can be undone", consequence, "Sneakers", "To be deleted"]) {
+      expect(said).not.toContain(effect);
+    }
+  });
+});
+
+test("a deleted group is one row above its sub-options, and a targeting is under no heading", async () => {
+  const row = (name: string, group: string | null | undefined, more = {}) =>
+    ({ kind: "deleted", group, before: { name, count: 1, ...more } }) as const;
+  const list: ChangeList = {
+    ...{ total: 4, counts: { created: 0, changed: 0, deleted: 4 } },
+    rows: [
+      row("Spring", undefined, { says: "the targeting itself" }),
+      { ...row("Clothing", null, { isGroup: true }), isHead: true },
+      row("Jeans", "Clothing"),
+      row("Bags", null),
+    ],
+  };
+  const made = await serveMadeRuns({ details: [WAITING], changes: { "01WAITING": list } });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    const rows = page.getByRole("table", { name: "What changes" }).locator("tbody tr");
+    await expect
+      .poll(async () => (await rows.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ").trim()))
+      .toEqual([
+        "− deleted Spring the targeting itself",
+        ...["− deleted Clothing (group) 1 Context ID", "− deleted Jeans 1 Context ID", "Top level"],
+        "− deleted Bags 1 Context ID",
+      ]);
+    const [head, inside] = await Promise.all(
+      ["Clothing", "Jeans"].map((name) =>
+        page
+          .getByText(name, { exact: name === "Jeans" })
+          .last()
+          .boundingBox(),
+      ),
+    );
+    expect(head?.x).toBeLessThan(inside?.x ?? 0);
+  });
+});
+
 test("two clicks at one spot approve one run: it stays where it is, and the next one is chosen by the person", async () => {
   const made = await serveMadeRuns({ details: [WAITING, OTHER] });
   await onPage(`${made.url}/#/approvals`, async (page) => {
@@ -190,7 +247,7 @@ test("a whole targeting that waits is named in the queue, and its options are li
   const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
   await onPage(`${made.url}/#/approvals`, async (page) => {
     const item = page.locator(".queue").getByRole("link");
-    await item.getByText("Spring · 1,200 options").waitFor();
+    await item.getByText("Delete the targeting Spring and its 1,200 options").waitFor();
     await page.getByRole("heading", { level: 1 }).locator("strong").getByText("Spring", { exact: true }).waitFor();
     await page.getByText("Sneakers").waitFor();
     expect(await page.getByText("Options deleted with their targeting").count()).toBe(0);
@@ -482,7 +539,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
       "Top level",
       "~ changed Bags Bags and Backpacks",
       "~ changed Gift Cards Gift Cards +7 Context IDs: page-gifts and 6 more",
-      "⋯ 5 unchanged options in all",
+      "⋯ unchanged: 5 options and groups",
     ]);
     expect(await table.locator("ins").allInnerTexts()).toEqual(["Clothing", "Dresses", "and Backpacks", "page-gifts"]);
     await page.getByText("Choose another name.").waitFor();
@@ -499,7 +556,12 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     await page.getByRole("button", { name: "Failed 2" }).click();
     const problems = page.getByRole("table", { name: "Failed" });
     await problems.waitFor();
-    expect(await problems.getByRole("columnheader").allInnerTexts()).toEqual(["Row", "Value", "Problem", "Suggestion"]);
+    expect(await problems.getByRole("columnheader").allInnerTexts()).toEqual([
+      "Line",
+      "Value",
+      "Problem",
+      "Suggestion",
+    ]);
     expect(await rowNames(page, "Failed")).toEqual(["line 3", "line 4"]);
     await page.getByRole("button", { name: "Changed by others 2" }).click();
     await page.getByText("Hats has changed since the file was saved").waitFor();
@@ -644,7 +706,7 @@ test("today's figures say what was restored, and what happened to targetings the
   await onPage(made.url, async (page) => {
     const figure = page.locator(".figure", { hasText: "Changes today" });
     await figure.getByText("9 created · 1 restored · 2 changed · 2 deleted").waitFor();
-    for (const words of ["4 targetings created", "1 targeting renamed", "2 targetings deleted"]) {
+    for (const words of ["4 targetings created with 2 options", "1 targeting renamed", "2 targetings deleted"]) {
       expect(await figure.innerText()).toContain(words);
     }
     expect(await figure.innerText()).toContain("1 change in other targetings");
@@ -685,7 +747,7 @@ test("on a phone a deletion says above its buttons what goes, what stays, and wh
     [
       "Delete group Clothing and option Bags from Spring",
       group,
-      ["2 of 11 options (18 %)", consequence, "Removes 3 Context IDs", back],
+      ["2 of 11 options and groups (18 %)", consequence, "Removes 3 Context IDs", back],
     ],
     [`Delete group ${long} and option ${long} from Spring`, group, [consequence, group.undo.title]],
     [
@@ -830,12 +892,12 @@ test("an approval says which part comes back under new IDs, and each fact once",
   for (const [row, size, words] of [
     [
       { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
-      "Deletes 25 options of 100 options (25 %)",
+      "Deletes 25 options 25 of 100 options and groups (25 %)",
       "It can be undone for 30 days, with new IDs",
     ],
     [
       plan,
-      "Makes 5 changes +1 new ~3 to change −1 to delete Deletes 1 of 100 options (1 %)",
+      "Makes 5 changes +1 new ~3 to change −1 to delete Deletes 1 of 100 options and groups (1 %)",
       "Undo restores 4 of 5 as they were and 1 under a new ID",
     ],
   ] as const) {

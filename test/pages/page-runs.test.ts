@@ -162,7 +162,7 @@ describe("a deletion that waits", () => {
     expect(waiting?.undo).toMatchObject({
       title: "Undo restores 1 of 2 under a new ID; 1 cannot be restored",
       notes: expect.arrayContaining([
-        "Names, groups and Context IDs come back.",
+        "It gets a new ID; its name, group and Context IDs return with it.",
         "1 cannot be restored: the service does not accept its name.",
       ]),
     });
@@ -199,7 +199,9 @@ describe("a deletion that waits", () => {
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
-      consequence: "2 sub-options stay and become top-level options. Undo moves them back into the group.",
+      consequence: expect.stringMatching(
+        /^2 sub-options stay and become top-level options\. Undo moves them back into the group\. Campaigns and ad products that use them lose them at once\./,
+      ),
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
@@ -217,7 +219,7 @@ describe("a deletion that waits", () => {
     await answer;
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
-    expect(back.title).toMatch(/^Undo changes to .*: restore 2, change 2$/);
+    expect(back.title).toBe("Undo “Deleted 2 options from Grouped sale”: restore 2, change 2");
     expect(back.isUndo).toBe(true);
     expect(back.waiting?.consequence).toBe(
       "2 restored options get new IDs: campaigns and ad products that use the old IDs stay disconnected.",

@@ -1,14 +1,14 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { ChangeList, RunAction, RunRow, Waiting } from "../wire.ts";
+import type { ChangeList, PlanView, RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes, Differences } from "./changes.tsx";
 import { Part } from "./effect-part.tsx";
 import { DecisionButtons, Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
 import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
-import { counted, number, percent } from "./plain-words.ts";
+import { counted, number, percent, wholeWords } from "./plain-words.ts";
 import { actOnRun, useDetail } from "./requests.ts";
-import { changeShares, Kinds, onlyNameOf, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
+import { changeShares, Kinds, NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
 import { isConnected, MAX_ROWS, route, runs, set, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. The others appear after these are decided and the page is reloaded. */
@@ -61,19 +61,9 @@ export function Approvals() {
   );
 }
 
-/** The label of the button that approves an undo. It does not say how many changes the undo makes. */
-const UNDO_ACT = "Undo the changes";
-
 function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolean }) {
-  const { runId, waiting, targeting, startedAt } = run;
+  const { runId, startedAt } = run;
   const isWaiting = now?.status === "needs_confirmation";
-  const options = waiting?.optionsInside;
-  const inside = options === undefined ? undefined : counted(options, "option");
-  const all = waiting === undefined ? 0 : totalOf(waiting.counts);
-  const changes = all > 1 && waiting?.act === UNDO_ACT ? counted(all, "change") : undefined;
-  const names = [...new Set([changes ?? onlyNameOf(run), targeting?.name, inside])].filter(
-    (name) => name !== undefined,
-  );
   return (
     <li>
       <a
@@ -82,12 +72,7 @@ function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolea
         {...(isChosen && { "aria-current": "true" as const })}
         class={isWaiting ? "" : "quiet"}
       >
-        {!isWaiting && (now === undefined ? "No longer stored: " : <Status of={now} />)} <strong>{waiting?.act}</strong>
-        {names.length > 0 && (
-          <span class="line">
-            <Text of={names.map((name) => name.slice(0, 80)).join(" · ")} />
-          </span>
-        )}
+        {!isWaiting && (now === undefined ? "No longer stored: " : <Status of={now} />)} <Title run={run} />
         <span class="line quiet small">
           <ShortRequester run={run} /> · <Ago at={startedAt} />
         </span>
@@ -170,22 +155,29 @@ export function Decision({ run, now }: Decided) {
         )}
         {!isWaiting && <a href={`#/runs/${runId}`}>Show the run</a>}
       </div>
-      {!isWaiting && <Over now={now} />}
+      {!isWaiting && <Outcome run={run} now={now} />}
+      {isWaiting && <Effect run={run} waiting={waiting} plan={plan} list={list} isRead={isRead} />}
+    </section>
+  );
+}
+
+/** Shows what a run would do, with the buttons. */
+function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
+  const { runId } = run;
+  return (
+    <>
       <Figures waiting={waiting} isUndo={run.isUndo} removed={list.value?.removed} isRead={isRead} />
-      {(waiting.effect !== "" || isWaiting) && (
-        <p class="card note small">
-          <Text of={waiting.effect} most={2000} />
-          {isWaiting &&
-            " Everything is checked again before anything is sent. If something has changed, nothing is sent."}
-        </p>
-      )}
+      <p class="card note small">
+        <Text of={waiting.effect} most={2000} /> Everything is checked again before anything is sent. If something has
+        changed, nothing is sent.
+      </p>
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
       <Changes
         runId={runId}
         version={`${waiting.digest} ${waiting.effect}`}
         title="What changes"
         deletes={waiting.magnitude?.verb === "deleted" ? waiting.magnitude.what : undefined}
-        isWaiting={isWaiting}
+        isWaiting
         isUndo={run.isUndo}
         shown={list}
       />
@@ -194,8 +186,40 @@ export function Decision({ run, now }: Decided) {
           <Part key={part.title} runId={runId} place={at} part={part} />
         ) : null,
       )}
-      {isWaiting && <Foot run={run} waiting={waiting} isRead={isRead} />}
-    </section>
+      <Foot run={run} waiting={waiting} isRead={isRead} />
+    </>
+  );
+}
+
+interface EffectProps {
+  readonly run: RunRow;
+  readonly waiting: Waiting;
+  readonly plan: PlanView | undefined;
+  readonly list: Signal<ChangeList | undefined>;
+  readonly isRead: boolean;
+}
+
+/** Shows what became of a run that was decided or has ended: that it did nothing, or what it changed. */
+function Outcome({ run, now }: Decided) {
+  const { status, updatedAt, counts, did = NO_CHANGES } = now ?? run;
+  const { changed, deleted, created } = run.waiting?.counts ?? NO_CHANGES;
+  const verb = changed + created > 0 ? "changed" : deleted > 0 ? "deleted" : "sent";
+  const hasEnded = now !== undefined && status !== "running" && status !== "interrupted";
+  const isNothing = hasEnded && counts.succeeded + counts.unknown + totalOf(did) === 0;
+  return (
+    <>
+      <Over now={now} />
+      {isNothing && <p class="card note">Nothing was {verb}.</p>}
+      {now?.did !== undefined && !isNothing && (
+        <Changes
+          runId={run.runId}
+          version={`${status} ${updatedAt}`}
+          title="Changes"
+          isUndo={run.isUndo}
+          isRunning={status === "running"}
+        />
+      )}
+    </>
   );
 }
 
@@ -289,7 +313,7 @@ function Size({
           </span>
           {total !== undefined && (
             <span class="line small">
-              {title} {number(count)} of {counted(total, "option")} ({percent(count, total)})
+              {title} {number(count)} of {wholeWords(total)} ({percent(count, total)})
             </span>
           )}
         </>
@@ -299,15 +323,14 @@ function Size({
             within
           ) : (
             <>
-              {/^\S+ options?$/.test(what) ? "of " : `${number(count)} of `}
-              {counted(total, "option")} ({percent(count, total)})
+              {number(count)} of {wholeWords(total)} ({percent(count, total)})
               <Bar label={title} total={total} shares={[{ tone: verb, count, of: `of ${number(total)}` }]} />
             </>
           )}
         </span>
       )}
-      {consequence !== undefined && <span class="line">{consequence}</span>}
       {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
+      {consequence !== undefined && <span class="line small">{consequence}</span>}
       {!isRead && verb === "deleted" && <span class="line quiet small">The Context IDs are being read…</span>}
     </Figure>
   );

@@ -2,7 +2,7 @@ import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { Fragment } from "preact";
 import type { ChangeList, ChangeRow, ChangeSide, PlanDifference, PlanView, ShownValue } from "../wire.ts";
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
-import { counted, diffWords, number } from "./plain-words.ts";
+import { counted, diffWords, number, wholeWords } from "./plain-words.ts";
 import { runPath, SEARCH_AFTER_MS, save, useRead } from "./requests.ts";
 import { narrows, set } from "./state.ts";
 
@@ -11,6 +11,9 @@ const FIRST_ROWS = 20;
 const ROWS = 100;
 /** The pause before an incomplete list is read again, in milliseconds. */
 const AGAIN_MS = 1000;
+
+/** How a row of the targeting itself is described. */
+const ITSELF = "the targeting itself";
 
 type Kind = "" | ChangeRow["kind"];
 
@@ -41,7 +44,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, d
   const all = counts.created + counts.changed + counts.deleted;
   const kinds = [...KINDS, isUndo ? RESTORED : CREATED].filter(({ name }) => counts[name] > 0);
   // The list may start with the targeting itself. The heading counts only the options.
-  const itself = all > 1 && kinds.length === 1 && rows[0]?.before?.says === "the targeting itself" ? 1 : 0;
+  const itself = all > 1 && kinds.length === 1 && rows[0]?.before?.says === ITSELF ? 1 : 0;
   const where = findsNames || isReading ? "names" : "names and Context IDs";
   if (all === 0) {
     return (
@@ -140,6 +143,7 @@ function ChangeTable({ rows, title, unchanged, freed }: TableProps) {
   const hasOneSide = rows.every(({ after }) => after === undefined) || rows.every(({ before }) => before === undefined);
   let group: string | null | undefined;
   const hasGroups = rows.some((row) => typeof row.group === "string");
+  const isTargeting = ({ before, after }: ChangeRow) => (before ?? after)?.says === ITSELF;
   return (
     <section class="card flush frame" aria-label={title} {...SCROLLS}>
       <table class="diff">
@@ -155,11 +159,13 @@ function ChangeTable({ rows, title, unchanged, freed }: TableProps) {
         </thead>
         <tbody>
           {rows.map((row, at) => {
-            const isNew = hasGroups && (at === 0 || row.group !== group);
-            group = row.group;
+            const isItself = isTargeting(row);
+            const place = row.group ?? null;
+            const isNew = hasGroups && !row.isHead && !isItself && place !== group;
+            group = row.isHead ? (row.before ?? row.after)?.name : isItself ? group : place;
             return (
               <Fragment key={at}>
-                {isNew && <GroupRow name={row.group} />}
+                {isNew && <GroupRow name={place} />}
                 {hasOneSide ? <OneSide row={row} /> : <BothSides row={row} />}
               </Fragment>
             );
@@ -178,8 +184,7 @@ function ChangeTable({ rows, title, unchanged, freed }: TableProps) {
             <tr>
               <td class="mark" />
               <td class={hasGroups ? "quiet apart" : "inside quiet"} colSpan={2}>
-                ⋯ {counted(unchanged, "unchanged option")}
-                {hasGroups && " in all"}
+                ⋯ unchanged: {wholeWords(unchanged)}
               </td>
             </tr>
           )}
@@ -232,13 +237,18 @@ function Mark({ row }: { readonly row: ChangeRow }) {
   );
 }
 
+/** Returns the classes of a row. A group above its sub-options looks like the heading of an unchanged group. */
+function rowClass({ kind, isHead }: ChangeRow): string {
+  return isHead ? `${kind} group` : kind;
+}
+
 function OneSide({ row }: { readonly row: ChangeRow }) {
   const side = row.before ?? row.after;
   if (side === undefined) return null;
   return (
-    <tr class={row.kind}>
+    <tr class={rowClass(row)}>
       <Mark row={row} />
-      <td class="inside">
+      <td class={row.isHead ? "" : "inside"}>
         <SideName side={side} />
         {side.isGroup && side.says !== undefined && <span class="quiet"> {side.says}</span>}
       </td>
@@ -250,9 +260,9 @@ function OneSide({ row }: { readonly row: ChangeRow }) {
 }
 
 function BothSides({ row }: { readonly row: ChangeRow }) {
-  const { kind, before, after } = row;
+  const { before, after } = row;
   return (
-    <tr class={kind}>
+    <tr class={rowClass(row)}>
       <Mark row={row} />
       <td class="inside">{before !== undefined && <Side side={before} other={after} as="del" />}</td>
       <td class="inside">{after !== undefined && <Side side={after} other={before} as="ins" />}</td>

@@ -1,7 +1,7 @@
 import type { ChangeList, ChangeRow, EffectPart, FailureRow, PlanView, RunDetail, RunRow, Waiting } from "../wire.ts";
 import { signOf } from "./changes.tsx";
 import { Bar, Text } from "./parts.tsx";
-import { counted, number, percent } from "./plain-words.ts";
+import { counted, number, percent, wholeWords } from "./plain-words.ts";
 import { Kinds, Progress, totalOf } from "./run-words.tsx";
 
 /** The maximum number of failures that the view lists. The web page lists all. */
@@ -75,7 +75,7 @@ function Magnitude({ waiting: { magnitude, consequence, contextIds: removed } }:
         <span>
           {verb === "deleted" ? "Deletes " : "Changes "}
           <strong class={verb}>{whole === undefined ? what : number(count)}</strong>
-          {whole === undefined ? ` ${within}` : ` of ${counted(whole, "option")} (${percent(count, whole)})`}
+          {whole === undefined ? ` ${within}` : ` of ${wholeWords(whole)} (${percent(count, whole)})`}
         </span>
       )}
       {whole !== undefined && <Bar shares={[{ tone: verb, count, of: verb }]} total={whole} label="Share" />}

@@ -228,7 +228,7 @@ function Problems() {
     return (
       <section class="card" aria-labelledby="problems">
         <h2 id="problems">No problems</h2>
-        <p class="quiet">Every event so far would count in production.</p>
+        <p class="quiet">Every event so far counts.</p>
       </section>
     );
   }
@@ -239,7 +239,7 @@ function Problems() {
         <h2 id="problems">
           {counted(problems.length, "problem")}{" "}
           <span class="quiet small">
-            {number(lost)} of {counted(arrived.value, "event")} would not count in production
+            {number(lost)} of {counted(arrived.value, "event")} {lost === 1 ? "does" : "do"} not count
           </span>
         </h2>
       </div>

@@ -149,7 +149,7 @@ function Today() {
       <Figure title="Changes today" value={number(totalOf(changesIn(its)))}>
         <Bar shares={changes} label="Changes today" />
         <span class="quiet small">
-          {sharesText(changes)}
+          {sharesText(changes)} {totalOf(changesIn(its)) > 0 && "(options, groups and targetings)"}
           <ChangedTargetings runs={its} />
         </span>
       </Figure>
@@ -201,9 +201,11 @@ const OF_TARGETINGS: Readonly<Record<string, string>> = {
 function unnamedWords(runs: readonly RunRow[]): string {
   const groups = Map.groupBy(runs, ({ tool }) => OF_TARGETINGS[tool]);
   const shares = [...groups].map(([how, its]) => {
-    const count = totalOf(changesIn(its)) - its.reduce((sum, { optionsInside = 0 }) => sum + optionsInside, 0);
+    const inside = its.reduce((sum, { optionsInside = 0 }) => sum + optionsInside, 0);
+    const count = totalOf(changesIn(its)) - inside;
     const [one, many] = how === undefined ? ["change", "changes"] : ["targeting", "targetings"];
-    return { tone: "", count, of: `${count === 1 ? one : many} ${how ?? "in other targetings"}` };
+    const within = inside === 0 ? "" : ` with ${counted(inside, "option")}`;
+    return { tone: "", count, of: `${count === 1 ? one : many} ${how ?? "in other targetings"}${within}` };
   });
   return sharesText(shares.toSorted((one, other) => other.count - one.count));
 }

@@ -67,6 +67,11 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
+/** Describes the size of a targeting. The service counts options and groups together. */
+export function wholeWords(count: number): string {
+  return counted(count, "option or group", "options and groups");
+}
+
 /** Returns a share in percent. Rounding never results in 0 % or 100 % unless the share is exactly that. */
 export function percent(count: number, whole: number): string {
   const share = (100 * count) / Math.max(1, whole);

@@ -1,13 +1,13 @@
 import { signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 import type { EventCause } from "../sandbox-wire.ts";
 import type { RunDetail, RunRow } from "../wire.ts";
 import { Ago, Name, now, Text, type Tone, useSteady, visible } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { runPath, useRead } from "./requests.ts";
 import { Title } from "./run-words.tsx";
-import { metrics, runList, set } from "./state.ts";
-import { eventsOf, RESULTS, WordsOf } from "./words.tsx";
+import { arrived, metrics, runList, set } from "./state.ts";
+import { RESULTS, WordsOf } from "./words.tsx";
 
 // The problems of runs and of events that need the person's attention.
 
@@ -15,7 +15,7 @@ import { eventsOf, RESULTS, WordsOf } from "./words.tsx";
 const DAY = 24 * 3_600_000;
 /** The maximum number of problems of runs, and of those of events, before the person presses "Show more". */
 const MAX_PROBLEMS = 4;
-/** The maximum number of causes that are shown for a run or an event. */
+/** The maximum number of causes that are shown for a run. */
 const MAX_CAUSES = 2;
 const DISMISSED = "dismissed";
 
@@ -27,13 +27,13 @@ function dismiss(id: string): void {
   sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
 }
 
-/** A problem of a run, or of the events with the same intended name. */
+/** A problem of a run, or the cause why events do not count. */
 interface OpenProblem {
   readonly key: string | number;
   /** How many items or events it concerns. */
   readonly count: number;
   readonly run?: RunRow;
-  readonly causes?: readonly EventCause[];
+  readonly cause?: EventCause;
 }
 
 /** Returns the problems of the last 24 hours that the person has not dismissed, the largest first. */
@@ -43,12 +43,11 @@ export function openProblems(): readonly OpenProblem[] {
   const runs = runList.value.filter(
     (run) => run.updatedAt >= from && problemOf(run) !== undefined && isShown(run.runId),
   );
-  const groups = Map.groupBy(metrics.value.problems, ({ event, id }) => event ?? id);
   return [
     ...runs.map((run) => ({ key: run.runId, count: run.counts.failed + run.counts.unknown, run })),
-    ...[...groups]
-      .filter(([, causes]) => isShown(idOf(causes)))
-      .map(([key, causes]) => ({ key, count: eventsOf(causes), causes })),
+    ...metrics.value.problems
+      .filter((cause) => isShown(idOf(cause)))
+      .map((cause) => ({ key: cause.id, count: cause.count, cause })),
   ].toSorted((one, other) => other.count - one.count);
 }
 
@@ -60,7 +59,7 @@ const showsAll = signal(false);
  */
 export function Attention() {
   const problems = openProblems();
-  const [ofRuns, ofEvents] = [problems.filter(({ run }) => run), problems.filter(({ causes }) => causes)];
+  const [ofRuns, ofEvents] = [problems.filter(({ run }) => run), problems.filter(({ cause }) => cause)];
   const first = new Set([...ofRuns.slice(0, MAX_PROBLEMS), ...ofEvents.slice(0, MAX_PROBLEMS)]);
   const { shown, holds } = useSteady(showsAll.value ? problems : problems.filter((one) => first.has(one)), keyOf);
   const rest = problems.length - first.size;
@@ -71,9 +70,12 @@ export function Attention() {
       </h2>
       {problems.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
       <ul class="items" {...holds}>
-        {shown.map(({ key, run, causes = [] }) =>
-          run === undefined ? <EventProblem key={key} causes={causes} /> : <RunProblem key={key} run={run} />,
-        )}
+        {shown.map(({ key, run, cause }) => (
+          <Fragment key={key}>
+            {run !== undefined && <RunProblem run={run} />}
+            {cause !== undefined && <EventProblem of={cause} />}
+          </Fragment>
+        ))}
         {rest > 0 && (
           <li class="item">
             <i />
@@ -89,9 +91,9 @@ export function Attention() {
 
 const keyOf = ({ key }: OpenProblem): string | number => key;
 
-/** Returns an ID for a group of causes. It stays the same when the sandbox assigns new numbers after a reset. */
-function idOf(causes: readonly EventCause[]): string {
-  return JSON.stringify(causes.map(({ name, verdict, cause }) => [name, verdict, cause]));
+/** Returns an ID for a cause. It stays the same when the sandbox assigns new numbers after a reset. */
+function idOf({ name, verdict, cause }: EventCause): string {
+  return JSON.stringify([name, verdict, cause]);
 }
 
 /** Shows a problem with its causes, a link to it, and a button that dismisses it. */
@@ -100,7 +102,7 @@ function Problem(problem: {
   readonly tone: Tone;
   readonly title: ComponentChildren;
   readonly href: string;
-  readonly act: "Show" | "Fix rows";
+  readonly act: "Show" | "Show rows";
   readonly children: ComponentChildren;
 }) {
   const { id, tone, title, href, act, children } = problem;
@@ -134,7 +136,7 @@ function RunProblem({ run }: { readonly run: RunRow }) {
       tone={counts.failed > 0 ? "bad" : "idle"}
       title={<Text of={problemOf(run)} />}
       href={`#/runs/${runId}`}
-      act={counts.failed > 0 && noun === "row" ? "Fix rows" : "Show"}
+      act={counts.failed > 0 && noun === "row" ? "Show rows" : "Show"}
     >
       {failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
         <span key={message}>
@@ -160,48 +162,42 @@ function OtherCauses({ of }: { readonly of: readonly { readonly count: number }[
   return rest === 0 ? null : <>and {number(rest)} more · </>;
 }
 
-/**
- * Shows why events with the same intended name do not count: first the most frequent cause, then the others, including
- * misspelt names.
- */
-function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
-  const [first, ...others] = causes;
-  if (first === undefined) return null;
-  const { count, verdict, name, otherNames, cause, latest } = first;
-  const platforms = [...new Set(causes.flatMap((one) => one.platforms.map(({ platform }) => visible(platform))))];
+/** Shows why events do not count, and how many of the events with that name. */
+function EventProblem({ of }: { readonly of: EventCause }) {
+  const { count, verdict, name, otherNames, cause, latest, lastAt } = of;
+  const platforms = of.platforms.map(({ platform }) => visible(platform));
+  const total = otherNames === undefined ? sentUnder(name) : arrived.value;
   return (
     <Problem
-      id={idOf(causes)}
+      id={idOf(of)}
       tone={RESULTS[verdict].tone}
       title={
         <>
-          {number(count)} {otherNames === undefined && <EventName of={name} />}
-          {count === 1 ? "event does" : "events do"} not count: <WordsOf of={cause} />
+          {number(count)} of {number(Math.max(total, count))} {otherNames === undefined && <EventName of={name} />}
+          {total === 1 ? "event" : "events"} {count === 1 ? "does" : "do"} not count: <WordsOf of={cause} />
         </>
       }
       href={`#/events/${latest}`}
       act="Show"
     >
-      {others.slice(0, MAX_CAUSES).map((one) => (
-        <span key={one.id}>
-          {number(one.count)} × <EventName of={one.name} end=": " />
-          <WordsOf of={one.cause} /> ·{" "}
-        </span>
-      ))}
-      <OtherCauses of={others} />
-      {platforms.slice(0, 3).join(", ")} · last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt))} />
+      {platforms.slice(0, 3).join(", ")} · last <Ago at={lastAt} />
     </Problem>
   );
 }
 
+/** Returns how many events were sent under this name. */
+function sentUnder(name: string | null): number {
+  const { coverage, unknownNames } = metrics.value;
+  return [...coverage, ...unknownNames].find((one) => one.name === name)?.count ?? 0;
+}
+
 /** Shows the name of an event before further words. */
-function EventName({ of, end = " " }: { readonly of: string | null; readonly end?: string }) {
+function EventName({ of }: { readonly of: string | null }) {
   return of === null ? null : (
     <>
       <code>
         <Text of={of} most={60} />
-      </code>
-      {end}
+      </code>{" "}
     </>
   );
 }

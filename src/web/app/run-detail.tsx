@@ -166,7 +166,9 @@ function Origin({ run }: { readonly run: RunRow }) {
         by <Requester run={run} />
       </span>
       <Ago at={startedAt} />
-      {isOver && <span>took {durationWords(updatedAt - beganAt)}</span>}
+      {isOver && (status !== "cancelled" || (requests?.sent ?? 0) > 0) && (
+        <span>took {durationWords(updatedAt - beganAt)}</span>
+      )}
       {requests !== undefined && requests.sent > 0 && <span>{requestWords(requests)}</span>}
     </div>
   );
@@ -199,7 +201,7 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
           <i class={`dot ${tone}`} />
           <Text of={title} />
           {at !== undefined && <ClockTime at={at} to="minute" />}
-          {title === end.title && isBegun && counts.items > 1 && (
+          {title === end.title && isBegun && counts.items > 1 && (status !== "cancelled" || doneOf(run) > 0) && (
             <span class="quiet">
               {number(doneOf(run))} of {counted(counts.items, run.noun)}
             </span>
@@ -212,12 +214,13 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
 
 /**
  * Shows the result in one line: counts, a bar, and what can be undone until when. For a running run, the remaining time.
- * Nothing for a run that changed nothing and succeeded, because its history says so.
+ * Nothing for a run that changed nothing and succeeded or was cancelled, because its history says so.
  */
 function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail }) {
   const { did = NO_CHANGES, isUndo, counts, status, undoUntil } = run;
   const total = totalOf(did);
-  if (counts.items === 0 || (status === "succeeded" && total === 0)) return null;
+  const didNothing = total === 0 && (status === "succeeded" || (status === "cancelled" && doneOf(run) === 0));
+  if (counts.items === 0 || didNothing) return null;
   const left = timeLeft(run);
   return (
     <div class="card row result">

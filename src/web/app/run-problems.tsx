@@ -174,9 +174,12 @@ export function Problems({ detail: { run }, of, title, total }: ProblemsProps) {
     version: `${run.status} ${total}`,
   });
   if (list.value === undefined) return <p class="quiet">Reading the list…</p>;
+  // The cells name a line of a file, or an item of the call.
+  const [noun = ""] = list.value.rows[0]?.place.replace(/^item/, run.noun).split(" ") ?? [];
+  const head = noun.charAt(0).toUpperCase() + noun.slice(1);
   return (
     <>
-      <Table caption={title} heads={["Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
+      <Table caption={title} heads={[head || "Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
         {list.value.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
           <tr key={at}>
             <th scope="row">

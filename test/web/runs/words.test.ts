@@ -49,6 +49,20 @@ describe("a run as a sentence", () => {
       "Created 3 of 4 targetings and their 20 options",
       { tool: "create_targetings", status: "partial", items: 4, done: 3, options: 20, targeting: undefined },
     ],
+    [
+      "Created 1 targeting and its 2 options",
+      { tool: "create_targetings", items: 1, done: 1, options: 2, targeting: undefined },
+    ],
+    [
+      "Undo “Imported brands.csv into Winter Sale”: delete 9 options",
+      {
+        ...{ tool: "undo_run", status: "needs_confirmation" },
+        plan: {
+          ...{ isUndo: true, deletes: "9 options", of: "Imported brands.csv into Winter Sale" },
+          changes: { created: 0, changed: 0, deleted: 9 },
+        },
+      },
+    ],
     ["Renamed Winter 2025 to Winter 2026", { tool: "rename_targetings", only: "Winter 2025", to: "Winter 2026" }],
     [
       "Applied a plan to Footwear KR: 1 new, 3 changed",
@@ -92,22 +106,21 @@ describe("what an undo brings back", () => {
     objects: names.map((name) => ({ name, says: "" })),
   });
   const refused = "1 cannot be restored: the service does not accept its name.";
-  const check = "Check the console first: the API does not show which.";
-  const newId = `Campaigns and ad products that use the old ID stay disconnected. ${check}`;
-  const newIds = newId.replace("ID stay", "IDs stay");
+  const lost = "Campaigns and ad products stay disconnected.";
   const until = "This can be undone for 30 days.";
-  const back = "Names, groups and Context IDs come back.";
+  const back = "They get new IDs; their names, groups and Context IDs return with them.";
+  const itsBack = "It gets a new ID; its name, group and Context IDs return with it.";
   test.each([
-    [0, ["Shoes"], ["It can be undone for 30 days, with a new ID", back, newId]],
-    [0, ["Shoes", "Hats"], ["It can be undone for 30 days, with new IDs", back, newIds]],
+    [0, ["Shoes"], ["It can be undone for 30 days, with a new ID", itsBack, lost]],
+    [0, ["Shoes", "Hats"], ["It can be undone for 30 days, with new IDs", back, lost]],
     [
       0,
       ["Shoes", "bad_name"],
-      ["Undo restores 1 of 2 under a new ID; 1 cannot be restored", until, back, refused, newIds],
+      ["Undo restores 1 of 2 under a new ID; 1 cannot be restored", until, itsBack, lost, refused],
     ],
-    [0, ["bad_name"], ["It cannot be undone", "The service does not accept its name.", newId]],
+    [0, ["bad_name"], ["It cannot be undone", "The service does not accept its name."]],
     [3, [], ["It can be undone for 30 days"]],
-    [3, ["bad_name"], ["Undo restores 3 of 4 as they were; 1 cannot be restored", until, refused, newId]],
+    [3, ["bad_name"], ["Undo restores 3 of 4 as they were; 1 cannot be restored", until, refused]],
   ])("an approval of %i changes and the deletion of %j", (changed, deleted, [title, ...notes]) => {
     const counts = { created: 0, changed, deleted: deleted.length };
     expect(undoOf(counts, [part(deleted)], { days: 30 })).toEqual({ title, notes });
@@ -138,10 +151,10 @@ describe("what an undo brings back", () => {
     const note = (count: number, options: number) =>
       undoOf({ created: 0, changed: 0, deleted: count }, whole(count, options), { days: 30 })?.notes[0];
     expect([note(1, 315), note(1, 1), note(2, 40), note(1, 0)]).toEqual([
-      "The targeting, its 315 options and its Context IDs come back.",
-      "The targeting, its 1 option and its Context IDs come back.",
-      "The 2 targetings, their 40 options and their Context IDs come back.",
-      back,
+      "The targeting and its 315 options get new IDs; its names, groups and Context IDs return with them.",
+      "The targeting and its 1 option get new IDs; its names, groups and Context IDs return with them.",
+      "The 2 targetings and their 40 options get new IDs; their names, groups and Context IDs return with them.",
+      itsBack,
     ]);
   });
 
