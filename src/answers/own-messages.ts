@@ -37,8 +37,7 @@ const nameDetail = z.object({
 });
 
 function invalidName(detail: Detail): Entry {
-  // Runs of earlier versions stored only the first rule that a name breaks.
-  const problem = nameDetail.safeParse({ rules: [detail.rule], ...detail }).data;
+  const problem = nameDetail.safeParse(detail).data;
   const words = problem === undefined ? "breaks a rule" : nameProblemWords(problem);
   return { message: `the name ${words}`, remedy: NAME_RULE };
 }

@@ -152,7 +152,7 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
     seen.template && `${many(seen.template, "row")} skipped, without an option, a group or Context IDs`,
     seen.beyond && `${many(seen.beyond, "cell")} ignored, to the right of the headings`,
     seen.repeated && `${many(seen.repeated, "row")} skipped, equal to the header`,
-    skippedWords([...(sheet.subtotals ?? []), ...(seen.total === undefined ? [] : [seen.total])], "of totals"),
+    skippedWords(sheet.subtotals ?? [], "of totals"),
     skippedWords(sheet.hints ?? [], "of hints below the header"),
     seen.lineBreaks &&
       `lines are those of a text editor; cells contain ${many(seen.lineBreaks, "line break")}, so row numbers in a spreadsheet are lower; the sheet with results has each problem in its row`,

@@ -71,8 +71,6 @@ const sheetSeen = z.object({
   beyond: count,
   /** The heading of an ignored column that may contain the Context IDs. Present if no other column does. */
   likelyContexts: z.string().exactOptional(),
-  /** The line of a total row at the end. Only in runs of earlier versions. */
-  total: count,
   /** The line of the first row that looks like a total but is an option. */
   notTotal: count,
   /** How many other sheets the workbook has, and the names of the first ones. */
@@ -100,7 +98,7 @@ export const inputFile = z.object({
   format: z.enum(FORMATS),
   encoding: z.enum(ENCODINGS),
   digest: z.string(),
-  /** Present for sheets only. Absent in runs of earlier versions. */
+  /** Present for sheets only. */
   given: sheetGiven.exactOptional(),
   /** Absent if the file is no sheet, or its form is not detected yet. */
   sheet: sheetForm.exactOptional(),

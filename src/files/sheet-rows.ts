@@ -228,7 +228,7 @@ class RowReader {
     this.#width = file.format === "xlsx" && !this.#isStrict ? header.cells.length : Number.POSITIVE_INFINITY;
     const ids = ["_id", "contextId", "contexts"].map(header.at).filter((at) => at >= 0);
     this.#totals = skipped === undefined || this.#isStrict ? undefined : new TotalRows(this.#read, ids);
-    this.#skipped = new Set(skipped === undefined ? [...subtotals, ...hints, file.seen?.total ?? 0] : []);
+    this.#skipped = new Set(skipped === undefined ? [...subtotals, ...hints] : []);
     this.#found = skipped;
   }
 

@@ -206,7 +206,7 @@ export type RunIndex = ReturnType<typeof runIndex>;
 
 /**
  * Shows the caller of each run, whether it may be unfinished, and the newest run of each call, without opening runs. A
- * run is indexed before it is stored, so a run without a mark comes from a version without an index.
+ * run is indexed before it is stored.
  */
 export function runIndex(folder: string) {
   const place = join(folder, INDEX_FOLDER);

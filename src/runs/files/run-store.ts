@@ -267,7 +267,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
     }
   };
-  /** Runs of other versions must be in the index already. */
+  /** Runs without a mark must be in the index already. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     if ((await doubt()) !== undefined) return;
@@ -358,7 +358,7 @@ async function isHeld(folder: string, runId: string, now: () => number): Promise
   }
 }
 
-/** Indexes runs that a version without an index stored, or that were copied into the folder. */
+/** Indexes runs without a mark, for example copied ones, and those whose removal a crash stopped. */
 async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
   const runs = await runsIn(folder);
   if (runs.length === 0) return;
