@@ -1,9 +1,8 @@
 import type { Fence } from "../platform/fence.ts";
 import type { Operation, RouteTable } from "../spec/routes.ts";
-import { jsonIn } from "./answers.ts";
+import { type Asked, errorOf, jsonIn, notUnderstood } from "./answers.ts";
 import { NotSentError } from "./errors.ts";
 import type { Http, HttpAnswer } from "./http.ts";
-import { type Asked, errorOf, notUnderstood } from "./rejections.ts";
 
 export interface CallParts {
   readonly parameters?: Readonly<Record<string, string | undefined>>;

@@ -3,11 +3,10 @@ import type { Fence } from "../platform/fence.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { EVENT_MESSAGES } from "../spec/events.ts";
 import type { RouteTable } from "../spec/routes.ts";
-import { jsonIn } from "./answers.ts";
+import { errorOf, jsonIn } from "./answers.ts";
 import { call, isSuccess, valueIn } from "./calls.ts";
 import type { Http } from "./http.ts";
 import type { RequestOptions } from "./management.ts";
-import { errorOf } from "./rejections.ts";
 
 /** The answer to one event (event-tracking-api 4, 7). */
 export interface EventAnswer {

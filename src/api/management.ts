@@ -1,10 +1,9 @@
 import type { Fence } from "../platform/fence.ts";
 import type { BulkResult, OptionPage, OptionWithContexts, TargetingRecord } from "../spec/records.ts";
 import type { BulkOperation, RouteTable } from "../spec/routes.ts";
-import { bulkResults, optionPageIn, optionWithContextsIn, targetingIn } from "./answers.ts";
+import { bulkResults, optionPageIn, optionWithContextsIn, serverTimeOf, targetingIn } from "./answers.ts";
 import { type Called, call, valueIn } from "./calls.ts";
 import type { Http } from "./http.ts";
-import { serverTimeOf } from "./rejections.ts";
 
 export interface BulkAnswer {
   readonly results: readonly BulkResult[];

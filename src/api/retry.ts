@@ -1,9 +1,9 @@
 import { setMaxListeners } from "node:events";
 import type { Clock } from "../platform/clock.ts";
+import { retryAfter } from "./answers.ts";
 import { BusyError, isApiError, NotSentError, RATE_LIMITED, RejectedError } from "./errors.ts";
 import type { Http } from "./http.ts";
 import { aroundReads, type ManagementApi, type RequestOptions } from "./management.ts";
-import { retryAfter } from "./rejections.ts";
 
 interface ReadRetry {
   readonly clock: Clock;

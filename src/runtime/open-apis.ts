@@ -1,5 +1,5 @@
+import { serverTimeOf } from "../api/answers.ts";
 import { type Http, openHttp } from "../api/http.ts";
-import { serverTimeOf } from "../api/rejections.ts";
 import { keepingToLimits } from "../api/retry.ts";
 import type { Log, LogFields } from "../observe/log.ts";
 import type { Observer } from "../observe/observer.ts";

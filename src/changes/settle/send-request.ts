@@ -1,6 +1,6 @@
+import { retryAfterIn } from "../../api/answers.ts";
 import { type ApiError, isApiError, RATE_LIMITED } from "../../api/errors.ts";
 import type { BulkAnswer } from "../../api/management.ts";
-import { retryAfterIn } from "../../api/rejections.ts";
 import { HeldBackError } from "../../platform/fence.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { type Intent, LeaseLostError, requestFence, type Turn } from "../../runs/turn.ts";

@@ -4,18 +4,13 @@ import { isApiError } from "../../api/errors.ts";
 import { aroundReads, type ManagementApi } from "../../api/management.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { thousands } from "../../platform/text.ts";
+import type { Run } from "../../runs/kind.ts";
 import type { Interrupted } from "../../runs/registry.ts";
-import type { ReportCounts } from "../../runs/report.ts";
 import { undefinedIf, undefinedIfNothingStored } from "../../runs/store.ts";
 import { DeadlineExceeded, managementOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 
-interface Followed {
-  readonly kept: Promise<void>;
-  readonly rest: Promise<void>;
-  watch(watcher: (counts: ReportCounts, waitingMs?: number) => void): () => void;
-  stop(cause: "cancelled" | "interrupted"): boolean;
-}
+type Followed = Pick<Run, "kept" | "rest" | "watch" | "stop">;
 
 /** Waits until a run ends or the call must be answered. Stops the run if the caller cancels. */
 export async function followRun(run: Followed, context: ToolContext): Promise<void> {
@@ -37,7 +32,7 @@ export async function followRun(run: Followed, context: ToolContext): Promise<vo
 }
 
 function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolContext, "progress">): () => void {
-  return run.watch(({ items, pending }, waitingMs = 0) => {
+  return run.watch(({ items, pending }, waitingMs) => {
     progress?.(items - pending, items, progressWords(items - pending, items, waitingMs));
   });
 }
