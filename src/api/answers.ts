@@ -39,7 +39,7 @@ const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
 /** Cuts a text that is longer than anything the service documents, so that it cannot fill an answer or a stored run. */
-export function cut(text: string): string {
+function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;
 }
@@ -85,7 +85,7 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
 }
 
 /** The error of one item or of a whole request (management-api 2.2). Omits fields of an unexpected type. */
-export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
+function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
     ...(typeof statusCode === "number" && { statusCode }),
     ...(typeof errorCode === "string" && { errorCode: cut(errorCode) }),
@@ -95,7 +95,7 @@ export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObje
 }
 
 /** The service sends one text or a list of texts (management-api 2.2). */
-export function messagesOf(body: unknown): readonly string[] {
+function messagesOf(body: unknown): readonly string[] {
   if (!isJsonObject(body)) return [];
   const { message } = body;
   if (typeof message === "string") return [cut(message)];

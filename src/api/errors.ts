@@ -182,7 +182,7 @@ export type NetworkCause =
   | "proxyRefused";
 
 /** Never contains the text of a foreign error. */
-export interface NetworkFailure {
+interface NetworkFailure {
   readonly reason: string;
   readonly network?: NetworkCause | undefined;
 }

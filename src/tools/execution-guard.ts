@@ -171,7 +171,7 @@ async function planNotApplied(
   }
 }
 
-export type NotAllowed = Pick<Refusal, "message" | "remedy">;
+type NotAllowed = Pick<Refusal, "message" | "remedy">;
 
 const SETTING = "TARGETING_MCP_ALLOWED_TARGETINGS lists the targetings that may change.";
 const MAX_NAMED = 5;
@@ -198,7 +198,7 @@ interface Allowed {
 }
 
 /** Returns why a call may not change its targetings. Ignores options that do not exist. */
-export async function notAllowed(
+async function notAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,
   { allowedTargetings, management, signal }: Allowed,

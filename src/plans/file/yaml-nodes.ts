@@ -25,7 +25,6 @@ export async function yamlNodes(text: string): Promise<Node> {
   const yaml = await import("yaml");
   const lines = new yaml.LineCounter();
   const tokens = await tokensIn(text, yaml, lines);
-  checkDepth(tokens, lines);
   const composer = new yaml.Composer({ schema: "failsafe", uniqueKeys: false, merge: false, resolveKnownTags: false });
   const [document, ...further] = [...composer.compose(tokens)];
   const [fault] = document?.errors ?? [];
@@ -74,21 +73,6 @@ function linesIn(text: string, end: number): number {
   let line = 1;
   for (let at = text.indexOf("\n"); at >= 0 && at < end; at = text.indexOf("\n", at + 1)) line += 1;
   return line;
-}
-
-/** Checks the depth without recursion, before all recursive functions. */
-function checkDepth(tokens: readonly CST.Token[], lines: LineCounter): void {
-  const open: { readonly token: CST.Token; readonly depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { token, depth } = next;
-    if (depth > MAX_DEPTH) throw tooDeep(spotAt(lines, token.offset));
-    if (token.type === "document" && token.value !== undefined) open.push({ token: token.value, depth: 1 });
-    if (!isCollection(token)) continue;
-    for (const { key, value } of token.items) {
-      if (key) open.push({ token: key, depth: depth + 1 });
-      if (value) open.push({ token: value, depth: depth + 1 });
-    }
-  }
 }
 
 function isCollection(token: CST.Token): token is CST.BlockMap | CST.BlockSequence | CST.FlowCollection {
