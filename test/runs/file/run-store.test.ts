@@ -67,7 +67,7 @@ describe("runs that may be unfinished are found", () => {
     expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([]);
   });
 
-  test("where an earlier version kept them, without marks, once the server starts anew", async () => {
+  test("where they have no marks, once the server starts anew", async () => {
     const folder = await newFolder();
     await keptRun(folder, { status: "succeeded" });
     const crashed = await keptRun(folder, {});
