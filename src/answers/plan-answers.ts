@@ -29,6 +29,7 @@ import { OPERATION_WORDS } from "./failures.ts";
 import { fenceIfForeign, quoteUntrusted } from "./fence.ts";
 import { sheetCall } from "./next-steps.ts";
 import {
+  changeCounts,
   changeLine,
   contextIds,
   count,
@@ -36,6 +37,7 @@ import {
   FIELD_WORDS,
   KIND_WORDS,
   linesOf,
+  obstacles,
   place,
   planCounts,
   problemLine,
@@ -54,6 +56,8 @@ interface AnsweredPlan {
   readonly requests: readonly PlannedRequest[];
   readonly nextSteps: readonly string[];
   readonly isError?: boolean;
+  /** Why this server may not apply the plan, whatever it contains. */
+  readonly refused?: string | undefined;
 }
 
 /** Takes at most 2,500 tokens. The resource of the run has the complete plan. */
@@ -120,7 +124,8 @@ function countsOfUndo({ items }: StatePlan): Readonly<Record<string, number>> | 
   return Object.keys(counts).length === 0 ? undefined : counts;
 }
 
-function textOf({ environment, runId, document, requests, nextSteps }: AnsweredPlan, most: number): readonly string[] {
+function textOf(answer: AnsweredPlan, most: number): readonly string[] {
+  const { environment, runId, document, requests, nextSteps, refused } = answer;
   const { plan } = document;
   const { targeting } = plan;
   const listed = linesOf(plan, "file");
@@ -142,17 +147,25 @@ function textOf({ environment, runId, document, requests, nextSteps }: AnsweredP
       const own = changes.filter((change) => change.kind === kind);
       return section(`${capitalized(KIND_WORDS[kind])} (${count(own.length)}):`, own.map(changeLine));
     }),
-    ...section("Conflicts, to resolve in the file:", listed.conflicts, 1),
+    ...section("Conflicts, which both the file and others changed since the base:", listed.conflicts, 1),
     ...section("Problems:", listed.problems, 1),
     ...section("Limits:", listed.limits, 1),
     ...section("Changed by others since the base, and kept:", listed.drift),
     ...section("Not in the file, and kept:", listed.onlyThere),
   ];
+  const why = isApplicable(plan) ? refused && ` on this server: ${refused}` : `: ${obstacles(plan)}`;
+  const of = `${quoteUntrusted(targeting.name)} (${where})`;
+  const headline =
+    why === undefined
+      ? [`Planned for ${of}: ${planCounts(changes, plan)}; nothing was sent. ${ran}`]
+      : [
+          `The plan for ${of} cannot be applied${why}; nothing was sent. ${ran}`,
+          ...(changes.length > 0 ? [`It has ${changeCounts(changes)}.`] : []),
+        ];
   return [
-    `Planned for ${quoteUntrusted(targeting.name)} (${where}): ${planCounts(changes, plan)}; nothing was sent. ${ran}`,
+    ...headline,
     ...fenceIfForeign(sections),
     ...requestLines(requests),
-    ...(isApplicable(plan) ? [] : ["This plan cannot be applied as it is."]),
     ...nextSteps.map((step) => `Next: ${step}`),
   ];
 }

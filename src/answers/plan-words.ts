@@ -3,13 +3,14 @@ import {
   changesOf,
   type Difference,
   type ExceededLimit,
+  isApplicable,
   type ListedChange,
   type ListedChangeKind,
   type ShownValue,
   type StatePlan,
 } from "../plans/diff/plan.ts";
 import type { Problem } from "../plans/file/desired.ts";
-import { capitalized, thousands } from "../platform/text.ts";
+import { amount, capitalized, thousands } from "../platform/text.ts";
 import { plain, quoteUntrusted } from "./fence.ts";
 
 export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
@@ -32,7 +33,7 @@ export function problemLine(file: string, { line, column, path, message, remedy 
 export function linesOf({ drift, conflicts, onlyThere, limits, problems }: StatePlan, file: string) {
   return {
     drift: drift.map(differenceLine),
-    conflicts: conflicts.map(differenceLine),
+    conflicts: conflicts.map((conflict) => `${differenceLine(conflict)}; ${resolution(conflict)}`),
     onlyThere: onlyThere.map(({ _id, name }) => `${quoteUntrusted(name)} (${_id})`),
     limits: limits.map(limitLine),
     problems: problems.map((problem) => problemLine(file, problem)),
@@ -53,6 +54,13 @@ export function changeLine({ kind, _id, name, from, to, added, removed, isTarget
   return what;
 }
 
+/** Returns what a plan changes, or first why it cannot be applied. */
+function planSummary(changes: readonly ListedChange[], plan: StatePlan): string {
+  if (isApplicable(plan)) return planCounts(changes, plan);
+  const others = changes.length === 0 ? "" : `; it has ${changeCounts(changes)}`;
+  return `cannot be applied: ${obstacles(plan)}${others}`;
+}
+
 /** If a plan has no changes, counts the changes by others. */
 export function planCounts(changes: readonly ListedChange[], { drift, conflicts, problems }: StatePlan): string {
   if (changes.length > 0 || conflicts.length + problems.length > 0 || drift.length === 0) return changeCounts(changes);
@@ -60,7 +68,7 @@ export function planCounts(changes: readonly ListedChange[], { drift, conflicts,
   return `no changes of its own; ${count(drift.length)} ${noun} by others since the base ${are} kept`;
 }
 
-function changeCounts(changes: readonly ListedChange[]): string {
+export function changeCounts(changes: readonly ListedChange[]): string {
   const counts = CHANGE_KINDS.flatMap((kind) => {
     const many = changes.filter((change) => change.kind === kind).length;
     return many === 0 ? [] : [`${count(many)} ${KIND_WORDS[kind]}`];
@@ -91,12 +99,55 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
 
+/** Says what to write into the file to keep the state of the service. */
+function resolution({ field, file, service, contextIds: ids }: Difference): string {
+  if (field === "deleted") return "remove it from the file, or remove its _id to create it again";
+  if (file === "deleted" || field === "subOptions") return "put it back into the file";
+  if (service === undefined) return "name an existing group, or describe the group as a new one";
+  if (field !== "contexts") {
+    const key = field === "parent" ? "group" : FIELD_WORDS[field];
+    return `in the file, write the service's ${key}: ${field === "parent" ? place(service) : value(service)}`;
+  }
+  const parts = [idList("add", ids?.onlyService), idList("remove", ids?.onlyFile)].filter((part) => part !== "");
+  return `in the file, ${parts.join(", and ")}`;
+}
+
+function idList(verb: string, ids: NonNullable<Difference["contextIds"]>["onlyFile"] | undefined): string {
+  const { count: all = 0, first = [] } = ids ?? {};
+  if (all === 0) return "";
+  const more = all - first.length;
+  const named = first.map(quoteUntrusted).join(", ");
+  if (first.length === 0) return `${verb} ${contextIds(all)}`;
+  return `${verb} ${named}${more > 0 ? ` and ${count(more)} more` : ""}`;
+}
+
+/** Returns why a plan cannot be applied, in short. */
+export function obstacles({ conflicts, problems, limits }: StatePlan): string {
+  const few = limits.map(({ limit, of, there, wanted, fits }) =>
+    limit.startsWith(SETTING)
+      ? `it has ${count(wanted)} ${of}, and ${limit} allows ${count(fits)} of ${count(there)}`
+      : `${limit}: ${count(wanted)} wanted, ${count(fits)} fit`,
+  );
+  const counted = [
+    conflicts.length > 0 && amount(conflicts.length, "conflict"),
+    problems.length > 0 && amount(problems.length, "problem"),
+  ];
+  const [first, ...more] = few;
+  return [...counted, first, more.length > 0 && `and ${amount(more.length, "other limit")}`]
+    .filter((part) => part !== false && part !== undefined)
+    .join(", ");
+}
+
+const SETTING = "TARGETING_MCP_";
+
 /** Returns a line about a limit that the plan exceeds, with the current number and how many fit. */
 export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
-  if (limit.startsWith("TARGETING_MCP_")) {
+  if (limit.startsWith(SETTING)) {
+    const enough = limit.endsWith("_PERCENT") ? Math.ceil((100 * wanted) / there) : wanted;
     return (
-      `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}; a person can raise it ` +
-      "in this server's settings, or plan smaller parts"
+      `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}; ` +
+      `${fits > 0 ? `plan at most ${count(fits)} of them at a time, or ` : ""}a person sets it to ${count(enough)} or ` +
+      "more in this server's settings, and restarts the server"
     );
   }
   return `${limit} (${quoteUntrusted(of)}): it has ${count(there)}, would have ${count(wanted)}, and ${count(fits)} fit`;
@@ -153,7 +204,7 @@ export function planLines({ plan, file, digest, groupName }: ShownPlan): readonl
   const lines = linesOf(plan, file);
   const id = targeting._id === undefined ? "a new targeting" : targeting._id;
   return [
-    line(`Targeting ${quoteUntrusted(targeting.name)} (${id}): ${planCounts(changes, plan)}`),
+    line(`Targeting ${quoteUntrusted(targeting.name)} (${id}): ${planSummary(changes, plan)}`),
     ...CHANGE_KINDS.flatMap((kind) => changeSection(kind, changes)),
     ...section("Changed by others since the base, and kept", lines.drift, "plain"),
     ...section("Not in the file, and kept", lines.onlyThere, "plain"),
@@ -198,7 +249,7 @@ export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): stri
     .map((change) => `| ${KIND_WORDS[change.kind]} | ${cell(changeLine(change))} |`);
   const more = changes.length - rows.length;
   return `${[
-    `### Plan of ${cell(quoteUntrusted(targeting.name))}: ${planCounts(changes, plan)}`,
+    `### Plan of ${cell(quoteUntrusted(targeting.name))}: ${planSummary(changes, plan)}`,
     ...list("Problems", lines.problems),
     ...list("Conflicts", lines.conflicts),
     ...list("Limits", lines.limits),

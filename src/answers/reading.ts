@@ -182,12 +182,13 @@ export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
   return `${_id} ${quoteUntrusted(name)} ${new Date(seenAt).toISOString().slice(0, 16)}Z`;
 }
 
-/** `seen` are the lines of the targetings. */
-export function seenText(seen: readonly string[], omitted: number): string {
+/** `seen` are the lines of the targetings. `mayChange` says which may change, or is absent if one may be created. */
+export function seenText(seen: readonly string[], omitted: number, mayChange?: string): string {
   if (seen.length === 0) {
+    const otherwise = mayChange === undefined ? ", or create one" : `. ${mayChange}`;
     return (
       "No targeting has been seen yet, and the service cannot list them: ask the person for the ID (a ULID, shown in " +
-      "the web console), or create one."
+      `the web console)${otherwise}.`
     );
   }
   return lines([

@@ -21,7 +21,7 @@ import {
   writeOver,
 } from "./plan-files.ts";
 import { type PlanContext, readShowing, withProject } from "./project.ts";
-import { printLines, printNote } from "./terminal.ts";
+import { forCommand, printLines, printNote } from "./terminal.ts";
 
 interface PlanLine extends AskedFile {
   readonly form: "text" | "json" | "markdown";
@@ -49,7 +49,7 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
   const exitCode = exitCodeOf(made);
   const shown = { plan: made, file, digest: document.digest, groupName: groupNamesOf(document) };
   if (asked.form === "json") printJson(planJson(document, requestsOf(asPlanned(made, there))));
-  else if (asked.form === "markdown") process.stdout.write(planMarkdown(shown));
+  else if (asked.form === "markdown") process.stdout.write(forCommand(planMarkdown(shown)));
   else {
     printReading(planned.read);
     printLines(planLines(shown));
@@ -83,7 +83,8 @@ function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 
 }
 
 function printJson(value: PlanJson): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  const problems = value.problems.map((problem) => ({ ...problem, remedy: forCommand(problem.remedy) }));
+  process.stdout.write(`${JSON.stringify({ ...value, problems }, null, 2)}\n`);
 }
 
 /**

@@ -10,7 +10,7 @@ import { type Settings, settingText } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import type { ToolContext } from "../tools/context.ts";
 import { localCaller } from "../web/browser.ts";
-import { printNote } from "./terminal.ts";
+import { forCommand, printNote } from "./terminal.ts";
 
 export interface PlanContext extends ToolContext {
   readonly management: ManagementApi;
@@ -49,7 +49,7 @@ type Reporting = Pick<ServerProcess, "log" | "redactor">;
 
 export function reportFailure(thrown: unknown, command: string, { log, redactor }: Reporting): number {
   const { message, remedy } = failureOf(thrown, command, log);
-  printNote(redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
+  printNote(redactor.text(forCommand(remedy === undefined ? message : `${message}\n${remedy}`)));
   return 1;
 }
 

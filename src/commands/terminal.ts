@@ -5,6 +5,21 @@ export function printNote(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
+/** What agents read about arguments and tools, and what people read about flags and commands. */
+const FOR_COMMANDS: readonly (readonly [agent: string, person: string])[] = [
+  ["byName: true", "--by-name"],
+  ["with the argument base", "with --base"],
+  ["give targetingId or targetingName", "use --targeting"],
+  ["list_options with saveTo writes its base", "targeting-mcp export TARGETING --to FILE writes its base"],
+  [" Without files, leave prune out and delete the unwanted options with delete_options.", ""],
+  ["list_options with saveTo and a new file", "targeting-mcp export TARGETING --to FILE --base-only"],
+];
+
+/** Returns a text for agents with the flags and commands that a person uses instead. */
+export function forCommand(text: string): string {
+  return FOR_COMMANDS.reduce((rewritten, [agent, person]) => rewritten.replaceAll(agent, person), text);
+}
+
 /** Prints `undone` if the answer is no. Without a terminal, prints `without` and returns false. */
 export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
@@ -32,7 +47,8 @@ const COLORS: Readonly<Record<Tone, string | undefined>> = {
 export function printLines(lines: readonly TonedLine[]): void {
   const { NO_COLOR = "" } = process.env;
   const isColored = process.stdout.isTTY && NO_COLOR === "";
-  const texts = lines.map(({ text, tone }) => {
+  const texts = lines.map(({ text: said, tone }) => {
+    const text = forCommand(said);
     const color = COLORS[tone];
     return isColored && color !== undefined ? `\u001b[${color}m${text}\u001b[0m` : text;
   });

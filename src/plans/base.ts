@@ -73,7 +73,7 @@ export function readBase(text: string, path: string): Base {
 function noBase(path: string, line: number): FileError {
   return new FileError(
     `${JSON.stringify(path)} is not a base that export wrote: line ${line} cannot be read`,
-    "Do not edit bases by hand. Restore it from version control, or renew it: targeting-mcp export --base-only.",
+    "Do not edit bases by hand. Restore it from version control, or export the targeting again: list_options with saveTo and a new file.",
   );
 }
 

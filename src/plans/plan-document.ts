@@ -194,7 +194,7 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   if (prune && base === undefined) {
     throw new FileError(
       "prune deletes the options that are in the base but not in the file, and this targeting has no base",
-      "Export the targeting first: list_options with saveTo (targeting-mcp export) writes its base, NAME.base.ndjson. Then give that file as base (--base). Without files, leave prune out and delete the unwanted options with delete_options.",
+      "Export the targeting first: list_options with saveTo writes its base, NAME.base.ndjson. Then give that file with the argument base. Without files, leave prune out and delete the unwanted options with delete_options.",
     );
   }
   const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });

@@ -100,7 +100,7 @@ export async function whichTargeting(hints: TargetingHints): Promise<string | un
   if (base !== undefined && known !== undefined && base.targeting._id !== known) {
     throw new FileError(
       `the base describes the targeting ${base.targeting._id}, but the plan is for ${known}`,
-      "Give a base of that targeting with base (--base), or remove the base beside the file.",
+      "Give a base of that targeting with the argument base, or remove the base beside the file.",
     );
   }
   if (known !== undefined) return known;
@@ -111,7 +111,7 @@ export async function whichTargeting(hints: TargetingHints): Promise<string | un
   if (file?.name === undefined) {
     throw new FileError(
       "neither the file nor the call names the targeting",
-      'Name the targeting in the field "targeting" of the file, or give targetingId or targetingName (--targeting).',
+      'Name the targeting in the field "targeting" of the file, or give targetingId or targetingName.',
     );
   }
   const found = await memory.resolve(file.name);

@@ -173,8 +173,15 @@ async function planNotApplied(
 
 type NotAllowed = Pick<Refusal, "message" | "remedy">;
 
-const SETTING = "TARGETING_MCP_ALLOWED_TARGETINGS lists the targetings that may change.";
 const MAX_NAMED = 5;
+const MAX_ALLOWED_NAMED = 10;
+
+/** Says which targetings may change. */
+export function allowedText(allowed: readonly string[]): string {
+  const named = allowed.slice(0, MAX_ALLOWED_NAMED).join(", ");
+  const more = allowed.length > MAX_ALLOWED_NAMED ? ` and ${allowed.length - MAX_ALLOWED_NAMED} more` : "";
+  return `TARGETING_MCP_ALLOWED_TARGETINGS allows changes only in ${named}${more}`;
+}
 /** An option never moves to another targeting, so it stays allowed. */
 const MAX_KNOWN = 100_000;
 
@@ -208,12 +215,13 @@ async function notAllowed(
   if (targets === undefined) {
     return {
       message: "no targeting may be created: only the targetings in TARGETING_MCP_ALLOWED_TARGETINGS may change",
-      remedy: SETTING,
+      remedy: `${allowedText(allowedTargetings)}.`,
     };
   }
   const allowed = new Set(allowedTargetings);
   const targetings = [...new Set(targets.targetings)].filter((id) => !allowed.has(id));
-  if (targetings.length > 0) return refusal("targeting", targetings);
+  const remedy = `${allowedText(allowedTargetings)}.`;
+  if (targetings.length > 0) return { message: refusedText("targeting", targetings), remedy };
   const inside = known.get(allowedTargetings) ?? new Set();
   known.set(allowedTargetings, inside);
   const unknown = [...new Set(targets.options)].filter((id) => isUlid(id) && !inside.has(id));
@@ -224,14 +232,14 @@ async function notAllowed(
     if (targeting === undefined || !allowed.has(targeting)) foreign.push(id);
     else if (inside.size < MAX_KNOWN) inside.add(id);
   }
-  return foreign.length > 0 ? refusal("option", foreign) : undefined;
+  return foreign.length > 0 ? { message: refusedText("option", foreign), remedy } : undefined;
 }
 
-function refusal(kind: "targeting" | "option", ids: readonly string[]): NotAllowed {
+function refusedText(kind: "targeting" | "option", ids: readonly string[]): string {
   const named = ids.slice(0, MAX_NAMED).join(", ");
   const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : "";
   const why = kind === "targeting" ? "may not be changed here" : "belong to targetings that may not be changed here";
-  return { message: `${amount(ids.length, kind)} ${why}: ${named}${more}`, remedy: SETTING };
+  return `${amount(ids.length, kind)} ${why}: ${named}${more}`;
 }
 
 /** Returns why a call deletes more objects than the settings allow, if so. */

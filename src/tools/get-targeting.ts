@@ -19,6 +19,7 @@ import type { SeenTargeting } from "../runs/backend.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";
 import { type ToolContext, timeLeft, type Waiting } from "./context.ts";
 import type { ToolAnswer, ToolDefinition } from "./define-tool.ts";
+import { allowedText } from "./execution-guard.ts";
 import { findTargeting, type TargetingReference, targetingArguments, withNote } from "./names.ts";
 import { placeOf } from "./option-page.ts";
 
@@ -58,7 +59,15 @@ export async function readTargeting(
   const candidates = await withPart(reference, context);
   if (candidates !== undefined) return candidates;
   const found = await findTargeting(reference, context);
-  if (found === undefined) return listAnswer(await context.memory.recent(), seenText, context);
+  if (found === undefined) {
+    const { memory, allowedTargetings, readOnly } = context;
+    const mayChange = allowedTargetings
+      ? allowedText(allowedTargetings)
+      : readOnly
+        ? "This server only reads"
+        : undefined;
+    return listAnswer(await memory.recent(), (seen, omitted) => seenText(seen, omitted, mayChange), context);
+  }
   const answer = withNote(found.note, await readOne(found._id, counting, context));
   const { targetingName } = reference;
   const having = targetingName ? await seenContaining(targetingName, context) : [];

@@ -45,6 +45,11 @@ export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<T
   const { header, state } = run;
   const refusal = await context.runs.refusal(run);
   const answer = renderKeptPlan(await documentOf(header.runId, context), header, state, { ...context, refusal });
+  return withRefusal(answer, refusal);
+}
+
+/** Says that this server may not apply the plan. */
+export function withRefusal(answer: ToolAnswer, refusal: Refusal | undefined): ToolAnswer {
   if (refusal === undefined) return answer;
   return {
     ...answer,
@@ -67,7 +72,8 @@ export function renderKeptPlan(
   if (wayBack !== undefined) {
     const planned = { runId, document, requests: requestsFor(document, known) };
     const { undoes, rows, already } = wayBack;
-    return undoAnswer({ environment, undoes, rows, already, readOnly, planned });
+    const mayApply = !readOnly && refusal === undefined;
+    return undoAnswer({ environment, undoes, rows, already, readOnly: !mayApply, planned });
   }
   return planAnswer({
     environment,
@@ -76,7 +82,8 @@ export function renderKeptPlan(
     status: "planned",
     document,
     requests: isApplicable(plan) ? requestsFor(document, known) : [],
-    nextSteps: refusal !== undefined && !readOnly ? [] : nextStepsOf(plan, runId, readOnly),
+    nextSteps: refusal !== undefined && !readOnly && isApplicable(plan) ? [] : nextStepsOf(plan, runId, readOnly),
+    refused: refusal?.message,
   });
 }
 
@@ -107,9 +114,26 @@ export async function stepsOfPlan(
 /** There are none if the plan exceeds a limit, because only a person can raise the limit. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
-  if (isInFile) return ["fix the conflicts and problems listed above, and call plan_targeting again"];
+  if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId)];
   if (!isApplicable(plan) || itemCount(plan) === 0 || readOnly) return [];
   return [`show the plan to the person; apply_plan ${JSON.stringify({ runId })} applies it`];
+}
+
+function fixSteps({ conflicts, problems }: StatePlan): readonly string[] {
+  const conflict = conflicts.length === 1 ? "the conflict" : "the conflicts";
+  const problem = problems.length === 1 ? "the problem" : "the problems";
+  const what = [...(conflicts.length > 0 ? [conflict] : []), ...(problems.length > 0 ? [problem] : [])].join(" and ");
+  return [`resolve ${what} in the file as said above, and make the same call of plan_targeting again`];
+}
+
+/** With a new base, the values of the file are wanted. */
+function renewSteps({ targeting: { _id }, conflicts }: StatePlan, runId: string): readonly string[] {
+  if (_id === undefined || !conflicts.some(({ base }) => base !== undefined)) return [];
+  const name = `now-${runId.slice(-6)}`;
+  const save = `list_options ${JSON.stringify({ targetingId: _id, saveTo: `${name}.ndjson` })}`;
+  return [
+    `to overwrite what others changed with the values of the file: ${save}, then the same call of plan_targeting with "base":"${name}.base.ndjson"`,
+  ];
 }
 
 type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
@@ -139,7 +163,10 @@ export function notApplicable(
   if (why.length === 0) return undefined;
   return {
     message: `this plan cannot be applied: ${why.join("; ")}`,
-    remedy: "Fix the desired state and plan it again; get_run shows the plan.",
+    remedy:
+      document.plan.conflicts.length + document.plan.problems.length > 0
+        ? "Fix the desired state and plan it again; get_run shows the plan."
+        : "get_run shows the plan.",
   };
 }
 

@@ -1,9 +1,13 @@
 import type { PlanningTool } from "../changes/call.ts";
+import type { ChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader, FinishedPlan, StoredPlan } from "../changes/changes.ts";
 import { isGoing } from "../changes/plan/plan.ts";
-import { changesOf } from "./apis.ts";
+import type { PlanDocument } from "../plans/plan-document.ts";
+import { changesOf, managementOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import type { ToolAnswer } from "./define-tool.ts";
+import { notAllowed } from "./execution-guard.ts";
+import { renderKeptPlan, withRefusal } from "./kept-plan.ts";
 import { reportRun } from "./run-reports.ts";
 import { planInTime } from "./write/planned.ts";
 
@@ -33,4 +37,16 @@ export async function planNowOrInBackground<Made extends object>(
   if (!isGoing(made)) return work.answer(made);
   const { plan, stop } = made;
   return reportRun(await changes.planLater(unfinished, { plan: plan.then(work.textOf), stop }, earlier), context);
+}
+
+/** Returns the answer about a new plan, which says if its targetings may not change here. */
+export async function newPlanAnswer(
+  document: PlanDocument,
+  header: ChangeHeader,
+  known: Pick<ChangeRun["state"], "facts">,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const refused = await notAllowed(header.call, undefined, { ...context, management: () => managementOf(context) });
+  const refusal = refused && ({ code: "TARGETINGS", ...refused } as const);
+  return withRefusal(renderKeptPlan(document, header, known, { ...context, refusal }), refusal);
 }

@@ -31,8 +31,7 @@ import { changesOf, DeadlineExceeded, fileWithinWait, undefinedIfLate } from "./
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { readableDirs, sheetArguments, sheetReadingArguments } from "./input-file.ts";
-import { renderKeptPlan } from "./kept-plan.ts";
-import { planNowOrInBackground } from "./plan-in-time.ts";
+import { newPlanAnswer, planNowOrInBackground } from "./plan-in-time.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () =>
@@ -144,7 +143,7 @@ export async function planDesiredState(
           requested,
         } as const;
         const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
-        return withNotes(renderKeptPlan(document, header, plan, context), [
+        return withNotes(await newPlanAnswer(document, header, plan, context), [
           ...notes,
           ...nearNotes(document.plan.items, there),
         ]);

@@ -16,8 +16,7 @@ import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/
 import { changesOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
-import { renderKeptPlan } from "./kept-plan.ts";
-import { planNowOrInBackground } from "./plan-in-time.ts";
+import { newPlanAnswer, planNowOrInBackground } from "./plan-in-time.ts";
 import { notKept } from "./run-reports.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
@@ -54,7 +53,7 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
         const { environment, readOnly } = context;
         const { kept, ...undone } = await storeUndoPlan(runId, made, context, earlier);
         if (kept === undefined) return undoAnswer({ environment, undoes: runId, ...undone, readOnly });
-        return renderKeptPlan(kept.document, kept.header, kept.plan, context);
+        return newPlanAnswer(kept.document, kept.header, kept.plan, context);
       },
     },
     context,

@@ -76,7 +76,7 @@ test("a plan shows every change as text, JSON, Markdown and a file, and sends no
   const key = { TARGETING_API_KEY: "sandbox-read-key" };
   const planned = await run(["plan", file], key);
   expect(planned.code).toBe(2);
-  expect(planned.text).toContain(`"Running Shoes" (${shoes}): "Running Shoes" → "Walking Shoes"`);
+  expect(planned.text).toContain(`"Running Shoes" (${shoes}) → "Walking Shoes"`);
   expect(planned.text).toContain("1 created, 1 renamed, 1 moved, 1 with other Context IDs, 1 with other settings");
   const json = await run(["plan", file, "--json"], key);
   expect(json.code).toBe(2);
@@ -140,7 +140,7 @@ test("what others changed is drift, told and kept; what both changed is a confli
   expect(refused).toMatchObject({ code: 1 });
   expect(refused.stderr).toContain("others have made 3 changes. If you replace the file, you accept them");
   expect(await run(["export", targeting, "--to", file, "--base-only", "--force"])).toMatchObject({ code: 0 });
-  expect((await run(["plan", file])).text).toContain('"Their 0123" → "Our 0123"');
+  expect((await run(["plan", file])).text).toMatch(/"Their 0123" \(\w+\) → "Our 0123"/);
 });
 
 test("without a base, drift is against the file", async () => {
@@ -171,6 +171,10 @@ test("prune needs a base, and deletes what is gone from the file", async () => {
   const refused = await run(["plan", at("alone.ndjson"), "--prune"]);
   expect(refused).toMatchObject({ code: 1, text: "" });
   expect(refused.stderr).toContain("this targeting has no base");
+  expect(refused.stderr).toContain(
+    "targeting-mcp export TARGETING --to FILE writes its base, NAME.base.ndjson. Then give that file with --base.",
+  );
+  expect(refused.stderr).not.toMatch(/saveTo|delete_options/);
 });
 
 test("a file of another targeting is planned by names", async () => {

@@ -1,3 +1,6 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { CLIENTS, call } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
@@ -66,6 +69,21 @@ test("only listed targetings change, whichever tool is called", async () => {
   ] as const) {
     expect((await bound.callTool(name, args)).structuredContent).toMatchObject({ status: "succeeded" });
   }
+  const allows = `TARGETING_MCP_ALLOWED_TARGETINGS allows changes only in ${mine}`;
+  expect((await call(bound, "delete_targeting", { ids: [other] })).text).toContain(allows);
+  for (const targeting of [{ _id: other }, { name: "Third" }]) {
+    const desired = { version: 1, targeting, options: [{ name: "Two" }] };
+    const { text } = await call(bound, "plan_targeting", { desired });
+    expect(text).toMatch(/^The plan for "\w+" \([\w ]+\) cannot be applied on this server: .*may/);
+    expect(text).toContain(allows);
+    expect(text).not.toContain("apply_plan {");
+  }
+  const fresh = await connect({
+    TARGETING_MCP_ALLOWED_TARGETINGS: mine,
+    TARGETING_MCP_STATE_DIR: mkdtempSync(join(tmpdir(), "allowed-")),
+  });
+  const { text: unseen } = await call(fresh, "get_targeting", {});
+  expect(unseen).toContain(`ask the person for the ID (a ULID, shown in the web console). ${allows}`);
   const missing = await bound.callTool("delete_options", { ids: ["01JABCDEFGHJKMNPQRSTVWXYZ0"] });
   expect(missing.structuredContent).toMatchObject({ status: "failed" });
 });

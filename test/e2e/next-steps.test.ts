@@ -113,7 +113,12 @@ test("a plan over a limit says what a person can do, and nothing of what is not 
   };
   const given = await session.client.callTool("plan_targeting", { desired });
   expect(given.structuredContent).toMatchObject({ limits: [{ limit: "TARGETING_MCP_MAX_CHANGE_PERCENT" }] });
-  expect(textOf(given)).toMatch(/MAX_CHANGE_PERCENT allows 6 .*; a person can raise it in this server's settings/);
+  expect(textOf(given)).toMatch(
+    /^The plan for "Shop" \(\w+\) cannot be applied: it has 20 changed options, and TARGETING_MCP_MAX_CHANGE_PERCENT allows 6 of 20; nothing was sent/,
+  );
+  expect(textOf(given)).toContain(
+    "plan at most 6 of them at a time, or a person sets it to 100 or more in this server's settings",
+  );
   expect(stepsOf(given)).toBe("[]");
 });
 

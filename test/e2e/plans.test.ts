@@ -14,6 +14,7 @@ const answer = z.looseObject({
   status: z.string().optional(),
   tool: z.string().optional(),
   counts: z.looseObject({ items: z.number() }).optional(),
+  conflicts: z.array(z.unknown()).optional(),
   confirmation: z.looseObject({ token: z.string(), effect: z.string() }).optional(),
 });
 
@@ -178,6 +179,39 @@ test("a copy of an export that names another targeting is not planned for the ta
     targeting: { _id: targetingId },
     counts: { items: 0 },
   });
+});
+
+test("a conflict says what to write into the file, and how to overwrite what others changed", async () => {
+  const { call, client, file, edit, targetingId } = await spring();
+  await edit(/contexts: \["?a"?, "?b"?\]/, "contexts: [a, q]");
+  await edit(/name: "?Hats"?/, "name: Caps");
+  await client.callTool("update_contexts", { targetingId, items: [{ name: "Shoes", add: ["z"] }] });
+  await client.callTool("update_options", { targetingId, items: [{ currentName: "Hats", name: "Bonnets" }] });
+  const { data, text } = await call("plan_targeting", { file });
+  expect(text).toMatch(/^The plan for "Spring" \(\w+\) cannot be applied: 2 conflicts; nothing was sent\./);
+  expect(text).toContain('in the file, add "b", "z", and remove "q"');
+  expect(text).toContain(`in the file, write the service's name: "Bonnets"`);
+  expect(data.conflicts).toMatchObject([
+    { field: "contexts", contextIds: { onlyService: { count: 2, first: ["b", "z"] }, onlyFile: { first: ["q"] } } },
+    { field: "name", service: "Bonnets" },
+  ]);
+  const [, save = "{}", base] =
+    /list_options (\{.*?\}), then the same call of plan_targeting with "base":"([^"]+)"/.exec(text) ?? [];
+  await client.callTool("list_options", z.record(z.string(), z.unknown()).parse(JSON.parse(save)));
+  const renewed = await call("plan_targeting", { file, base });
+  expect(renewed.data).toMatchObject({ changes: { renamed: { count: 1 }, contexts: { count: 1 } } });
+  expect(renewed.text).toMatch(/^Planned for "Spring"/);
+});
+
+test("a plan with problems begins with them, and names arguments, not flags", async () => {
+  const { call, targetingId } = await spring();
+  const options = [{ _id: "01J0000000000000000000000X", name: "Boots" }, { name: "New" }];
+  const { text } = await call("plan_targeting", { desired: { version: 1, targeting: { _id: targetingId }, options } });
+  expect(text).toMatch(
+    /^The plan for "Spring" \(\w+\) cannot be applied: 1 problem; nothing was sent\..*\nIt has 1 created\.\n/,
+  );
+  expect(text).toContain("use byName: true.");
+  expect(text).not.toContain("--");
 });
 
 test("prune without a base names a way with files and one without them", async () => {

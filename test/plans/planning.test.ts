@@ -6,7 +6,7 @@ test("an _id that neither side knows is a problem with its line, and names the w
   expect(wordsOf(made)).toEqual([
     expect.stringMatching(/^3:5 neither the targeting nor the base has an option 01J0000000000000000000000X/),
   ]);
-  expect(made.problems[0]?.remedy).toContain("--by-name");
+  expect(made.problems[0]?.remedy).toContain("byName: true");
 });
 
 test("a row without _id adopts the option of its name and moves it to where the file has it", async () => {

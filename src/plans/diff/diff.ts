@@ -22,6 +22,7 @@ import {
   type ChangeItem,
   type ContextsChange,
   type CreateItem,
+  type Difference,
   type DifferingField,
   type ExceededLimit,
   exceededThresholds,
@@ -217,12 +218,14 @@ function fieldComparer(
   { _id, name }: ServiceOption,
   { drift, conflicts }: Sides,
 ): FieldComparer {
-  return (field, { file, base, service }) => {
+  return (field, { file, base, service, differing }) => {
     if (file?.key === service.key) return false;
     if (base === undefined || base.key === service.key) return file !== undefined;
     const isDrift = file === undefined || file.key === base.key;
     const shown = { base: base.shown, file: file?.shown, service: service.shown };
-    (isDrift ? drift : conflicts).push({ _id, name, field, ...shown, line: option.line });
+    const contextIds = isDrift ? undefined : differing?.();
+    const difference = { _id, name, field, ...shown, line: option.line, ...(contextIds && { contextIds }) };
+    (isDrift ? drift : conflicts).push(difference);
     return false;
   };
 }
@@ -237,6 +240,8 @@ interface Sided {
   readonly file: Side | undefined;
   readonly base: Side | undefined;
   readonly service: Side;
+  /** For Context IDs: those in which file and service differ. */
+  readonly differing?: () => Difference["contextIds"];
 }
 
 function side(value: string | boolean): Side {
@@ -273,6 +278,7 @@ function compareContexts(
     file: exact === undefined ? undefined : { key: exact, shown: wish?.ids.length ?? 0 },
     base: base && { key: base.digest, shown: base.contexts },
     service: { key: there.digest, shown: there.contexts.length },
+    differing: () => differingIds(wish?.ids ?? [], there.contexts),
   });
   if (wish === undefined || (exact !== undefined && !isWanted)) return undefined;
   const held = new Set(there.contexts);
@@ -283,6 +289,24 @@ function compareContexts(
   }
   const ids = new Set(wish.ids);
   return { add, remove: there.contexts.filter((id) => !ids.has(id)), after: exact };
+}
+
+const MAX_IDS_SHOWN = 20;
+const MAX_ID_LETTERS = 600;
+
+function differingIds(file: readonly string[], service: readonly string[]): Difference["contextIds"] {
+  const [inFile, inService] = [new Set(file), new Set(service)];
+  let [left, letters] = [MAX_IDS_SHOWN, MAX_ID_LETTERS];
+  const some = (ids: readonly string[]) => {
+    const first = ids.slice(0, left).filter(({ length }) => {
+      letters -= length;
+      return letters >= 0;
+    });
+    left -= first.length;
+    return { count: ids.length, first };
+  };
+  const onlyService = some(service.filter((id) => !inFile.has(id)));
+  return { onlyService, onlyFile: some(file.filter((id) => !inService.has(id))) };
 }
 
 interface Result {

@@ -59,7 +59,7 @@ export function matchRows(sides: Sides): readonly DesiredRow[] {
       option.spots._id ?? option,
       `neither the targeting nor the base has an option ${_id}`,
       "Check the ID, or remove it: the option is then found by its name, or created. " +
-        "To plan the file of another targeting onto this one, use --by-name (byName).",
+        "To plan the file of another targeting onto this one, use byName: true.",
     );
     return { index, option, how: "lost" };
   });

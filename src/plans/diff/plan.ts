@@ -52,6 +52,9 @@ const item = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),
 ]);
 
+/** `first` has at most 20 Context IDs, fewer if they are long. */
+const someIds = z.object({ count: z.int(), first: texts });
+
 /** Drift, a conflict, or a change since the plan was made. */
 export const difference = z.object({
   _id: z.string().optional(),
@@ -63,6 +66,8 @@ export const difference = z.object({
   service: shownValue.optional(),
   planned: shownValue.optional(),
   line: z.int().optional(),
+  /** For a conflict about Context IDs: those that only the service has, or only the file. */
+  contextIds: z.object({ onlyService: someIds, onlyFile: someIds }).optional(),
 });
 
 /** An exceeded limit of the service (management-api 8.1) or of a setting. */
