@@ -205,7 +205,7 @@ interface Allowed {
 }
 
 /** Returns why a call may not change its targetings. Ignores options that do not exist. */
-async function notAllowed(
+export async function notAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,
   { allowedTargetings, management, signal }: Allowed,
