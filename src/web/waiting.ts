@@ -80,7 +80,7 @@ function consequenceOf(...sentences: readonly (string | false | undefined)[]): s
 
 /** Says what follows from the deletion of objects, even if they are restored. */
 function campaignsNote(isOne: boolean): string {
-  return `Campaigns and ad products that use ${isOne ? "it" : "them"} lose ${isOne ? "it" : "them"} at once. Look in the ad platform's web console which ones do: the API does not show this.`;
+  return `Campaigns and ad products that use ${isOne ? "it" : "them"} lose ${isOne ? "it" : "them"} at once. Check first in the web console of the ad platform which ones do: the API does not show it.`;
 }
 
 /** Says what an undo restores besides the objects themselves. */
@@ -88,8 +88,8 @@ function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
   const [count, options] = [parts.find(({ title }) => title === "Targetings deleted")?.count, optionsWithin(parts)];
   if (count === undefined || options === 0)
     return isOne
-      ? "It gets a new ID; its name, group and Context IDs return with it."
-      : "They get new IDs; their names, groups and Context IDs return with them.";
+      ? "The restored object gets a new ID; its name, group and Context IDs return with it."
+      : "Each restored object gets a new ID; its name, group and Context IDs return with it.";
   const [what, its] = count === 1 ? ["The targeting", "its"] : [`The ${many(count, "targeting")}`, "their"];
   return `${what} and ${its} ${many(options, "option")} get new IDs; ${its} names, groups and Context IDs return with them.`;
 }

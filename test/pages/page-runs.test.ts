@@ -162,7 +162,7 @@ describe("a deletion that waits", () => {
     expect(waiting?.undo).toMatchObject({
       title: "Undo restores 1 of 2 under a new ID; 1 cannot be restored",
       notes: expect.arrayContaining([
-        "It gets a new ID; its name, group and Context IDs return with it.",
+        "The restored object gets a new ID; its name, group and Context IDs return with it.",
         "1 cannot be restored: the service does not accept its name.",
       ]),
     });

@@ -108,8 +108,8 @@ describe("what an undo brings back", () => {
   const refused = "1 cannot be restored: the service does not accept its name.";
   const lost = "Campaigns and ad products stay disconnected.";
   const until = "This can be undone for 30 days.";
-  const back = "They get new IDs; their names, groups and Context IDs return with them.";
-  const itsBack = "It gets a new ID; its name, group and Context IDs return with it.";
+  const back = "Each restored object gets a new ID; its name, group and Context IDs return with it.";
+  const itsBack = "The restored object gets a new ID; its name, group and Context IDs return with it.";
   test.each([
     [0, ["Shoes"], ["It can be undone for 30 days, with a new ID", itsBack, lost]],
     [0, ["Shoes", "Hats"], ["It can be undone for 30 days, with new IDs", back, lost]],
