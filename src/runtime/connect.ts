@@ -15,7 +15,7 @@ import type { Observer } from "../observe/observer.ts";
 import type { checkStoredPlan } from "../plans/look-again.ts";
 import type { renewBaseAt } from "../plans/renew-base.ts";
 import { systemClock } from "../platform/clock.ts";
-import type { Backend } from "../runs/backend.ts";
+import type { Backend, TargetingMemory } from "../runs/backend.ts";
 import type { MayExecute, RestedRun, RunsContext } from "../runs/kind.ts";
 import { Runs } from "../runs/registry.ts";
 import { SaveRuns } from "../saves/save-runs.ts";
@@ -140,6 +140,31 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   };
 }
 
+/** Returns the API with reads of targetings that remember new names, by which later calls find the targetings. */
+function rememberingNames(
+  api: ManagementApi,
+  memory: Pick<TargetingMemory, "remember">,
+  known = new Map<string, string>(),
+): ManagementApi {
+  const { forCall } = api;
+  return {
+    ...api,
+    ...(forCall && { forCall: () => rememberingNames(forCall(), memory, known) }),
+    async getTargeting(targetingId, options) {
+      const targeting = await api.getTargeting(targetingId, options);
+      const { _id, name } = targeting;
+      if (known.get(_id) !== name) {
+        await memory.remember([{ _id, name }]);
+        if (known.size >= MOST_KNOWN_NAMES) known.clear();
+        known.set(_id, name);
+      }
+      return targeting;
+    },
+  };
+}
+
+const MOST_KNOWN_NAMES = 10_000;
+
 interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "rightsOf"> {
   readonly backend: Backend;
   readonly log: Log;
@@ -190,11 +215,14 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   // The targetings of an embedded sandbox end with the process, so their names are not stored.
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
-  const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];
   const memory = backend.names(id, {
     lasting,
     ...(apis.seeded && { known: apis.seeded }),
     onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
+  });
+  const [read, driven] = [Math.min(retryBudgetMs, waitMs), retryBudgetMs].map((budgetMs) => {
+    const api = retried(budgetMs);
+    return api && rememberingNames(api, memory);
   });
   const world = {
     ...PLANS,

@@ -20,7 +20,14 @@ import { DeadlineExceeded, managementOf } from "./apis.ts";
 import { type ToolContext, timeLeft, type Waiting } from "./context.ts";
 import type { ToolAnswer, ToolDefinition } from "./define-tool.ts";
 import { allowedText } from "./execution-guard.ts";
-import { findTargeting, type TargetingReference, targetingArguments, withNote } from "./names.ts";
+import {
+  checkSameName,
+  type FoundByName,
+  findSeenTargeting,
+  type TargetingReference,
+  targetingArguments,
+  withNote,
+} from "./names.ts";
 import { placeOf } from "./option-page.ts";
 
 const input = () =>
@@ -58,7 +65,7 @@ export async function readTargeting(
 ): Promise<ToolAnswer> {
   const candidates = await withPart(reference, context);
   if (candidates !== undefined) return candidates;
-  const found = await findTargeting(reference, context);
+  const found = await findSeenTargeting(reference, context);
   if (found === undefined) {
     const { memory, allowedTargetings, readOnly } = context;
     const mayChange = allowedTargetings
@@ -68,7 +75,7 @@ export async function readTargeting(
         : undefined;
     return listAnswer(await memory.recent(), (seen, omitted) => seenText(seen, omitted, mayChange), context);
   }
-  const answer = withNote(found.note, await readOne(found._id, counting, context));
+  const answer = withNote(found.note, await readOne(found, counting, context));
   const { targetingName } = reference;
   const having = targetingName ? await seenContaining(targetingName, context) : [];
   const others = having.filter(({ _id }) => _id !== found._id).slice(0, OTHERS_NAMED);
@@ -88,7 +95,7 @@ async function seenContaining(
 }
 
 async function readOne(
-  targetingId: string,
+  { _id: targetingId, seen }: FoundByName,
   counting: { readonly cursor: string | undefined } | undefined,
   context: ToolContext,
 ): Promise<ToolAnswer> {
@@ -96,6 +103,7 @@ async function readOne(
   const api = managementOf(context);
   try {
     const targeting = await api.getTargeting(targetingId, { signal });
+    if (seen !== undefined) await checkSameName(seen, targeting.name, context);
     await memory.remember([targeting]);
     const row = targetingRow(targeting);
     const counted = counting && (await summaryOf(targetingId, counting.cursor, api, context));

@@ -7,8 +7,10 @@ import { isUndetected } from "../files/detected-form.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import { NameIndex } from "../platform/name-index.ts";
 import { readOptions } from "../reads/option-lists.ts";
+import type { SeenTargeting } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { isUlid } from "../spec/ulid.ts";
+import { managementOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./define-tool.ts";
 
@@ -32,14 +34,45 @@ export function targetingArgumentsOf<Given extends TargetingReference>({
   return { reference: { targetingId, targetingName }, others };
 }
 
-/** `note` is present if the name did not match exactly. */
+/** `note` is present if the name did not match exactly, `seen` if a remembered name was found. */
 export interface FoundByName {
   readonly _id: string;
   readonly note?: string | undefined;
+  readonly seen?: Pick<SeenTargeting, "_id" | "name">;
 }
 
-/** Returns the targeting that the arguments name, if any. Throws a ToolError with candidates. */
+/**
+ * Returns the targeting that the arguments name, if any. A name is compared with the service's, because targetings can
+ * be renamed elsewhere. Throws a ToolError with candidates, or if the targeting has another name now.
+ */
 export async function findTargeting(
+  reference: TargetingReference,
+  context: ToolContext,
+): Promise<FoundByName | undefined> {
+  const found = await findSeenTargeting(reference, context);
+  if (found?.seen === undefined) return found;
+  const { name } = await managementOf(context).getTargeting(found._id, { signal: context.signal });
+  await checkSameName(found.seen, name, context);
+  return found;
+}
+
+/** Throws a ToolError if a targeting that was found by its remembered name has another name now, and remembers it. */
+export async function checkSameName(
+  { _id, name: seen }: Pick<SeenTargeting, "_id" | "name">,
+  name: string,
+  { memory }: Pick<ToolContext, "memory">,
+): Promise<void> {
+  if (name === seen) return;
+  await memory.remember([{ _id, name }]);
+  throw new ToolError(
+    `the targeting that was named ${quoteUntrusted(seen)} is now named ${quoteUntrusted(name)}; nothing was sent`,
+    `To use it, give targetingId ${_id} or targetingName ${quoteUntrusted(name)}. ` +
+      `For another targeting that is named ${quoteUntrusted(seen)} now, give its targetingId (shown in the web console).`,
+  );
+}
+
+/** Returns the targeting that the arguments name, if any, as it was last seen. Throws a ToolError with candidates. */
+export async function findSeenTargeting(
   { targetingId, targetingName }: TargetingReference,
   { memory }: Pick<ToolContext, "memory">,
 ): Promise<FoundByName | undefined> {
@@ -49,7 +82,7 @@ export async function findTargeting(
   if (targetingId) return { _id: ulidArgument("targetingId", targetingId) };
   if (!targetingName) return undefined;
   const found = await memory.resolve(targetingName);
-  if (found.kind === "one") return matched(targetingName, found);
+  if (found.kind === "one") return { ...matched(targetingName, found), seen: found.thing };
   const problem =
     found.kind === "unknown"
       ? `no targeting named ${quoteUntrusted(targetingName)} has been seen`
@@ -72,10 +105,7 @@ function matched(given: string, { isExact, thing: { _id, name } }: Match): Found
 }
 
 /** Does the same as `findTargeting`, and throws a ToolError if the arguments name none. */
-export async function neededTargeting(
-  reference: TargetingReference,
-  context: Pick<ToolContext, "memory">,
-): Promise<FoundByName> {
+export async function neededTargeting(reference: TargetingReference, context: ToolContext): Promise<FoundByName> {
   const found = await findTargeting(reference, context);
   if (found !== undefined) return found;
   throw new ToolError(

@@ -1,0 +1,57 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS, textOf } from "../support/clients.ts";
+import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
+const SEEDED = z.object({ targetings: z.array(z.string()) });
+
+/** A targeting that the server saw as "Shop Campaigns" and somebody else has renamed to "Shop Promotions". */
+async function renamedElsewhere() {
+  const session = await startSession();
+  const { client, sandbox, control } = session;
+  const [targetingId = ""] = SEEDED.parse(
+    await control("/seed", { targetings: [{ name: "Shop Campaigns" }] }),
+  ).targetings;
+  await client.callTool("get_targeting", { targetingId });
+  const env = cleanEnvironment({ TARGETING_MCP_SANDBOX_URL: sandbox.url });
+  const other = await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env });
+  await other.callTool("rename_targetings", { items: [{ _id: targetingId, name: "Shop Promotions" }] });
+  await control("/seed", { targetings: [{ name: "Shop Campaigns" }] });
+  await session.writesSent();
+  return { ...session, targetingId };
+}
+
+test.for([
+  ["bulk_add_options", { items: [{ name: "New One" }] }],
+  ["update_options", { items: [{ currentName: "One", name: "Two" }] }],
+  ["update_contexts", { items: [{ name: "One", add: ["c-1"] }] }],
+  ["delete_options", { names: ["One"] }],
+  ["delete_targeting", {}],
+  ["get_targeting", {}],
+  ["list_options", {}],
+  ["get_option", { name: "One" }],
+] as const)("%s refuses a remembered name that its targeting no longer has", async ([tool, args]) => {
+  const { client, writesSent, targetingId } = await renamedElsewhere();
+  const refused = await client.callTool(tool, { targetingName: "Shop Campaigns", ...args });
+  expect(refused.isError).toBe(true);
+  expect(textOf(refused)).toContain(
+    'the targeting that was named "Shop Campaigns" is now named "Shop Promotions"; nothing was sent',
+  );
+  expect(textOf(refused)).toContain(targetingId);
+  expect(await writesSent()).toEqual([]);
+  const now = await client.callTool("get_targeting", { targetingName: "Shop Promotions" });
+  expect(textOf(now)).toContain(targetingId);
+});
+
+test("the name in an answer about a write by ID finds the targeting afterwards", async () => {
+  const { client, control } = await startSession();
+  const [targetingId = ""] = SEEDED.parse(
+    await control("/seed", { targetings: [{ name: "Shop Brands Seen" }] }),
+  ).targetings;
+  const created = await client.callTool("bulk_add_options", { targetingId, items: [{ name: "Acme" }] });
+  expect(textOf(created)).toContain('"Shop Brands Seen"');
+  const listed = await client.callTool("list_options", { targetingName: "Shop Brands Seen" });
+  expect(textOf(listed)).toContain("Acme");
+});
