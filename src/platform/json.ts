@@ -19,6 +19,18 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** Returns the JSON text of a value with sorted keys, which is the same for values that differ only in their order. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(withSortedKeys(value));
+}
+
+function withSortedKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withSortedKeys);
+  if (!isJsonObject(value)) return value;
+  const sorted = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : Number(one > other)));
+  return Object.fromEntries(sorted.map(([key, one]) => [key, withSortedKeys(one)]));
+}
+
 const LIST_PIECE = 200;
 /** Values that are nested deeper than this are written in one piece, unless they are long lists. */
 const DEPTH = 2;

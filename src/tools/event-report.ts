@@ -5,7 +5,7 @@ import { many } from "../answers/message-words.ts";
 import { renderReport } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
-import type { EventRun } from "../events/run/event-runs.ts";
+import type { EventRun, PlannedEvents } from "../events/run/event-runs.ts";
 import { EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
 import { type EventSource, objectOf, type SourceEvent } from "../events/run/source.ts";
 import { verdictOf } from "../events/run/verdicts.ts";
@@ -13,9 +13,27 @@ import { rememberingNearestName } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { countsOf, failureGroups, failuresFirst, type ObjectResult } from "../runs/report.ts";
-import { undefinedIfLate } from "./apis.ts";
+import { sendingOf, undefinedIfLate } from "./apis.ts";
 import { LEAST_READ_MS, type ToolContext } from "./context.ts";
+import { ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
+
+/** Throws a ToolError if another recent call has sent an equal event without learning its result. */
+export async function checkNotSentWithoutResult(planned: PlannedEvents, context: ToolContext): Promise<void> {
+  if (planned.onUnknown === "resend") return;
+  const sent = await sendingOf(context).sentWithoutResult(planned, context.caller);
+  if (sent === undefined) return;
+  const { runId, indexes } = sent;
+  const isOne = indexes.length === 1;
+  const which =
+    planned.tool === "track_event" ? "" : ` (${isOne ? "event" : "events"} ${indexes.join(", ")} of this call)`;
+  throw new ToolError(
+    `${isOne ? "an identical event was" : `${many(indexes.length, "identical event")} were`} sent less than 10 minutes ago, ` +
+      `and the result is unknown${which}; nothing was sent`,
+    `get_run {"runId":"${runId}"} shows that run. To send ${isOne ? "it" : "them"} anyway, and risk recording ` +
+      `${isOne ? "it" : "them"} twice: the same call with onUnknown "resend".`,
+  );
+}
 
 const RESULTS_READ = 50;
 

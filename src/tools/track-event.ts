@@ -5,7 +5,7 @@ import { parseNestedJson } from "../events/spelling.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
 import { sendingOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
-import { eventRunReport, plannedEventReport } from "./event-report.ts";
+import { checkNotSentWithoutResult, eventRunReport, plannedEventReport } from "./event-report.ts";
 import { checkJsonValues, onUnknownArgument, openObject } from "./input-file.ts";
 import { followRun } from "./write/follow-run.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
@@ -59,6 +59,7 @@ export const trackEvent = {
     checkJsonValues(event);
     if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));
     const planned = { tool: "track_event", source: sourceOfEvents([event]), items: 1, onUnknown } as const;
+    await checkNotSentWithoutResult(planned, context);
     const { run, repeat } = await sendingOf(context).sendOne(
       { ...planned, requested: context.requested },
       context.caller,

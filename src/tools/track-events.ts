@@ -15,7 +15,7 @@ import type { EarlierRuns } from "../runs/kind-runs.ts";
 import { fileWithinWait, sendingOf, undefinedIfLate } from "./apis.ts";
 import { timeLeft, type Waiting } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
-import { eventRunReport, plannedEventReport } from "./event-report.ts";
+import { checkNotSentWithoutResult, eventRunReport, plannedEventReport } from "./event-report.ts";
 import {
   checkJsonValues,
   eventFileArguments,
@@ -74,6 +74,9 @@ export const trackEvents = {
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
+    if (opened === undefined && meant.length <= MOST_COMPARED) {
+      await checkNotSentWithoutResult({ source, onUnknown }, context);
+    }
     const { run, before, repeat } = await sendingOf(context).once(
       { ...planned, onUnknown, requested },
       caller,
@@ -85,6 +88,9 @@ export const trackEvents = {
     return eventRunReport(run, context, { nextSteps, notes }, source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** Calls with more events, and files, are only compared as a whole. */
+const MOST_COMPARED = 50;
 
 function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
   if (going !== undefined) {

@@ -2,6 +2,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { textOf } from "../support/clients.ts";
 import { startSession } from "../support/writing.ts";
 
@@ -30,4 +31,34 @@ test("get_run shows the input of an event whose answer was lost, of a list and o
     });
     expect(textOf(shown)).toMatch(/"tx_id":"T-\d"/);
   }
+});
+
+test("an event without a result is held back from any call for 10 minutes, whatever the order of its keys", async () => {
+  const { client, control } = await startSession();
+  const event = { uid: "u-1", eventName: "purchase", tx_id: "T-9", items: [{ item_id: "i", quantity: 2 }] };
+  const turned = { items: [{ quantity: 2, item_id: "i" }], tx_id: "T-9", eventName: "purchase", uid: "u-1" };
+  await control("/faults", { faults: [{ on: "trackEvent", kind: "reset", applied: true }] });
+  const first = await client.callTool("track_events", { events: [purchase("T-8"), event] });
+  expect(first.structuredContent).toMatchObject({ counts: { unknown: 1 } });
+  const lost = z.object({ events: z.array(z.object({ body: z.looseObject({ tx_id: z.string() }) })) });
+  const seen = async () =>
+    lost.parse((await client.callTool("inspect_events", { limit: 50 })).structuredContent).events.length;
+  const recorded = await seen();
+  const again = await client.callTool("track_events", { events: [purchase("T-8"), turned] });
+  expect(textOf(again)).toContain("An identical call was made before");
+  const unknown = await client.callTool("get_run", { runId: first.structuredContent?.runId, includeInput: true });
+  const same = /"tx_id":"T-8"/.test(textOf(unknown)) ? purchase("T-8") : turned;
+  for (const [tool, args] of [
+    ["track_event", same],
+    ["track_events", { events: [purchase("T-7"), same] }],
+  ] as const) {
+    const held = await client.callTool(tool, args);
+    expect(held.isError).toBe(true);
+    expect(textOf(held)).toContain("an identical event was sent less than 10 minutes ago, and the result is unknown");
+    expect(textOf(held)).toContain(String(first.structuredContent?.runId));
+  }
+  expect(await seen()).toBe(recorded);
+  const sent = await client.callTool("track_event", { ...same, onUnknown: "resend" });
+  expect(sent.structuredContent).toMatchObject({ counts: { succeeded: 1 } });
+  expect(await seen()).toBe(recorded + 1);
 });

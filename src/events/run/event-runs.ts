@@ -1,6 +1,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import { FileError } from "../../platform/files.ts";
 import { type ByteSource, unchanged } from "../../platform/held-folder.ts";
+import { canonicalJson } from "../../platform/json.ts";
 import type {
   ReadBack,
   Run,
@@ -48,6 +49,15 @@ const RECENT_RUNS = 50;
 
 /** How long an equal event is not sent again if the outcome of the first is unknown. */
 const SAME_EVENT_MS = 600_000;
+
+/** Runs with more events are not searched for an equal event. */
+const MOST_SEARCHED = 1000;
+
+/** `indexes` are positions in the call whose events are equal. */
+export interface SentWithoutResult {
+  readonly runId: string;
+  readonly indexes: readonly number[];
+}
 
 /** Sends the events of tool calls. Each call is one run. */
 export class EventRuns {
@@ -114,6 +124,36 @@ export class EventRuns {
     });
   }
 
+  /**
+   * Returns the events of a call that another recent call of the caller has sent without learning the result. Looks
+   * only at runs of at most 1,000 events.
+   */
+  async sentWithoutResult(planned: PlannedEvents, caller: string): Promise<SentWithoutResult | undefined> {
+    const { store, clock, project, environment } = this.#context;
+    const own = this.runs.fingerprint(callOf(planned), caller);
+    const wanted = new Map<string, number>();
+    for await (const batch of eventsIn(planned.source)) {
+      for (const { index, event } of batch) wanted.set(canonicalJson(event), index);
+    }
+    for (const runId of (await store.list({ unfinished: { caller, project, environment } })).slice(0, RECENT_RUNS)) {
+      const { rest } = (await store.record(runId)) ?? {};
+      const isRecent = rest !== undefined && clock.now() - rest.updatedAt < SAME_EVENT_MS;
+      if (!isRecent || (rest.counts.unknown ?? 0) === 0 || !isEventTool(rest.tool)) continue;
+      const run = await undefinedIfNothingStored(this.runs.find(runId));
+      if (run === undefined || run.header.fingerprint === own || run.state.objects.length > MOST_SEARCHED) continue;
+      const kept = { kept: run.header.call.input.events, bytes: store.parts.read(runId, "input") };
+      const indexes: number[] = [];
+      for await (const batch of eventsIn(kept)) {
+        for (const { index, event } of batch) {
+          const equal = run.state.standing(index) === "unknown" ? wanted.get(canonicalJson(event)) : undefined;
+          if (equal !== undefined) indexes.push(equal);
+        }
+      }
+      if (indexes.length > 0) return { runId, indexes: indexes.sort((one, other) => one - other) };
+    }
+    return undefined;
+  }
+
   /** Throws a ShareFullError if the events exceed the caller's storage quota. */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     await this.#context.store.sizes.checkRoom?.(caller, planned.source.size ?? 0);
@@ -143,6 +183,10 @@ export class EventRuns {
     if (run.status() !== "interrupted" || resendsUnknown(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;
   }
+}
+
+function isEventTool(tool: string): boolean {
+  return eventCall.shape.tool.options.some((one) => one === tool);
 }
 
 export function isEventRun(run: Run): run is EventRun {
