@@ -176,6 +176,7 @@ export function reportExpectations(
 ): Said {
   if (results.length === 0) return { facts: { expectations: [] }, text: [] };
   const rows = results.map((result, position) => ({
+    uid: result.uid,
     data: { ...result, ...(result.uid !== undefined && { uid: cutUid(result.uid) }) },
     line: expectationLine(result, expect, position),
     met: result.met,
@@ -205,12 +206,21 @@ function expectationLine(
 }
 
 /** Reports the check of order or time, for each user if users are checked separately. */
-export function reportCheck(name: "order" | "within", results: readonly CheckRow[] | undefined): Said {
+export function reportCheck(
+  name: "order" | "within",
+  results: readonly CheckRow[] | undefined,
+  expectations: readonly ExpectationRow[],
+): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
+  /** An order can hold while an expectation about a number or a verdict is not met. */
+  const unmet = new Set(expectations.flatMap((one) => (one.met ? [] : [one.uid])));
+  const held = (uid: string | undefined): string =>
+    unmet.has(uid) ? "held for the events that came; not all expectations are met" : "held";
   const rows = results.map(({ uid, ...result }) => ({
     data: [cutUid(uid ?? ""), result] as const,
-    line: `${quoteUntrusted(cutUid(uid ?? ""))}: ${result.met ? "held" : "did NOT hold"}${whyWords(result)}`,
+    uid,
+    line: `${quoteUntrusted(cutUid(uid ?? ""))}: ${result.met ? held(uid) : "did NOT hold"}${whyWords(result)}`,
     met: result.met,
   }));
   const met = results.filter((result) => result.met).length;
@@ -221,7 +231,7 @@ export function reportCheck(name: "order" | "within", results: readonly CheckRow
   const [only] = results;
   const whole = { met: isMet, ...(tookMs !== undefined && { tookMs }) };
   if (only !== undefined && only.uid === undefined) {
-    const sentence = `The ${what} ${isMet ? "held" : "did NOT hold"}${whyWords(only)}.`;
+    const sentence = `The ${what} ${isMet ? held(undefined) : "did NOT hold"}${whyWords(only)}.`;
     return { facts: { [name]: { ...whole, ...reasonOf(only.reason) } }, text: [sentence] };
   }
   const { picked, omitted } = fitting(rows, CHECK_TOKENS);
@@ -280,6 +290,7 @@ export function reportFindings(
 const FINDINGS_LOOKED_AT = 20;
 
 interface CheckedRow extends Pick<Row, "line"> {
+  readonly uid?: string | undefined;
   readonly data: unknown;
   readonly met: boolean;
 }
@@ -296,8 +307,23 @@ function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: n
 function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], unmet: string): readonly string[] {
   const omitted = rows.length - picked.length;
   const broken = (some: readonly CheckedRow[]): number => some.filter(({ met }) => !met).length;
-  return omitted === 0 ? [] : [`(${omitted} more, ${broken(rows) - broken(picked)} of them ${unmet})`];
+  if (omitted === 0) return [];
+  const shown = new Set(picked);
+  const hidden = rows.filter((row) => !shown.has(row));
+  const users = [
+    ...new Set((broken(hidden) > 0 ? hidden.filter(({ met }) => !met) : hidden).flatMap(({ uid }) => uid ?? [])),
+  ];
+  const named = users.slice(0, HIDDEN_USERS).map((uid) => quoteUntrusted(cutUid(uid)));
+  const further = users.length - named.length;
+  const rest =
+    named.length === 0
+      ? "fewer expectations in a call show all"
+      : `uids ${named.join(", ")} show ${further > 0 ? `theirs; ${thousands(further)} more users` : "theirs"}`;
+  return [`(${omitted} more, ${broken(hidden)} of them ${unmet}: ${rest})`];
 }
+
+/** How many users whose results do not fit an answer are named in it. */
+const HIDDEN_USERS = 10;
 
 function cutUid(text: string): string {
   return withinTokens(text, UID_TOKENS);

@@ -139,8 +139,8 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
   const findings = reportFindings(kinds, given.coverage ? COVERAGE_FINDING_TOKENS : undefined);
   const picked = [
     reportExpectations(expectations, given.expect ?? []),
-    reportCheck("order", order),
-    reportCheck("within", within),
+    reportCheck("order", order, expectations),
+    reportCheck("within", within, expectations),
     findings,
   ];
   return {
@@ -270,10 +270,12 @@ interface Checks {
   readonly notes: readonly string[];
 }
 
-/** With `uids`, checks the events of each user separately. */
+/** With `uids`, or order or time of several users, checks the events of each user separately. */
 export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
   const { expect = [], inOrder = false, withinMs, uids } = given;
-  const parts = uids === undefined ? [{ events: arrived }] : byUser(arrived, new Set(uids));
+  const users = uids ?? (inOrder || withinMs !== undefined ? usersWith(arrived, expect) : []);
+  const isEach = uids !== undefined || users.length > 1;
+  const parts = isEach ? byUser(arrived, new Set(users)) : [{ events: arrived }];
   const expectations: ExpectationRow[] = [];
   const order: CheckRow[] = [];
   const within: CheckRow[] = [];
@@ -298,6 +300,15 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
       ? ["inOrder and withinMs check the events that expect names: none was named, so nothing was checked."]
       : [],
   };
+}
+
+/** Returns the users who have an event that is named in an expectation. */
+function usersWith(
+  arrived: readonly SandboxEvent[],
+  expect: readonly { readonly eventName: string }[],
+): readonly string[] {
+  const names = new Set<unknown>(expect.map(({ eventName }) => eventName));
+  return [...new Set(arrived.flatMap(({ uid, eventName }) => (uid !== null && names.has(eventName) ? [uid] : [])))];
 }
 
 function byUser(arrived: readonly SandboxEvent[], uids: ReadonlySet<string>) {
