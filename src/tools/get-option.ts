@@ -1,10 +1,13 @@
 import * as z from "zod";
 import { pageBudget, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { quoteUntrusted } from "../answers/fence.ts";
+import { many } from "../answers/message-words.ts";
 import { comparedText, optionRow, optionText } from "../answers/reading.ts";
 import type { ManagementApi } from "../api/management.ts";
+import { thousands } from "../platform/text.ts";
 import { readOptionContents } from "../reads/option-contents.ts";
 import { LIMITS } from "../spec/limits.ts";
+import type { OptionRecord } from "../spec/records.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { managementOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
@@ -177,13 +180,24 @@ async function compareOptions(
   const behind = { ...from, ...ofEach((kind) => from[kind] + { onlyHere, onlyThere, shared }[kind].contexts.length) };
   const hasMore = listed.some((kind) => behind[kind] < all[kind].length);
   const cursor = hasMore ? writeCursor(query, behind) : undefined;
-  const note =
+  const cut =
     hasMore && page.length < rest.length
       ? `This page ends after ${page.length} of ${limit} Context IDs, because an answer cannot hold more.`
       : undefined;
+  const note =
+    [subOptionsNote(here.option, there.option), cut].filter((part) => part !== undefined).join(" ") || undefined;
   return renderAnswer({ environment, option: row, other, ...lists, note, cursor }, [
     comparedText({ row, other, ...lists, note, cursor }),
   ]);
+}
+
+function subOptionsNote(...groups: readonly [OptionRecord, OptionRecord]): string | undefined {
+  const [first, second] = groups.map(({ childCount = 0 }) => childCount);
+  if (!groups.some(({ type, childCount = 0 }) => type === "collection" || childCount > 0)) return undefined;
+  return (
+    "Only the options' own Context IDs were compared, not those of sub-options: " +
+    `the first has ${many(first ?? 0, "sub-option")}, the second ${thousands(second ?? 0)}.`
+  );
 }
 
 function ofEach<Value>(value: (kind: Kind) => Value): Readonly<Record<Kind, Value>> {

@@ -55,3 +55,18 @@ test("the name in an answer about a write by ID finds the targeting afterwards",
   const listed = await client.callTool("list_options", { targetingName: "Shop Brands Seen" });
   expect(textOf(listed)).toContain("Acme");
 });
+
+test("two groups are compared with the number of their sub-options, whose Context IDs are not compared", async () => {
+  const { client, control } = await startSession();
+  const [targetingId = ""] = SEEDED.parse(await control("/seed", { targetings: [{ name: "Shelves" }] })).targetings;
+  const groups = ["Shoes", "Hats"].map((name) => ({ name, type: "collection" }));
+  const inside = ["Red", "Blue"].map((name) => ({ name, parentName: "Shoes", contexts: ["c-1"] }));
+  await client.callTool("bulk_add_options", {
+    targetingId,
+    items: [...groups, ...inside, { name: "Cap", parentName: "Hats", contexts: ["c-1"] }],
+  });
+  const compared = await client.callTool("get_option", { targetingId, name: "Shoes", compareWith: "Hats" });
+  expect(textOf(compared)).toContain(
+    "Only the options' own Context IDs were compared, not those of sub-options: the first has 2 sub-options, the second 1.",
+  );
+});
