@@ -159,7 +159,7 @@ const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
  * Describes counts of changes: `1 new, 3 changed, 1 deleted`. Before the changes: `add 1, change 3, delete 1 option`.
  * What an undo creates is restored.
  */
-export function changeCounts(
+function changeCounts(
   counts: ChangeCounts | undefined,
   {
     isUndo,

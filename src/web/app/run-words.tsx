@@ -31,7 +31,7 @@ export function toneOf({ status, counts }: RunRow): Tone {
 }
 
 /** Returns the name of the object that a run waiting for approval affects; undefined if it affects several. */
-export function onlyNameOf({ waiting }: RunRow): string | undefined {
+function onlyNameOf({ waiting }: RunRow): string | undefined {
   if (waiting !== undefined && totalOf(waiting.counts) > 1) return undefined;
   const [part, ...others] = waiting?.parts.filter(({ kind }) => kind !== undefined && kind !== "inside") ?? [];
   return others.length === 0 && part?.count === 1 ? part.objects[0]?.name : undefined;
