@@ -284,7 +284,7 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
         .map((loss) => ({
           name: shortName(loss.name),
           _id: loss._id,
-          says: describeLoss(loss),
+          says: describeLoss(loss, kind === "optionGroup" ? freedBy(loss, deleted) : 0),
           ...(loss.kind === "targeting"
             ? { options: loss.count }
             : { contextIds: kind === "optionGroup" ? (loss.ownContextIds ?? 0) : loss.count }),
@@ -311,13 +311,22 @@ function contextIdWords(count: number): string {
   return count === 0 ? "no Context IDs" : many(count, "Context ID");
 }
 
-function describeLoss(loss: Loss): string {
+/** Names the first sub-options that become top-level options. */
+function freedNamesOf({ freedNames = [] }: Loss, freed: number): string {
+  if (freedNames.length === 0 || freed === 0) return "";
+  const more = freed - freedNames.length;
+  const names = freedNames.map((name) => quoteUntrusted(shortName(name))).join(", ");
+  const become = freed === 1 ? "becomes a top-level option" : "become top-level options";
+  return `; ${names}${more > 0 ? ` and ${thousands(more)} more` : ""} ${become}`;
+}
+
+function describeLoss(loss: Loss, freed: number): string {
   const { kind, count, ownContextIds = 0, empties } = loss;
   switch (kind) {
     case "targeting":
       return count === 0 ? "no options" : within([loss]);
     case "optionGroup":
-      return `group with ${ownWords(ownContextIds)} and ${many(count, "sub-option")}`;
+      return `group with ${ownWords(ownContextIds)} and ${many(count, "sub-option")}${freedNamesOf(loss, freed)}`;
     case "option":
       return contextIdWords(count);
     case "contextIds":
@@ -382,8 +391,9 @@ function ends(objects: readonly EffectObject[], most: number, count: number) {
 
 /** Returns how the current effect differs from the one that a person saw. */
 export function changedEffect(before: string, { sentence }: Effect): string {
+  const [old, now] = [before, sentence].map((text) => text.replace(/\.$/, ""));
   if (before === sentence) return "names, groups or other details have changed since; the counts are the same";
-  return `before: ${before} Now: ${sentence}`;
+  return `before: ${old}. Now: ${now}`;
 }
 
 const MAX_DIFFERING = 20;

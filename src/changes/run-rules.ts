@@ -30,7 +30,9 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
 
 /** A confirmation is valid only for the same digest. */
 export function lossDigest(losses: readonly Loss[]): string {
-  const sorted = [...losses].sort((a, b) => (a._id < b._id ? -1 : 1));
+  // These names are only shown if they were read anyway.
+  const shown = losses.map(({ freedNames: _, ...loss }) => loss);
+  const sorted = shown.sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
 }
 

@@ -78,6 +78,14 @@ describe("a client that can ask", () => {
       expect.stringMatching(/deletes 1 targeting with 2 options[\s\S]*"Sports fans"/),
     ]);
     expect(await session.writesSent()).toEqual(["deleteOptions", "deleteTargetings"]);
+    const other = await session.sandbox.targeting("Others");
+    await session.sandbox.options(other, [
+      { name: "Pets", type: "collection", children: [{ name: "Cats" }, { name: "Dogs" }] },
+    ]);
+    await session.write("delete_options", { targetingId: other, names: ["Pets", "Cats"] });
+    expect(asked.at(-1)).toContain(
+      'group with no own Context IDs and 2 sub-options; "Dogs" becomes a top-level option',
+    );
   });
 
   test.each([

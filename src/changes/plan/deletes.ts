@@ -11,7 +11,7 @@ import { requestReason } from "../state/api-reasons.ts";
 import { badId } from "./checks.ts";
 import { noteCommonTargeting } from "./former-values.ts";
 import { isOption, optionFinder, reasonIfRenamed, unnamed } from "./names.ts";
-import { type Loss, type LostOption, Plan, type PlanningContext } from "./plan.ts";
+import { type Loss, type LostOption, MAX_FREED_NAMES, Plan, type PlanningContext } from "./plan.ts";
 
 interface WantedDelete {
   readonly _id: string;
@@ -117,7 +117,10 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   const lastOf = await groupsLeftEmpty(ordered, known, context);
   for (const loss of await mapConcurrently(ordered, (option) => lossOf(option, context))) {
     const group = lastOf.get(loss._id);
-    plan.losses.push(group === undefined ? loss : { ...loss, lastOf: group });
+    const freed = (loss.subOptions ?? []).filter((id) => !objects.has(id)).slice(0, MAX_FREED_NAMES);
+    const freedNames = freed.flatMap((id) => known.get(id)?.name ?? []);
+    const named = freedNames.length > 0 ? { ...loss, freedNames } : loss;
+    plan.losses.push(group === undefined ? named : { ...named, lastOf: group });
   }
   for (const { _id, subOptions } of plan.losses) {
     if (subOptions !== undefined) plan.former.option({ _id, subOptions: [...subOptions] });

@@ -6,7 +6,7 @@ import { type KnownChange, type OptionPosition, ownReason } from "../../runs/out
 import type { PlannedRequest } from "../rows/entries.ts";
 import { type RowBlock, RowWriter } from "../rows/row-block.ts";
 import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts";
-import { type Loss, Plan } from "./plan.ts";
+import { type Loss, MAX_FREED_NAMES, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
 const MAX_STALE = 20;
@@ -147,6 +147,7 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
   const moved = new Set(
     items.flatMap((item) => (item.kind === "change" && item.parent !== undefined ? [item._id] : [])),
   );
+  const deleted = new Set(items.flatMap((item) => (item.kind === "delete" ? [item._id] : [])));
   for (const [at, item] of items.entries()) {
     const now = item.kind === "create" ? undefined : there.get(item._id);
     if (item.kind === "create" || now === undefined) continue;
@@ -167,7 +168,9 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
     else if (isDeleted) {
       const unmoved = subOptions.filter((id) => !moved.has(id)).toSorted();
       const group = { count: subOptions.length, subOptions: unmoved, ownContextIds: contexts.length };
-      plan.losses.push({ name, _id, kind: "optionGroup", ...group });
+      const freed = unmoved.filter((id) => !deleted.has(id)).slice(0, MAX_FREED_NAMES);
+      const freedNames = freed.flatMap((id) => there.get(id)?.name ?? []);
+      plan.losses.push({ name, _id, kind: "optionGroup", ...group, ...(freedNames.length > 0 && { freedNames }) });
     }
     const held = new Set(contexts);
     const removed = remove.filter((id) => held.has(id));

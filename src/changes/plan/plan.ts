@@ -31,6 +31,8 @@ export interface Loss {
   readonly count: number;
   /** For a group: its sub-options that are not moved, sorted, and the number of its own Context IDs. */
   readonly subOptions?: readonly string[];
+  /** The names of the first of these that are not deleted, if they were read. */
+  readonly freedNames?: readonly string[];
   readonly ownContextIds?: number;
   readonly empties?: boolean;
   /** For a targeting: the Context IDs of all options, if known, and the first and last options. */
@@ -39,6 +41,9 @@ export interface Loss {
   /** The group that this option, its last one, may not leave (management-api 7.4, case 6). */
   readonly lastOf?: { readonly _id: string; readonly name: string };
 }
+
+/** How many sub-options that become top-level options are named. */
+export const MAX_FREED_NAMES = 5;
 
 export interface LostOption {
   readonly name: string;

@@ -77,7 +77,7 @@ export async function dryRunToApply(
   }
   const changed = changesSince(state, plan);
   await propose(runId, plan, context);
-  const note = `what this would do has changed since it was shown, so nothing was sent: ${changed.replace(/\.$/, "")}. The run holds the new plan`;
+  const note = `what this would do has changed since it was shown, so nothing was sent: ${changed}. The run holds the new plan`;
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
