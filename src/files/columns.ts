@@ -21,7 +21,7 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   ],
   contextId: [
     ...["Context ID", "context", "keyword", "article id", "article number"],
-    ...["컨텍스트 ID", "콘텍스트 ID", "키워드", "기사 ID", "기사 번호"],
+    ...["컨텍스트", "콘텍스트", "컨텍스트 ID", "콘텍스트 ID", "키워드", "기사 ID", "기사 번호"],
     ...["Kontext-ID", "Kontext", "Artikel-ID", "Artikelnummer", "Artikel-Nr.", "Artikel-Nr", "Art.-Nr."],
     ...["Stichwort", "Schlüsselwort", "Schlagwort"],
   ],
@@ -54,6 +54,7 @@ export interface ValidColumns {
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
+/** A heading by column. A key with an empty heading is a heading of the file whose column is left out. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
 export interface Header {
@@ -61,4 +62,6 @@ export interface Header {
   readonly at: (column: string) => number;
   readonly names: readonly string[];
   readonly ignored: readonly string[];
+  /** Those of the ignored headings that the caller left out. */
+  readonly omitted: readonly string[];
 }

@@ -44,6 +44,7 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     for (const name of [headingOf(column), column]) known.set(plainHeading(name), { column, rank: NAMED });
   }
   for (const [given, heading] of Object.entries(mapped)) {
+    if (heading === "") continue;
     const column = known.get(plainHeading(given))?.column;
     if (column === undefined) {
       throw new FileError(`columns maps ${JSON.stringify(given)}, which is not a column`, validWords(columns));
@@ -54,9 +55,10 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     }
     known.set(plainHeading(heading), { column, rank: MAPPED });
   }
+  const omitted = omittedHeadings(mapped);
   return (heading: string): Reading | undefined => {
     const plain = plainHeading(heading);
-    if (plain === "") return undefined;
+    if (plain === "" || omitted.has(plain)) return undefined;
     const found = known.get(plain);
     if (found !== undefined) return found;
     const right = spelt(heading.trim());
@@ -64,9 +66,14 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
   };
 }
 
+function omittedHeadings(mapped: ColumnsArgument): ReadonlySet<string> {
+  return new Set(Object.keys(mapped).flatMap((given) => (mapped[given] === "" ? [plainHeading(given)] : [])));
+}
+
 /** Reads rows as headers. Throws a FileError if the caller maps a column that does not exist. */
 export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
   const read = readingOf(shape, mapped);
+  const leftOut = omittedHeadings(mapped);
   return (cells) => {
     const found = cells.map(read);
     const has = (column: string): boolean => found.some((one) => one?.column === column && one.rank <= ALIASED);
@@ -84,7 +91,8 @@ export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}):
       return isRead || plainHeading(cell) === "" || WRITTEN.has(plainHeading(cell)) ? [] : [cell.trim()];
     });
     positions.delete("");
-    return { at: (column) => positions.get(column) ?? -1, names: names.map((name) => name ?? ""), ignored };
+    const omitted = ignored.filter((heading) => leftOut.has(plainHeading(heading)));
+    return { at: (column) => positions.get(column) ?? -1, names: names.map((name) => name ?? ""), ignored, omitted };
   };
 }
 
@@ -113,8 +121,8 @@ export function checkHeader(
         : `Leave one of them out, or choose one: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
     );
   }
-  if (isStrict === true && header.ignored.length > 0) {
-    const { ignored } = header;
+  const ignored = header.ignored.filter((heading) => !header.omitted.includes(heading));
+  if (isStrict === true && ignored.length > 0) {
     const free = columns.filter((column) => header.at(column) < 0);
     const hints = ignored.slice(0, 5).flatMap((heading) => {
       const meant = nearest?.(heading, free);
@@ -122,7 +130,8 @@ export function checkHeader(
     });
     throw new FileError(
       `unknown ${ignored.length === 1 ? "column" : "columns"} ${listed(ignored.slice(0, 5))} on line ${line} of the file`,
-      hints.join("") + validWords(columns),
+      `${hints.join("")}To leave ${ignored.length === 1 ? "it" : "them"} out: columns ` +
+        `${JSON.stringify(Object.fromEntries(ignored.slice(0, 5).map((heading) => [heading, ""])))}. ${validWords(columns)}`,
     );
   }
   const missing = required.find((group) => !group.some((column) => header.at(column) >= 0));

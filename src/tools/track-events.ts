@@ -34,7 +34,7 @@ const input = () =>
       .optional()
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     items: z.array(openObject()).optional().describe("The same as events"),
-    ...eventFileArguments("columns uid, eventName, parameters"),
+    ...eventFileArguments("columns uid, eventName, one a parameter"),
     autocorrect: z.boolean().optional().describe("Correct misspelt event and parameter names before sending"),
     ...onUnknownArgument(),
     ...dryRunArgument(),
