@@ -7,6 +7,7 @@ import { desiredText } from "../plans/file/write-desired.ts";
 import { serviceOption } from "../plans/read-targeting.ts";
 import type { Clock } from "../platform/clock.ts";
 import { inPieces } from "../platform/durable-files.ts";
+import { FileError } from "../platform/files.ts";
 import { readOptionContents } from "../reads/option-contents.ts";
 import { isEmpty, scanOptions } from "../reads/option-scan.ts";
 import { untilStable } from "../reads/pages.ts";
@@ -141,13 +142,28 @@ interface WholeTargeting {
   readonly baseText: () => AsyncGenerator<string>;
 }
 
+/** Throws a FileError if an earlier export of the same name has a base, which is the state that its changes build on. */
+async function freeBasePlace(path: string, folders: readonly string[]): Promise<Place> {
+  const base = basePathOf(path);
+  try {
+    return await findFreePlace(base, folders);
+  } catch (thrown) {
+    if (!(thrown instanceof FileError)) throw thrown;
+    throw new FileError(
+      `${thrown.message}. Each export of a whole targeting writes such a base beside its file, and an export of the same name with another extension has written this one`,
+      "Give another file name, or delete the earlier export together with its base.",
+      { cause: thrown },
+    );
+  }
+}
+
 async function wholeTargeting(
   targetingId: string,
   { path }: Place,
   folders: readonly string[],
   { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
-  const base = await findFreePlace(basePathOf(path), folders);
+  const base = await freeBasePlace(path, folders);
   // Only a desired state has to be in memory as a whole.
   const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
