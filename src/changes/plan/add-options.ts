@@ -221,7 +221,7 @@ async function planRowsWithIds(
     const fields = differingFields(candidate, option, there.get(parent ?? "")?.name);
     const isHeld = new Set(held);
     const missing = candidate.option.contexts.filter((id) => !isHeld.has(id));
-    if (onExisting === "skip" || (fields.length === 0 && missing.length === 0)) {
+    if (fields.length === 0 && missing.length === 0) {
       plan.settlements.push({ object, outcome: "alreadyDone", _id });
     } else if (onExisting === "addContexts" && fields.length === 0) {
       addParts(plan, { id: _id }, object, parts(missing));
