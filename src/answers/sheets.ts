@@ -109,11 +109,14 @@ function readWords({ read = [] }: SheetSeen): string | undefined {
   return words.length === 0 ? undefined : `columns read: ${words.join(", ")}`;
 }
 
-function ignoredWords({ ignored, ignoredHeadings = [] }: SheetSeen): string | undefined {
+function ignoredWords({ ignored, ignoredHeadings = [], withoutContexts }: SheetSeen): string | undefined {
   if (ignored === undefined) return undefined;
   const more = ignored - ignoredHeadings.length;
   const named = ignoredHeadings.map(quoteShort).join(", ");
-  return `${many(ignored, "column")} ignored: ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}`;
+  const words = `${many(ignored, "column")} ignored: ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}`;
+  return withoutContexts
+    ? `NO COLUMN OF CONTEXT IDS WAS READ; ${words}. If one of them holds Context IDs: columns {"contextId": HEADING}, or "contexts" where a cell holds several`
+    : words;
 }
 
 function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {

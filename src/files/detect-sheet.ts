@@ -1,3 +1,4 @@
+import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/context-ids.ts";
@@ -5,7 +6,7 @@ import { BETWEEN_CONTEXTS, splitter } from "./cells.ts";
 import { type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
 import { damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
-import { columnCount, headerReader, isWhole, similarHeading } from "./header.ts";
+import { columnCount, headerReader, isWhole, listed, similarHeading } from "./header.ts";
 import {
   DELIMITERS,
   type Delimiter,
@@ -65,7 +66,12 @@ export async function detectSheet(
   const rows = sheetRows({ bytes, file, shape, maxBytes, notes, skipped, ...(records && { records }) }, (header) => {
     facts = new Facts(header, given.separator);
   });
-  for await (const batch of rows) for (const row of batch) facts?.take(row);
+  try {
+    for await (const batch of rows) for (const row of batch) facts?.take(row);
+  } catch (thrown) {
+    const isChosen = given.sheet !== undefined || facts !== undefined;
+    throw thrown instanceof FileError && !isChosen ? withOtherSheets(thrown, place) : thrown;
+  }
   const separator = facts?.separator();
   return {
     sheet: {
@@ -77,6 +83,19 @@ export async function detectSheet(
     },
     seen: without0({ ...facts?.seen(shape), ...notes, ...place.seen }),
   };
+}
+
+/** If no sheet of a workbook has a header, the first one may be a cover. Names the others. */
+function withOtherSheets(thrown: FileError, { form, seen: { sheets = [], otherSheets = 0 } }: Placed): FileError {
+  if (sheets.length === 0) return thrown;
+  const more = otherSheets - sheets.length;
+  const [first = ""] = sheets;
+  return new FileError(
+    `${thrown.message}; this is the sheet ${JSON.stringify(form.sheet)}, and no sheet of the workbook has a header with the usual columns`,
+    `The other sheets: ${listed(sheets)}${more > 0 ? ` and ${more} more` : ""}. To read one of them: sheet ${JSON.stringify(first)}. ` +
+      "Its own error then names its headings, which columns maps.",
+    { cause: thrown },
+  );
 }
 
 interface Placed {
@@ -256,6 +275,7 @@ class Facts {
       dates: this.#dates,
       repeatedTx: this.#repeatedTx,
       ...(likely !== undefined && { likelyContexts: likely }),
+      ...(isWithout && likely === undefined && ignored.length > 0 && { withoutContexts: true }),
       ...(this.#targeting !== undefined && { targeting: this.#targeting }),
     };
   }

@@ -71,6 +71,8 @@ const sheetSeen = z.object({
   beyond: count,
   /** The heading of an ignored column that may contain the Context IDs. Present if no other column does. */
   likelyContexts: z.string().exactOptional(),
+  /** No column contains Context IDs, and no ignored one is likely to. Absent if no column was ignored. */
+  withoutContexts: z.literal(true).exactOptional(),
   /** The line of the first row that looks like a total but is an option. */
   notTotal: count,
   /** How many other sheets the workbook has, and the names of the first ones. */
