@@ -400,7 +400,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   edited: ({ name, _id, fields }) => ({
     message: `the row is about ${quotedCell(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
     remedy: texts(
-      "Use plan_targeting to edit options: it reads the same sheet.",
+      'Nothing of it was applied. Use plan_targeting to edit options: it reads the same sheet. For Context IDs alone, use onExisting "addContexts".',
       "To edit options, ask the agent to plan this sheet.",
     ),
   }),
@@ -438,6 +438,10 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   unknownField: ({ field, valid }) => ({
     message: `the row has an unknown field ${quotedCell(field)}`,
     remedy: Array.isArray(valid) ? `Leave the field out. Valid fields: ${valid.join(", ")}.` : "Leave the field out.",
+  }),
+  fieldMissing: ({ field, expected }) => ({
+    message: `the field ${quotedCell(field)} is missing (${String(expected)})`,
+    remedy: "Add the field. If the row has it under another name, rename that one.",
   }),
   fieldType: ({ field, expected }) => ({
     message: `the field ${quotedCell(field)} must be: ${String(expected)}`,

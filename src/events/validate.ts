@@ -217,6 +217,13 @@ function holdsLongString(value: unknown): boolean {
 }
 
 function fixOfMissing(check: Check, holder: JsonObject, wanted: string, valid: readonly string[]): string {
+  const around = Object.keys(holder).find((name) => {
+    const inner = holder[name];
+    return !valid.includes(name) && isJsonObject(inner) && inner[wanted] !== undefined;
+  });
+  if (around !== undefined) {
+    return `it stands in ${quoted(around)}: send the fields of ${quoted(around)} one level higher, without ${quoted(around)}`;
+  }
   const meant = Object.keys(holder).find((name) => !valid.includes(name) && check.nearest(name, valid) === wanted);
   return meant === undefined ? `add "${wanted}"` : `rename ${quoted(meant)} to "${wanted}"`;
 }

@@ -89,7 +89,10 @@ export async function unreadBytes(
   }
   const encoding = said ?? encodingOf(format, encodings);
   const file: InputFile = { format, encoding, digest: hash.digest("hex") };
-  if (format !== "csv" && format !== "xlsx") return { file, bytes, size };
+  if (format !== "csv" && format !== "xlsx") {
+    checkNoSheetArguments({ sheet, columns, separator, fillDown }, path);
+    return { file, bytes, size };
+  }
   const given = {
     ...(sheet !== undefined && { sheet }),
     ...(columns !== undefined && { columns: { ...columns } }),
@@ -99,6 +102,16 @@ export async function unreadBytes(
     ...(maxLineBytes !== undefined && { maxBytes: maxLineBytes }),
   };
   return { file: markUndetected({ ...file, given }), bytes, size };
+}
+
+/** Throws a FileError if a file without columns is given with arguments about columns. */
+function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: string): void {
+  const names = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  if (names.length === 0) return;
+  throw new FileError(
+    `${names.join(" and ")} ${names.length === 1 ? "is" : "are"} for sheets, and ${JSON.stringify(path)} contains JSON`,
+    `Leave ${names.length === 1 ? "it" : "them"} out. If the fields of the file have other names, rename them, or save the data as CSV.`,
+  );
 }
 
 /** JSON must be UTF-8 or UTF-16, so any other counts as UTF-8 and reading reports it. */

@@ -225,13 +225,21 @@ export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   return { read: given.length + merged, merged, skipped: sum("skipped") };
 }
 
-export function fieldProblem(issues: readonly z.core.$ZodIssue[], schema: z.ZodObject): Reason {
+export function fieldProblem(issues: readonly z.core.$ZodIssue[], schema: z.ZodObject, row: unknown): Reason {
   const [issue] = issues;
   if (issue?.code === "unrecognized_keys") {
     const valid = issue.path.length === 0 ? Object.keys(schema.shape) : undefined;
     return invalidRow("unknownField", { field: issue.keys[0], ...(valid && { valid }) }).reason;
   }
-  return invalidRow("fieldType", { field: issue?.path.join(".") ?? "", expected: expectedBy(issue) }).reason;
+  const isMissing = issue?.path.reduce(fieldOf, row) === undefined;
+  return invalidRow(isMissing ? "fieldMissing" : "fieldType", {
+    field: issue?.path.join(".") ?? "",
+    expected: expectedBy(issue),
+  }).reason;
+}
+
+function fieldOf(holder: unknown, field: PropertyKey): unknown {
+  return typeof holder === "object" && holder !== null ? Reflect.get(holder, field) : undefined;
 }
 
 function expectedBy(issue: z.core.$ZodIssue | undefined): string {

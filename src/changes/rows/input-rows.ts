@@ -82,7 +82,7 @@ export const optionRows = {
   },
   fromValue(value): RowContent<OptionRow> {
     const parsed = option.safeParse(value);
-    if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, option) };
+    if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, option, value) };
     const { op = "", parentName, ...item } = parsed.data;
     const wanted = contextActionIn(op);
     if (wanted === null) return invalidRow("op", { value: op.slice(0, 40) });
@@ -185,7 +185,7 @@ export const contextRows: RowShape<ContextRow> = {
   fromValue(value) {
     if (typeof value === "object" && value !== null && "contexts" in value) return savedRow(value);
     const parsed = change.safeParse(value);
-    return parsed.success ? { item: parsed.data } : { reason: fieldProblem(parsed.error.issues, change) };
+    return parsed.success ? { item: parsed.data } : { reason: fieldProblem(parsed.error.issues, change, value) };
   },
   merge(item, further) {
     if (item.calledName !== further.calledName) return invalidRow("rowsDisagree", { column: "name" }).reason;
@@ -205,7 +205,7 @@ export const contextRows: RowShape<ContextRow> = {
 
 function savedRow(value: object): RowContent<ContextRow> {
   const parsed = saved.safeParse(value);
-  if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, saved) };
+  if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, saved, value) };
   const { _id, name, op = "", contexts } = parsed.data;
   const wanted = contextActionIn(op);
   if (wanted === null) return invalidRow("op", { value: op.slice(0, 40) });

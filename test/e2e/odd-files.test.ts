@@ -1,0 +1,84 @@
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
+import { warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
+const folderOf = perFile(() => mkdtemp(join(tmpdir(), "targeting-mcp-")));
+
+/** A session with an empty targeting, and a function that writes a file and gives it to a tool. */
+async function withFiles() {
+  const folder = await folderOf();
+  const env = { TARGETING_MCP_ALLOWED_DIRS: folder, TARGETING_MCP_CONFIRM: "off" };
+  const session = await startSession({ env });
+  const targetingId = await session.sandbox.targeting("Spring");
+  const send = async (tool: string, name: string, text: string | Uint8Array, args: object = {}) => {
+    const file = join(folder, name);
+    await writeFile(file, text);
+    const given = tool === "track_events" ? args : { targetingId, ...args };
+    return session.client.callTool(tool, { ...given, file });
+  };
+  return { ...session, folder, targetingId, send };
+}
+
+test("arguments about columns are refused for JSON, and a missing field is called missing", async () => {
+  const { send } = await withFiles();
+  const row = `${JSON.stringify({ title: "Shoes" })}\n`;
+  const refused = await send("bulk_add_options", "titles.ndjson", row, { columns: { name: "title" } });
+  expect(textOf(refused)).toMatch(/columns is for sheets, and ".*titles\.ndjson" contains JSON/i);
+  const json = await send("bulk_add_options", "unnamed.ndjson", `${JSON.stringify({ contexts: ["c-1"] })}\n`);
+  expect(textOf(json)).toContain('the field "name" is missing');
+});
+
+test("parameters of an event inside an object are named with the place where they belong", async () => {
+  const { send } = await withFiles();
+  const event = { uid: "u-1", eventName: "purchase", params: { tx_id: "t-1" } };
+  const sent = await send("track_events", "nested.ndjson", `${JSON.stringify(event)}\n`);
+  expect(textOf(sent)).toContain('It stands in "params"');
+});
+
+test("an unknown column of events is left out with an empty heading, as the error says", async () => {
+  const { send } = await withFiles();
+  const sheet = "uid,eventName,method,When\nu-1,sign_up,e,yesterday\n";
+  const refused = await send("track_events", "when.csv", sheet);
+  expect(textOf(refused)).toContain('columns {"When":""}');
+  const sent = await send("track_events", "when.csv", sheet, { columns: { When: "" } });
+  expect(sent.structuredContent).toMatchObject({ counts: { succeeded: 1 } });
+  expect(textOf(sent)).toContain('"When"');
+});
+
+test("the ignored columns are named if no column of Context IDs is read, and one Korean word is such a column", async () => {
+  const { send } = await withFiles();
+  const without = await send("bulk_add_options", "plain.csv", "name,Shelf\nShoes,A-1\n");
+  expect(textOf(without)).toContain("NO COLUMN OF CONTEXT IDS WAS READ");
+  expect(textOf(without)).toContain('"Shelf"');
+  const korean = await send("bulk_add_options", "korean.csv", "옵션명,컨텍스트\n모자,c-1\n");
+  expect(textOf(korean)).toContain('"컨텍스트" as Context ID');
+});
+
+test("an export whose base belongs to another export says why that file exists", async () => {
+  const { client, folder, targetingId } = await withFiles();
+  const save = (name: string) => client.callTool("list_options", { targetingId, saveTo: join(folder, name) });
+  expect((await save("brands-now.xlsx")).isError).toBeFalsy();
+  const refused = textOf(await save("brands-now.csv"));
+  expect(refused).toContain("brands-now.base.ndjson");
+  expect(refused).toContain("an export of the same name with another extension has written this one");
+});
+
+test("a changed row of an option that exists is named as not applied, also if existing options are skipped", async () => {
+  const { client, send, targetingId } = await withFiles();
+  await client.callTool("bulk_add_options", { targetingId, items: [{ name: "Shoes", contexts: ["c-1"] }] });
+  const listed = textOf(await client.callTool("list_options", { targetingId }));
+  const [id = ""] = /[0-9A-HJKMNP-TV-Z]{26}(?=\S* Shoes)/.exec(listed) ?? [];
+  const sheet = (contexts: string) => `Option ID,Option,Context IDs\n${id},Shoes,${contexts}\n`;
+  const same = await send("bulk_add_options", "same.csv", sheet("c-1"), { onExisting: "skip" });
+  expect(same.structuredContent).toMatchObject({ counts: { alreadyDone: 1 } });
+  const changed = await send("bulk_add_options", "changed.csv", sheet("c-1;c-2"), { onExisting: "skip" });
+  expect(changed.structuredContent).toMatchObject({ counts: { failed: 1 } });
+  expect(textOf(changed)).toContain('onExisting "addContexts"');
+  const added = await send("bulk_add_options", "changed.csv", sheet("c-1;c-2"), { onExisting: "addContexts" });
+  expect(added.structuredContent).toMatchObject({ counts: { succeeded: 1 } });
+});
