@@ -284,6 +284,16 @@ describe("workbooks of other programs", () => {
     expect(notes).toContain('read from the sheet "Data" (the workbook has 1 other sheet: "Other")');
   });
 
+  test("behind a cover, the error names the other sheets and maps nothing of the cover", async () => {
+    const content = rowsOf(row("Please read"), row("This workbook lists our brands."));
+    const reading = read("cover.xlsx", workbook(content, { sheets: ["Cover", "Brands"] }));
+    await expect(reading).rejects.toMatchObject({
+      message: expect.stringContaining('this is the sheet "Cover"'),
+      remedy: expect.stringContaining('To read one of them: sheet "Brands".'),
+    });
+    await expect(reading).rejects.not.toMatchObject({ remedy: expect.stringContaining("Please read") });
+  });
+
   test("numbers have no thousands separators, and dates of Strict workbooks the format of their cell", async () => {
     const content = rowsOf(
       row("Option", "Context ID"),
