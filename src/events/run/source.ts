@@ -8,7 +8,7 @@ import { invalidRow, type OpenedFile, placeOf, type RowShape, rowsOf } from "../
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { canonicalJson, isJsonObject, parseJson } from "../../platform/json.ts";
+import { isJsonObject, parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/events.ts";
 import { closestSpelling, fixSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
@@ -47,12 +47,12 @@ export interface SourceEvent {
 
 const EVENTS_PER_CHUNK = 500;
 
-/** Returns a source of events that are in memory. Events that differ only in the order of their keys are the same. */
+/** Returns a source of events that are in memory. */
 export function sourceOfEvents(events: readonly object[], autocorrect = false): EventSource {
   const hash = createHash("sha256");
   const chunks: Uint8Array[] = [];
   for (let from = 0; from < events.length; from += EVENTS_PER_CHUNK) {
-    const lines = events.slice(from, from + EVENTS_PER_CHUNK).map((event) => `${canonicalJson(event)}\n`);
+    const lines = events.slice(from, from + EVENTS_PER_CHUNK).map((event) => `${JSON.stringify(event)}\n`);
     const chunk = Buffer.from(lines.join(""));
     hash.update(chunk);
     chunks.push(chunk);
