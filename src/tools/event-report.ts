@@ -26,7 +26,9 @@ export async function checkNotSentWithoutResult(planned: PlannedEvents, context:
   const { runId, indexes } = sent;
   const isOne = indexes.length === 1;
   const which =
-    planned.tool === "track_event" ? "" : ` (${isOne ? "event" : "events"} ${indexes.map((index) => index + 1).join(", ")} of this call)`;
+    planned.tool === "track_event"
+      ? ""
+      : ` (${isOne ? "event" : "events"} ${indexes.map((index) => index + 1).join(", ")} of this call)`;
   throw new ToolError(
     `${isOne ? "an identical event was" : `${many(indexes.length, "identical event")} were`} sent less than 10 minutes ago, ` +
       `and the result is unknown${which}; nothing was sent`,

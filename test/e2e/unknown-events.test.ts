@@ -45,7 +45,9 @@ test("an event without a result is held back from any call for 10 minutes, whate
     lost.parse((await client.callTool("inspect_events", { limit: 50 })).structuredContent).events.length;
   const recorded = await seen();
   const again = await client.callTool("track_events", { events: [purchase("T-8"), turned] });
-  expect(textOf(again)).toContain("an identical event was sent less than 10 minutes ago, and the result is unknown (event 1 of this call)");
+  expect(textOf(again)).toContain(
+    "an identical event was sent less than 10 minutes ago, and the result is unknown (event 1 of this call)",
+  );
   const unknown = await client.callTool("get_run", { runId: first.structuredContent?.runId, includeInput: true });
   const same = /"tx_id":"T-8"/.test(textOf(unknown)) ? purchase("T-8") : turned;
   for (const [tool, args] of [
