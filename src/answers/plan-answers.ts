@@ -491,6 +491,6 @@ const VERBS: Readonly<Record<ListedChange["kind"], string>> = {
   adopted: "",
 };
 
-export function changeWords(change: ListedChange): string {
+function changeWords(change: ListedChange): string {
   return `${VERBS[change.kind]} ${changeLine(change)}`;
 }

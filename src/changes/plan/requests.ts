@@ -152,7 +152,7 @@ type Bin = readonly number[];
 /** One column for each measure, indexed by position. That saves memory for the 100,000 weights of an import. */
 export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
 
-export function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
+function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
   const column = (): Uint32Array => new Uint32Array(count);
   const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
   for (let position = 0; position < count; position += 1) {

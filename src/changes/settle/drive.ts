@@ -115,10 +115,10 @@ interface Deferred {
 }
 
 /** The position in the sending order, by step. */
-export type Turns = ReadonlyMap<number, number>;
+type Turns = ReadonlyMap<number, number>;
 
 /** Orders retries: each change follows the one that frees its name, in one request if possible (management-api 4.1). */
-export function retryOrderOf(state: RunState): Turns {
+function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
   // A cycle member with a temporary name comes last, because its old name is free.
   const starts = [...deferred.filter((each) => hasTemporaryName(state, each)), ...deferred];
@@ -134,7 +134,7 @@ function hasTemporaryName(state: RunState, { step }: Deferred): boolean {
 }
 
 /** Steps without a position come first. */
-export function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
+function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
   if (turns.size === 0) return steps;
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
 }
