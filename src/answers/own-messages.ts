@@ -219,13 +219,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
   PLAN_STALE: (detail) => ({
     message: `the object has changed since the plan was made, so nothing was sent: ${staleWords(detail)}`,
-    remedy:
-      detail.isResumed === true
-        ? "Make the same call again: it shows what would be removed now."
-        : texts(
-            "Call plan_targeting or undo_run again for a plan of the current state.",
-            "Make a new plan of the current state.",
-          ),
+    remedy: texts(
+      "Call plan_targeting or undo_run again for a plan of the current state.",
+      "Make a new plan of the current state.",
+    ),
   }),
   NO_FREE_PLACE: ({ limit, there }) => ({
     message:

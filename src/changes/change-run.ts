@@ -144,14 +144,6 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
         driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));
         if (agreed !== undefined) run.record({ t: "facts", facts: agreed });
         run.record({ t: "resume", at: world.clock.now() });
-        driver.firstTurn = async () => {
-          const { changedRemovals } = await import("./settle/changed-removals.ts");
-          const { readPreviousValues } = await import("./done.ts");
-          const former = () => readPreviousValues(run.part("former")());
-          const changes = await changedRemovals(run.state, former, { api: world.api, signal: run.signal });
-          if (changes.length > 0) driver.change(changes);
-          return changes.length > 0;
-        };
         return undefined;
       }),
     // Waits for the previous holder of the write lock before the resumed run needs the lock.

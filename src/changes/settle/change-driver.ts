@@ -43,6 +43,4 @@ export interface ChangeDriver
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
   /** Only steps with the same key may share a request. */
   readonly apartBy?: (step: number) => string;
-  /** Of a resumed run: called once, with the write lock, before the first request. Returns whether it failed steps. */
-  firstTurn?: (() => Promise<boolean>) | undefined;
 }

@@ -37,7 +37,6 @@ export async function drive(
       continue;
     }
     let isNoted = false;
-    let isReplanned = false;
     for (const request of requests) {
       if (driver.signal.aborted) return stop(cause());
       const sending = sendingOf(driver, request);
@@ -48,10 +47,6 @@ export async function drive(
             // With the write lock, no other run of the project can add options meanwhile.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
-            const { firstTurn } = driver;
-            isReplanned = (await firstTurn?.()) === true;
-            driver.firstTurn = undefined;
-            if (isReplanned) return { ended: false };
             return sendBatch(driver, sending, turn);
           }),
         );
@@ -60,7 +55,6 @@ export async function drive(
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
-      if (isReplanned) break;
     }
     if (driver.signal.aborted) return stop(cause());
   }
