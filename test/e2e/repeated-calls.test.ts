@@ -9,6 +9,12 @@ const ITEMS = [
   { name: "Group", type: "collection", children: [{ name: "Inside", contexts: ["x"] }] },
 ];
 
+const GIVES_UP_SOON = {
+  TARGETING_MCP_CONFIRM: "off",
+  TARGETING_MCP_RETRY_BUDGET_MS: "300",
+  TARGETING_MCP_REQUEST_TIMEOUT_MS: "500",
+};
+
 async function shop() {
   const { client, sandbox } = await startSession({ env: { TARGETING_MCP_CONFIRM: "off" } });
   const targetingId = await sandbox.targeting("Shop");
@@ -57,12 +63,7 @@ test("a dry run of the same call says so too, and so does applying it", async ()
 });
 
 test("a call whose run ended without the answers is made again: its run goes on, and finds what it created", async () => {
-  const env = {
-    TARGETING_MCP_CONFIRM: "off",
-    TARGETING_MCP_RETRY_BUDGET_MS: "300",
-    TARGETING_MCP_REQUEST_TIMEOUT_MS: "500",
-  };
-  const { client, sandbox, control } = await startSession({ env });
+  const { client, sandbox, control } = await startSession({ env: GIVES_UP_SOON });
   const targetingId = await sandbox.targeting("Shop");
   const call = { targetingId, items: ITEMS };
   await control("/faults", {
@@ -79,12 +80,7 @@ test("a call whose run ended without the answers is made again: its run goes on,
 });
 
 test("what the same call deleted before is already done, with its answer or without, by ID and by name", async () => {
-  const env = {
-    TARGETING_MCP_CONFIRM: "off",
-    TARGETING_MCP_RETRY_BUDGET_MS: "300",
-    TARGETING_MCP_REQUEST_TIMEOUT_MS: "500",
-  };
-  const { client, sandbox, control } = await startSession({ env });
+  const { client, sandbox, control } = await startSession({ env: GIVES_UP_SOON });
   const targetingId = await sandbox.targeting("Shop");
   const [one, two] = await sandbox.options(targetingId, [{ name: "One" }, { name: "Two" }, { name: "Three" }]);
   const report = async (tool: string, args: object) => checkedReport(await client.callTool(tool, { ...args }));
