@@ -310,17 +310,14 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
 /** Returns the first objects of one kind. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
-  const ahead = Object.hasOwn(UNDO_TITLES, title) ? UNDO_TITLES[title] : undefined;
-  return { title: ahead ?? title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), kind };
+  // "Changed since and will not be undone" is too long for a narrow screen.
+  return {
+    title: title.replace(" and will not", ": will not"),
+    count,
+    objects: objects.slice(0, MAX_OBJECTS).map(shownObject),
+    kind,
+  };
 }
-
-/** Short titles for the results of an undo, and those of runs that older versions stored. */
-const UNDO_TITLES: Readonly<Record<string, string>> = {
-  "Changed since and will not be undone": "Changed since: will not be undone",
-  "Undone exactly": "Will be undone exactly",
-  "Undone with differences": "Will be undone with differences",
-  "Changed since and not undone": "Changed since: will not be undone",
-};
 
 function shownObject({ name, says }: EffectPart["objects"][number]): ShownPart["objects"][number] {
   return { name, ...(says !== undefined && { says }) };
