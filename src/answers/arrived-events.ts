@@ -114,7 +114,11 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
 const MAX_UNSUPPORTED_SHOWN = 5;
 
 /** Returns a line per received event name: counts, why some were not recorded, platforms and parameters. */
-export function eventCoverageText(events: readonly EventCoverage[], coverage: Coverage): readonly string[] {
+export function eventCoverageText(
+  events: readonly EventCoverage[],
+  coverage: Coverage,
+  { isFiltered }: { readonly isFiltered: boolean },
+): readonly string[] {
   const came = events.filter(({ count }) => count > 0);
   const never = events.filter(({ count }) => count === 0).map(({ eventName }) => eventName);
   const lines = came.map(({ eventName, count, wrong: lost = 0, parameters, byPlatform }) => {
@@ -137,7 +141,7 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
   });
   const strange = Object.entries(coverage.unsupported).slice(0, MAX_UNSUPPORTED_SHOWN).map(unsupportedWords);
   return [
-    `Coverage: ${coverage.summary}`,
+    isFiltered ? "Coverage, only of the events that match eventName and verdict:" : `Coverage: ${coverage.summary}`,
     ...(lines.length === 0 ? [] : [fenced(lines)]),
     ...(never.length === 0 ? [] : [`never seen: ${never.join(", ")}`]),
     ...(strange.length === 0 ? [] : [`unsupported: ${strange.join(", ")}`]),

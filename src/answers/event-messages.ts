@@ -1,11 +1,12 @@
 import { RATE_LIMITED } from "../api/errors.ts";
 import { BASIS_WORDS, type Finding, type RuleBasis } from "../events/catalogue.ts";
 import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
+import type { InputFile } from "../files/input-file.ts";
 import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
 import { joinedRanges, placesWords, placeWords, plain } from "./fence.ts";
-import { type Detail, type Message, onPage, type Sentence, type Text, texts } from "./message-words.ts";
+import { type Detail, type Message, many, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
 /** The page names no section. */
@@ -31,7 +32,20 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
   const refused = typeof kind === "string" ? refusalWords(kind, { operation: "trackEvent", ...known }) : undefined;
   if (refused !== undefined) return refused;
   const why = known.reason === undefined ? "" : `: ${plain(known.reason)}`;
-  return { message: `the service could not be reached${why}`, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
+  const message =
+    known.statusCode === undefined
+      ? `the service could not be reached${why}`
+      : `the service answered with status ${known.statusCode} until the last retry`;
+  return { message, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
+}
+
+/** The notes on a sheet already say so. */
+export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format">): readonly string[] {
+  if (count === 0 || file?.format === "csv" || file?.format === "xlsx") return [];
+  const [has, each] = count === 1 ? ["has", "it counts"] : ["have", "each counts"];
+  return [
+    `${many(count, "purchase")} ${has} the tx_id of an earlier purchase in this call: ${each} as a purchase of its own`,
+  ];
 }
 
 /** The message for each reason why an event was not, or may not have been, recorded. */
@@ -63,13 +77,16 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
           : (refused?.remedy ?? "Check EVENT_API_URL and EVENT_APP_KEY."),
     };
   },
-  EVENT_ANSWER_LOST: {
-    message: "the event was sent, but the answer was lost: it may or may not have been recorded",
+  EVENT_ANSWER_LOST: (_detail, { statusCode }) => ({
+    message:
+      statusCode === undefined
+        ? "the event was sent, but no answer came: it may or may not have been recorded"
+        : `the event was sent, but the service answered with status ${statusCode}: it may or may not have been recorded`,
     remedy: texts(
       'The event is not sent again, since that may record it twice. To send it anyway: onUnknown "resend".',
       "The event is not sent again, since that may record it twice. Look for it in the reports of the web console.",
     ),
-  },
+  }),
   EVENT_ANSWER_NOT_UNDERSTOOD: (_detail, { statusCode }) => ({
     message: `the service answered neither ok nor !invalid (status ${statusCode ?? "unknown"})`,
     remedy: "Look for the event in the reports of the web console.",

@@ -169,9 +169,18 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     },
   DUPLICATE_IN_INPUT: (detail) => {
     const [earlier, field] = [earlierItem(detail), detail.field === "_id" ? "_id" : "name"];
+    if (field === "_id") {
+      return { message: `${earlier} has the same _id`, remedy: "Put all changes of one object into one item." };
+    }
+    const isOfFile = typeof detail.duplicateOfLine === "number";
     return {
-      message: `${earlier} has the same ${field}`,
-      remedy: field === "_id" ? "Put all changes of one object into one item." : "Use each name once.",
+      message: `${earlier} has the same name`,
+      remedy: isOfFile
+        ? texts(
+            'Use each name once. If each row has one Context ID of the option, name their column: columns {"contextId": HEADING}.',
+            "Use each name once. If each row has one Context ID of the option, give their column the heading Context ID.",
+          )
+        : "Use each name once.",
     };
   },
   NAME_NOT_FOUND: nameNotFound,

@@ -81,18 +81,23 @@ function resultWords(run: ReportedRun): string {
 }
 
 /** Adding options may also add Context IDs to options that exist. */
-function wouldWords({ tool, counts, plan = [], newOptions, did }: ReportedRun, { todo, noun }: Work): string {
+function wouldWords({ tool, counts, plan = [], extended, newOptions, did }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
-  const updates = plan.reduce((sum, { operation, items }) => sum + (operation === "updateOptions" ? items : 0), 0);
   // If some items would fail, the requests do not say how many options they would change.
-  if (tool !== "bulk_add_options" || updates === 0 || failed > 0) {
-    const same = did?.same ?? 0;
-    const unchanged = same === 0 ? "" : `, leave ${thousands(same)} unchanged`;
-    return `${todo} ${ofAll(pending - same, items, noun, newOptions && { ...newOptions, count: newOptions.pending })}${unchanged}`;
+  const requested = tool === "bulk_add_options" && failed === 0 ? plan : [];
+  const updates = requested.reduce((sum, one) => sum + (one.operation === "updateOptions" ? one.items : 0), 0);
+  const same = did?.same ?? 0;
+  const unchanged = same === 0 ? "" : `, leave ${thousands(same)} unchanged`;
+  const added = Math.max(0, (extended ?? updates) - same);
+  if (added === 0) {
+    const count = pending - same;
+    if (count === 0 && same === 0) return `${todo} no ${noun}`;
+    return `${todo} ${ofAll(count, items, noun, newOptions && { ...newOptions, count: newOptions.pending })}${unchanged}`;
   }
-  const extended = `add Context IDs to ${thousands(updates)}`;
-  if (updates === pending) return `${extended} of ${many(items, noun)}`;
-  return `${todo} ${ofAll(pending - updates, items, noun)}, ${extended} that exist`;
+  const created = pending - added - same;
+  const words = created === 0 ? ofAll(added, items, noun) : thousands(added);
+  const extending = `add Context IDs to ${words} that ${added === 1 ? "exists" : "exist"}`;
+  return `${created === 0 ? extending : `${todo} ${ofAll(created, items, noun)}, ${extending}`}${unchanged}`;
 }
 
 const DID: readonly Did[] = ["created", "changed", "deleted", "same"];
@@ -167,7 +172,13 @@ export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string
   return unanswered === 0 ? [] : [`up to ${unanswered} more ${requests} no answer yet`];
 }
 
-function requestWords({ requests, unanswered = 0, tool, status, failures }: ReportedRun): string {
+/** Returns why requests were resent: ` (the service answered 3 times with status 503)`. */
+function statusWords(failedWith: ReportedRun["failedWith"]): string {
+  const each = [...(failedWith ?? [])].map(([status, times]) => `${many(times, "time")} with status ${status}`);
+  return each.length === 0 ? "" : ` (the service answered ${each.join(", ")})`;
+}
+
+function requestWords({ requests, failedWith, unanswered = 0, tool, status, failures }: ReportedRun): string {
   // If the service was locked, a note already says how often and how long it was tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
   if (requests === undefined || status === "planned" || isBusy) return "";
@@ -177,7 +188,7 @@ function requestWords({ requests, unanswered = 0, tool, status, failures }: Repo
   if (isAsExpected && waitedMs < SHORTEST_WAIT_MS) return "";
   const parts = [
     `${many(sent, "request")}${unanswered > 0 ? " answered" : ""}`,
-    resent > 0 && `${thousands(resent)} resent`,
+    resent > 0 && `${thousands(resent)} resent${statusWords(failedWith)}`,
     waitedMs >= SHORTEST_WAIT_MS && `${seconds(waitedMs)} waited`,
   ].filter((part) => part !== false);
   return `${parts.join(", ")}.`;

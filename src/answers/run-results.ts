@@ -32,6 +32,8 @@ export interface ReportedRun {
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
+  /** How often the service answered with each status after which a request was resent. */
+  readonly failedWith?: ReadonlyMap<number, number>;
   /** How many sent events have no answer yet. `requests` does not include them. */
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
@@ -54,6 +56,8 @@ export interface ReportedRun {
   readonly hasRejects?: boolean;
   readonly did?: DidCounts;
   readonly newOptions?: WithinCounts;
+  /** How many existing options would get Context IDs. */
+  readonly extended?: number;
   readonly approval?: Approval | undefined;
   /** Whether the approval is reported whatever the tool. */
   readonly alwaysReportsApproval?: boolean;

@@ -222,8 +222,50 @@ const STORED_UNCHANGEABLE: Entry = {
   remedy: "Change it in the web console.",
 };
 
+const BAD_TARGET: Entry = {
+  message: "the option cannot be moved: the target is not a top-level option group (API document 7.4, case 4)",
+  remedy: texts(
+    "Give the ID of an option of type collection: list_options shows them.",
+    "Choose an option group as the target.",
+  ),
+};
+
+const LAST_OF_GROUP: Entry = {
+  message:
+    "the option cannot be taken out of its group, because it is the last sub-option of a group without Context IDs of its own (API document 7.4, case 6)",
+  remedy: "First give this group Context IDs or another sub-option.",
+};
+
 /** Why an update may be rejected. The first entry applies whose fields were all sent. */
 const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; readonly words: Entry }[] = [
+  {
+    fields: ["parent", "group"],
+    words: {
+      message: "the option is a group, and a group cannot be moved into another group (API document 7.4, case 5)",
+      remedy: "Leave out parent. To combine the groups, move each sub-option of this one.",
+    },
+  },
+  {
+    fields: ["detach", "group"],
+    words: {
+      message: "the option is a group, and a group is always at the top level (API document 7.4, case 5)",
+      remedy: "Leave out parent.",
+    },
+  },
+  { fields: ["parent", "topLevel"], words: BAD_TARGET },
+  { fields: ["detach", "subOption"], words: LAST_OF_GROUP },
+  {
+    fields: ["parent", "subOption"],
+    words: {
+      message:
+        "the option cannot be moved: the target is not a top-level option group (API document 7.4, case 4), or the option " +
+        "is the last sub-option of a group without Context IDs of its own (case 6)",
+      remedy: texts(
+        "Look at the target with get_option. If it is a top-level group, first give the old group Context IDs or another sub-option.",
+        "Look at the target in the web console. If it is a top-level group, first give the old group Context IDs or another sub-option.",
+      ),
+    },
+  },
   {
     fields: ["parent", "exposeChildren"],
     words: {

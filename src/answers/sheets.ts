@@ -132,13 +132,13 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.trimmed &&
       `${many(seen.trimmed, "name")} read without the spaces around ${seen.trimmed === 1 ? "it" : "them"}`,
     seen.likelyContexts &&
-      `no column of Context IDs was read; if ${quoteShort(seen.likelyContexts)} is one, say so: columns {"contextId": HEADING}, or "contexts" where a cell holds several`,
+      `no column of Context IDs was read. If ${quoteShort(seen.likelyContexts)} has one Context ID in each row, give columns {"contextId": HEADING}; if a cell has several, columns {"contexts": HEADING}. HEADING is that name`,
     seen.grouped &&
       `${many(seen.grouped, "Context ID")} with thousands separators, read with them: if they are not meant, format the column without them`,
     seen.dates &&
       `${many(seen.dates, "Context ID")} that ${seen.dates === 1 ? "is a date" : "are dates"}: check whether a spreadsheet converted other texts to dates`,
     seen.repeatedTx &&
-      `${many(seen.repeatedTx, "row")} with the tx_id of an earlier row: each counts as a purchase of its own`,
+      `${many(seen.repeatedTx, "row")} with the tx_id of an earlier row: ${seen.repeatedTx === 1 ? "it counts" : "each counts"} as a purchase of its own`,
     seen.shorter &&
       `${many(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet removed leading zeros`,
   ].map((words) => (typeof words === "string" ? words : undefined));

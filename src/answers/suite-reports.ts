@@ -185,7 +185,7 @@ const SERVICE_TESTS =
 
 /** The file of a page test does not contain the cases of the suite. */
 export function pageTestNote(cases: number): string {
-  return `the file opens a page and checks the events that the page itself sends; the ${cases} cases of the suite are not in it, and kinds, uid and seed do not change it`;
+  return `the file opens a page and checks the events that the page itself sends; it does not contain the ${many(cases, "case")} of the suite, and kinds, uid and seed do not change it`;
 }
 
 export function suiteText(suite: {

@@ -115,7 +115,8 @@ export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind
     const known = new Set<string>();
     for (const { path: exact, code, basis, message, fix, isDecisive } of arrivedFindings(event, nearest)) {
       const path = exact.replaceAll(/\[\d+\]|\.\d+(?=\.|$)/g, "[]");
-      const key = JSON.stringify([eventName, code, path]);
+      // Events that lack the same parameter may need different fixes: adding it, or renaming another one.
+      const key = JSON.stringify([eventName, code, path, ...(code === "requiredMissing" ? [fix] : [])]);
       if (!isDecisive || known.has(key)) continue;
       known.add(key);
       const found = kinds.get(key) ?? { kind: { eventName, path, code, basis, message, fix, verdict }, count: 0 };

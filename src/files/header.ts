@@ -142,10 +142,20 @@ export function checkHeader(
   throw new FileError(
     `the file has no column for ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
     (likely === undefined
-      ? `Map the heading to the column: columns ${JSON.stringify({ [missing[0] ?? ""]: "HEADING" })}. ` +
+      ? `${mappingWords(missing[0] ?? "", header, columns)} ` +
         `If the sheet has no headings, insert a row of them: ${headingsFor(required)}. `
       : `If that is right, map the columns: columns ${JSON.stringify(likely)}. `) + validWords(columns),
   );
+}
+
+/** The columns of Context IDs are optional, so without a mapping their values would be ignored. */
+function mappingWords(missing: string, header: Header, columns: readonly string[]): string {
+  const isWithoutIds = columns.includes("contextId") && header.at("contextId") < 0 && header.at("contexts") < 0;
+  if (!isWithoutIds || missing === "contextId" || missing === "contexts") {
+    return `Map the heading to the column: columns ${JSON.stringify({ [missing]: "HEADING" })}.`;
+  }
+  const both = JSON.stringify({ [missing]: "HEADING", contextId: "HEADING" });
+  return `Map the headings to the columns: columns ${both} if each row has one Context ID; "contexts" instead of "contextId" if a cell has several.`;
 }
 
 /** Throws a FileError if the headings are in the first column, whose cells are `firsts`. */

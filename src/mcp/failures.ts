@@ -35,7 +35,7 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
   log.error("a tool failed unexpectedly", { tool, fault, error: thrown });
   return {
     message: `${tool} failed for a reason inside this server (fault ${fault})`,
-    remedy: "Tell the person: the server's log (stderr) has details under this ID.",
+    remedy: `Tell the person: the server's log (stderr) has the details; search it for ${fault}.`,
   };
 }
 

@@ -254,7 +254,7 @@ function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 const EXPECTED: Readonly<Record<string, string>> = {
-  string: "a text",
+  string: "a string",
   number: "a number",
   int: "a whole number",
   boolean: "true or false",

@@ -12,7 +12,7 @@ export const reason = z.object({
   operation: z
     .enum(["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"])
     .exactOptional(),
-  /** The fields of the refused item, if the meaning of `code` depends on them. */
+  /** The fields of the refused item, and the kind of its option, if the meaning of `code` depends on them. */
   sent: z.array(z.string()).readonly().exactOptional(),
 });
 
@@ -70,6 +70,8 @@ export const reportedObject = z.object({
   mended: z.array(z.string()).readonly().exactOptional(),
   change: knownChange.exactOptional(),
   contextCount: number,
+  /** The kind of a changed option before the change, if it was read. */
+  optionKind: z.enum(["group", "topLevel", "subOption"]).exactOptional(),
 });
 
 export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notApplied" | "unknown";

@@ -1,5 +1,11 @@
 import type { RenderedReport } from "../answers/budget.ts";
-import { basisNotes, correctionNotes, predictedNotes, verdictRow } from "../answers/event-messages.ts";
+import {
+  basisNotes,
+  correctionNotes,
+  predictedNotes,
+  repeatedPurchaseNotes,
+  verdictRow,
+} from "../answers/event-messages.ts";
 import { groupFailures, type SummarizedFailure } from "../answers/failures.ts";
 import { many } from "../answers/message-words.ts";
 import { renderReport } from "../answers/run-report.ts";
@@ -7,7 +13,7 @@ import type { ReportedRun } from "../answers/run-results.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
 import type { EventRun, PlannedEvents } from "../events/run/event-runs.ts";
 import { EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
-import { type EventSource, objectOf, type SourceEvent } from "../events/run/source.ts";
+import { type EventSource, objectOf, repeatedPurchases, type SourceEvent } from "../events/run/source.ts";
 import { verdictOf } from "../events/run/verdicts.ts";
 import { rememberingNearestName } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
@@ -80,6 +86,7 @@ export async function plannedEventReport(
   const uids = new Map<number, string>();
   const requests = { items: 0, bytes: 0 };
   const first: PreviewRow[] = [];
+  const purchases = repeatedPurchases();
   for await (const batch of events) {
     for (const { line, event, reason } of batch.slice(0, PREVIEW_ROWS - first.length)) {
       if (line !== undefined) first.push({ line, event, ...(reason && { reason }) });
@@ -88,6 +95,7 @@ export async function plannedEventReport(
     state.apply({ t: "begin", items: batch.length, skipped, at: 0 });
     state.apply({ t: "events", objects: batch.map(objectOf), at: 0 });
     for (const { index, event, text, reason } of batch) {
+      purchases.take(event);
       const predicted = validateEvent(event, nearest);
       const uid = uidIn(event);
       const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
@@ -107,7 +115,10 @@ export async function plannedEventReport(
   const uidOf = (object: number) => uids.get(object);
   return eventReport({
     ...about,
-    notes: previewNotes(about.file, { columns: [], rows: first }),
+    notes: [
+      ...previewNotes(about.file, { columns: [], rows: first }),
+      ...repeatedPurchaseNotes(purchases.count(), about.file),
+    ],
     status: "planned",
     state,
     uidOf,

@@ -60,7 +60,7 @@ export const getRun = {
   name: "get_run",
   title: "Look at runs",
   description:
-    "Shows what happened in a run, such as an import: its rows by outcome, such as the failed ones and why, page by page. Or lists recent runs.",
+    "Shows what happened in a run, such as an import: its rows by outcome, and why rows failed, page by page. Or lists recent runs.",
   toolset: "either",
   effect: "reads",
   idempotent: true,

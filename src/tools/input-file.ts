@@ -167,7 +167,7 @@ export function checkJsonValues(given: unknown, where = "the event"): void {
     if (level.some((value) => typeof value === "number" && !Number.isFinite(value))) {
       throw new ToolError(
         `${where} holds a number that is too large to be sent; nothing was sent`,
-        "Give a smaller number, or a text.",
+        "Give a smaller number, or a string.",
       );
     }
     level = level.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));

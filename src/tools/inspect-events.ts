@@ -59,7 +59,7 @@ export const inspectEvents = {
   name: "inspect_events",
   title: "Look at the events that arrived",
   description:
-    "Shows the received events of the sandbox with their verdicts (recorded, dropped, rejected). Checks for each user whether events arrived, in what order and when; counts coverage of an app's events.",
+    "Shows the received events of the sandbox with their verdicts (recorded, ignored, rejected). Checks whether each user's events arrived, in what order and when; counts coverage of an app's events.",
   toolset: "events",
   effect: "reads",
   idempotent: true,
@@ -97,7 +97,7 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
   const all = isFiltered
     ? wantedEvents(await look({ uid: filters.uid, since: filters.since }, context), isWanted)
     : listed;
-  const checked = checkedOf(all.events, given);
+  const checked = checkedOf(all.events, isFiltered ? listed.events : undefined, given);
   const page = given.coverage
     ? undefined
     : pageOf(listed, {
@@ -129,11 +129,18 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
-  const counted = countArrived(arrived.map(arrivedEvent));
+/** `matching` are the events that match the name and verdict. Undefined without such a filter. */
+function checkedOf(
+  arrived: readonly SandboxEvent[],
+  matching: readonly SandboxEvent[] | undefined,
+  given: InspectInput,
+) {
+  const counted = countArrived((matching ?? arrived).map(arrivedEvent));
   const { expectations, order, within, notes } = checksOf(arrived, given);
   const summary = coverageOf(counted);
-  const coverage = given.coverage ? eventCoverageOf(counted) : undefined;
+  const isShown = (event: { readonly eventName: string }): boolean =>
+    given.eventName === undefined || event.eventName === given.eventName;
+  const coverage = given.coverage ? eventCoverageOf(counted).filter(isShown) : undefined;
   const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, MAX_UNSUPPORTED_SHOWN));
   const kinds = wrongKinds(arrived).filter(isAskedFor(given));
   const findings = reportFindings(kinds, given.coverage ? COVERAGE_FINDING_TOKENS : undefined);
@@ -149,7 +156,7 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
       ...(coverage !== undefined && { coverage, unsupported }),
     },
     text: [
-      ...(coverage === undefined ? [] : eventCoverageText(coverage, summary)),
+      ...(coverage === undefined ? [] : eventCoverageText(coverage, summary, { isFiltered: matching !== undefined })),
       ...picked.flatMap(({ text }) => text),
     ],
     notes,

@@ -91,7 +91,7 @@ interface Around {
 const MAX_IN_BRIEF = 150;
 
 function fullNote(shown: number, wanted: number): string {
-  return `Full page: ${shown} of ${wanted}.`;
+  return `Only ${shown} of the ${wanted} requested options fit into this answer.`;
 }
 
 export interface OptionsQuery extends Wanted {

@@ -249,6 +249,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     status: status(),
     counts: countsOf(state),
     requests: state.requests,
+    ...(isChangeRun(run) && { failedWith: run.state.failedWith }),
     failures: groupFailures(state, reader),
     results: failuresFirst(state, RESULTS_READ),
     lastAt: changedAt(header, state),

@@ -1,9 +1,11 @@
 import * as z from "zod";
-import { repeatedEventWords } from "../answers/event-messages.ts";
+import { repeatedEventWords, repeatedPurchaseNotes } from "../answers/event-messages.ts";
 import type { EventRun } from "../events/run/event-runs.ts";
 import {
   countEvents,
+  type EventCounts,
   eventsIn,
+  repeatedPurchases,
   rowsOfEvents,
   type SourceEvent,
   sourceOfEvents,
@@ -68,7 +70,7 @@ export const trackEvents = {
       return fileWithinWait(context, plannedEventReport(about, inTime()));
     }
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
-    const counts = counting === undefined ? { items: meant.length } : await undefinedIfLate(context, counting);
+    const counts = counting === undefined ? countGiven(meant) : await undefinedIfLate(context, counting);
     if (counts?.items === 0) throw noEvents();
     // If counting takes longer than the call may, the run counts on.
     counting?.catch(() => undefined);
@@ -84,7 +86,8 @@ export const trackEvents = {
     );
     await followRun(run, context);
     const nextSteps = await interruptedHints(context, run.header.runId);
-    const notes = repeat === undefined ? earlierCallNotes(before) : [repeatedEventWords(repeat, false)];
+    const earlier = repeat === undefined ? earlierCallNotes(before) : [repeatedEventWords(repeat, false)];
+    const notes = [...earlier, ...repeatedPurchaseNotes(counts?.repeatedPurchases, opened?.file)];
     return eventRunReport(run, context, { nextSteps, notes }, source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
@@ -102,6 +105,12 @@ function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly str
   return [
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its events${left}`,
   ];
+}
+
+function countGiven(events: readonly unknown[]): EventCounts {
+  const purchases = repeatedPurchases();
+  for (const event of events) purchases.take(event);
+  return { items: events.length, repeatedPurchases: purchases.count() };
 }
 
 function noEvents(): ToolError {

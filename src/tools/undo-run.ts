@@ -25,7 +25,7 @@ export const undoRun = {
   name: "undo_run",
   title: "Plan how to undo a run",
   description:
-    "Plans how to undo, revert or take back what a run did, or restore what it deleted, and stores the plan. Objects are exact, caveat (with differences), notOurs (changed since), impossible or unresolved (checked first). Sends nothing; apply_plan applies it.",
+    "Plans how to undo, revert or take back what a run did, or restore what it deleted, and stores the plan. Each object is exact, caveat (restored with differences), notOurs (changed by others), impossible or unresolved (result unknown). Sends nothing; apply_plan applies it.",
   toolset: "targeting",
   effect: "reads",
   idempotent: false,

@@ -7,6 +7,7 @@ import { damageIn, damageWords } from "../files/damage.ts";
 import { findFile } from "../files/folders.ts";
 import { FileError } from "../platform/files.ts";
 import { bytesAt } from "../platform/held-folder.ts";
+import { thousands } from "../platform/text.ts";
 import { fileWithinWait } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
@@ -41,6 +42,7 @@ const input = () => {
   });
 };
 
+/** Also returns a note about Context IDs that no option holds. */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
@@ -52,7 +54,18 @@ async function removals(contextIds: readonly string[], targetingId: string | und
       "Nothing needs to be done.",
     );
   }
-  return hits.map(({ step, matched = [] }) => ({ _id: step.option._id, remove: [...matched] }));
+  const held = new Set(hits.flatMap(({ matched = [] }) => matched));
+  const absent = contextIds.filter((id) => !held.has(id));
+  const items = hits.map(({ step, matched = [] }) => ({ _id: step.option._id, remove: [...matched] }));
+  return { items, absent: absent.length === 0 ? undefined : absentNote(absent) };
+}
+
+const ABSENT_NAMED = 10;
+
+function absentNote(absent: readonly string[]): string {
+  const more = absent.length - ABSENT_NAMED;
+  const named = absent.slice(0, ABSENT_NAMED).map(quoteUntrusted).join(", ");
+  return `No option of the targeting holds ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}.`;
 }
 
 export const updateContexts = {
@@ -72,7 +85,7 @@ export const updateContexts = {
     const opened = await openedFile(about, { items: given }, contextRows, context);
     const listedItems = given && (await fileWithinWait(context, withListedContexts(given, context)));
     const found = await findTargeting(referenceOf(reference, opened), context);
-    const { _id: targetingId, note } = found ?? {};
+    const { _id: targetingId } = found ?? {};
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {
       throw new ToolError(
         "removeEverywhere was given together with items or file",
@@ -80,9 +93,12 @@ export const updateContexts = {
       );
     }
     const isEverywhere = removeEverywhere !== undefined && token === undefined;
-    const items = isEverywhere ? await removals(removeEverywhere, targetingId, context) : listedItems;
+    const everywhere = isEverywhere ? await removals(removeEverywhere, targetingId, context) : undefined;
+    const items = everywhere?.items ?? listedItems;
     const file = await aboutTargeting(opened, found, context);
     const call = (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file, ...others } } as const);
+    const notes = [found?.note, everywhere?.absent].filter((note) => note !== undefined);
+    const note = notes.length === 0 ? undefined : notes.join(" ");
     if (token !== undefined)
       return withNote(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
     return withNote(note, await write(call, { dryRun, bytes: opened?.bytes }, context));

@@ -51,6 +51,27 @@ async function bothWays({ client, writesSent }: Session, tool: string, args: Rec
   return failing(dry);
 }
 
+test("a dry run that would change nothing offers no call that applies it", async () => {
+  const { session, news } = await service();
+  const { client } = session;
+  const taken = await client.callTool("bulk_add_options", {
+    targetingId: news,
+    items: [{ name: "One" }],
+    dryRun: true,
+  });
+  expect(textOf(taken)).toContain("Would create no option; 1 would fail.");
+  expect(textOf(taken)).toContain("Next: fix the items that would fail, and make the call again");
+  expect(textOf(taken)).not.toContain("apply_plan");
+  const items = [{ name: "One", contexts: ["n"] }, { name: "New" }, { name: "bad_name" }];
+  const some = await client.callTool("bulk_add_options", {
+    targetingId: news,
+    items,
+    onExisting: "addContexts",
+    dryRun: true,
+  });
+  expect(textOf(some)).toContain("Would create 1 of 3 options, add Context IDs to 1 that exists; 1 would fail.");
+});
+
 describe("a dry run meets what the real call meets", () => {
   test("names that exist, and groups that do not", async () => {
     const { session, news, group, one } = await service();

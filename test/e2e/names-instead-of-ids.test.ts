@@ -144,6 +144,7 @@ test("removeEverywhere removes Context IDs from every option of a targeting that
   const done = await call("update_contexts", { targetingId, removeEverywhere: ["sku-1", "sku-9"] });
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 2, succeeded: 2 } });
   expect(done.text).toMatch(/"Shoes" \w{26} \(.*1 removed.*"Boots" \w{26} \(.*1 removed/);
+  expect(done.text).toContain('No option of the targeting holds "sku-9".');
   const again = await call("update_contexts", { targetingId, removeEverywhere: ["sku-1"] });
   expect(again.text).toContain("no option of the targeting holds any of these Context IDs");
   const alone = await call("update_contexts", { removeEverywhere: ["sku-3"] });

@@ -183,7 +183,7 @@ describe("rows of text files", () => {
 
   test("a heading that may be that of Context IDs is named where no other is", async () => {
     const { notes } = await read("a.csv", "Option,Keyword 1,Keyword 2\nOne,a,b\n");
-    expect(notes).toContain('no column of Context IDs was read; if "Keyword 1" is one, say so');
+    expect(notes).toContain('no column of Context IDs was read. If "Keyword 1" has one Context ID in each row');
     expect((await read("a.csv", "Option,Note\nOne,a\n")).notes).not.toContain("no column");
   });
 });
@@ -340,7 +340,7 @@ describe("files of events", () => {
     );
     expect(said).toContain('items "[{\\"item_id\\":\\"x\\",\\"price\\":1.5},{\\"item_id\\":\\"y\\"}]"');
     expect(said).toContain('items "[{\\"item_id\\":\\"z\\"}]"');
-    expect(said).toContain("1 row with the tx_id of an earlier row: each counts as a purchase of its own");
+    expect(said).toContain("1 row with the tx_id of an earlier row: it counts as a purchase of its own");
     await expect(dryRun("uid,eventName,items,items.0.item_id\nu1,purchase,[],x\n")).rejects.toThrow(
       'both a column "items"',
     );

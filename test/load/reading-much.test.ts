@@ -147,7 +147,7 @@ test("a page holds many options, names their groups, and says why it ends", asyn
   const top = await page({});
   // The sandbox's IDs are random, and some take more tokens than others: see list-options.test.ts for the number.
   expect(top.options.length).toBeGreaterThanOrEqual(50);
-  expect(top.note).toContain(`Full page: ${top.options.length} of 240`);
+  expect(top.note).toContain(`Only ${top.options.length} of the 240 requested options fit`);
   for (const args of [{ parent: group }, { search: "Child" }, { search: "Child", sortBy: "name" }]) {
     const { options } = await page(args);
     expect(options.length, JSON.stringify(args)).toBeGreaterThanOrEqual(28);

@@ -50,15 +50,15 @@ test("texts stay texts where the schema takes them", () => {
 });
 
 test.each([
-  [{}, "targetingId is missing: a text is needed"],
-  [{ targetingId: 5 }, "targetingId must be a text, not 5"],
+  [{}, "targetingId is missing: a string is needed"],
+  [{ targetingId: 5 }, "targetingId must be a string, not 5"],
   [{ targetingId, limit: 0 }, "limit must be at least 1, not 0"],
   [{ targetingId, limit: 5000 }, "limit must be at most 1000, not 5000"],
   [{ targetingId, limit: 1.5 }, "limit must be a whole number, not 1.5"],
   [{ targetingId, limit: "many" }, 'limit must be a number, not the text "many"'],
   [{ targetingId, dryRun: "perhaps" }, 'dryRun must be true or false, not the text "perhaps"'],
   [{ targetingId, items: "nothing" }, 'items must be an array, not the text "nothing"'],
-  [{ targetingId, items: [{ name: "a" }, { name: 3 }] }, "items[1].name must be a text, not 3"],
+  [{ targetingId, items: [{ name: "a" }, { name: 3 }] }, "items[1].name must be a string, not 3"],
   [{ targetingId, detail: "full" }, 'detail must be one of "concise", "detailed", not the text "full"'],
 ])("%j: %s", (given, sentence) => {
   expect(words(given)).toBe(sentence);

@@ -72,7 +72,7 @@ async function fullPage(options: readonly HeldOption[], given: object) {
   );
   expect(countTokens(text) + countTokens(JSON.stringify(structured))).toBeLessThanOrEqual(MAX_TOKENS);
   const { options: rows, note, ...rest } = page.parse(structured);
-  expect(note).toMatch(new RegExp(`^Full page: ${rows.length} of `));
+  expect(note).toMatch(new RegExp(`^Only ${rows.length} of the \\d+ requested options fit into this answer`));
   expect(text).toContain(note);
   return { rows, text, ...rest };
 }

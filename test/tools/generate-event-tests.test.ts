@@ -69,8 +69,8 @@ test("a Playwright file is said to hold what it holds: one test of a page, not t
   expect({ cases, byKind }).toEqual({ cases: 1, byKind: { page: 1 } });
   const held = (await context.suites.find("local", suiteId))?.suite.cases.length ?? 0;
   expect(held).toBeGreaterThan(100);
-  expect(structured.note).toContain(`the ${held} cases of the suite are not in it`);
-  expect(text).toContain(`the ${held} cases of the suite are not in it`);
+  expect(structured.note).toContain(`it does not contain the ${held} cases of the suite`);
+  expect(text).toContain(`it does not contain the ${held} cases of the suite`);
   expect(text).toMatch(/^1 event test, /);
   expect(preview).toMatch(/^\/\/ One page test/);
   // The port of the sandbox may have the same digits.

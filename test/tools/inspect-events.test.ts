@@ -256,6 +256,9 @@ describe("expectations and coverage", () => {
       /view_item 3; 1 not recorded \(.+\); platform: "WEB" 2, "APP" 1; with: item_id 2, price 1; never: item_name/,
     );
     expect(answer.text).toContain('unsupported: "Purchase" 1 (meant purchase?)');
+    const purchases = await inspect({ coverage: true, eventName: "purchase" });
+    expect(purchases.coverage?.map(({ eventName }) => eventName)).toEqual(["purchase"]);
+    expect(purchases.answer.text).toContain("Coverage, only of the events that match eventName and verdict:");
     const app = await inspect({ coverage: true, platform: "APP" });
     expect(app.coverage?.find(({ eventName }) => eventName === "view_item")?.count).toBe(1);
     expect(tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text)).toBeLessThan(3500);

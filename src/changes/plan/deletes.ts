@@ -10,7 +10,7 @@ import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId } from "./checks.ts";
 import { noteCommonTargeting } from "./former-values.ts";
-import { isOption, optionFinder, reasonIfRenamed, unnamed } from "./names.ts";
+import { isOption, optionFinder, reasonIfRenamed, unnamed, withoutNames } from "./names.ts";
 import { type Loss, type LostOption, MAX_FREED_NAMES, Plan, type PlanningContext } from "./plan.ts";
 
 interface WantedDelete {
@@ -200,12 +200,13 @@ async function wantedOptions(
 ): Promise<{ readonly wanted: readonly WantedDelete[]; readonly known: ReadonlyMap<string, OptionRecord> }> {
   const wanted = ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
   const find = await optionFinder(targetingId, names.length > 0, context);
-  for (const [position, name] of (targetingId === undefined ? [] : names).entries()) {
-    const option = find(name, "names");
+  const found = (targetingId === undefined ? [] : names).map((name) => [name, find(name, "names")] as const);
+  const going = new Set(found.flatMap(([, option]) => (isOption(option) ? [option.name] : [])));
+  for (const [position, [name, option]] of found.entries()) {
     const about = isOption(option) ? { name: option.name, _id: option._id } : { name };
     const object = plan.object({ index: ids.length + position, ...about });
     if (isOption(option)) wanted.push({ _id: option._id, object });
-    else plan.fail(object, option);
+    else plan.fail(object, withoutNames(option, going));
   }
   const { takenFor, known } = find;
   if (takenFor.length > 0) plan.facts = { ...plan.facts, takenFor };

@@ -1,7 +1,7 @@
 import { isApiError } from "../../api/errors.ts";
 import { aroundReads } from "../../api/management.ts";
 import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
-import type { KnownChange } from "../../runs/outcome.ts";
+import type { KnownChange, ReportedObject } from "../../runs/outcome.ts";
 import { nearContextIds } from "../../spec/context-ids.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import { isUlid } from "../../spec/ulid.ts";
@@ -70,6 +70,8 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     plan.former.record(record);
     const { name, parent, exposeChildren: isShown } = item;
     if (name === undefined) for (const object of step.objects) plan.objects.amend(object, { name: record.name });
+    if (parent !== undefined)
+      for (const object of step.objects) plan.objects.amend(object, { optionKind: kindOf(record) });
     const [from, to] = parent === undefined ? [{}, {}] : [place(record.parent ?? null), placeAfter(parent)];
     const sides =
       name === undefined
@@ -84,6 +86,11 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
   }
   const targetings = updates.map(({ id }) => there.get(id)?.targeting);
   noteCommonTargeting(plan, targetings);
+}
+
+function kindOf({ type, parent, childCount }: OptionRecord): NonNullable<ReportedObject["optionKind"]> {
+  if (type === "collection" || (type === undefined && childCount !== undefined)) return "group";
+  return typeof parent === "string" ? "subOption" : "topLevel";
 }
 
 async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {

@@ -59,6 +59,14 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
+/** Leaves out the similar names of options that the same call deletes. */
+export function withoutNames(reason: Reason, gone: ReadonlySet<string>): Reason {
+  const { near, ...detail } = reason.detail ?? {};
+  if (!Array.isArray(near)) return reason;
+  const left = near.filter((name) => !gone.has(String(name)));
+  return { ...reason, detail: left.length === 0 ? detail : { ...detail, near: left } };
+}
+
 export function isOption(option: OptionRecord | Reason): option is OptionRecord {
   return "_id" in option;
 }

@@ -226,9 +226,9 @@ async function badChange(
 ): Promise<Reason | undefined> {
   const { step, option } = update;
   const { name, parent, exposeChildren } = step.item;
-  const unfit = refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED");
-  if (exposeChildren !== undefined && option.type === "atomic") return unfit;
-  if (parent !== undefined && option.type === "collection") return unfit;
+  const unfit = (kind: string) => refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED", undefined, [kind]);
+  if (exposeChildren !== undefined && option.type === "atomic") return unfit("topLevel");
+  if (parent !== undefined && option.type === "collection") return unfit("group");
   const asks = typeof parent === "string" || isRename(update);
   const held = asks && option.targeting !== undefined ? await contentsOf(option.targeting) : undefined;
   if (held === undefined || held instanceof Error) return undefined;
@@ -273,9 +273,15 @@ async function readTargetingContents(id: string, { api, signal }: PredictionCont
   return { options, names, contextIds, room };
 }
 
-function refusal(step: Step, code: ErrorCode, detail?: Readonly<Record<string, unknown>>): Reason {
+/** `facts` stand beside the sent fields, because they tell cases of one code apart. */
+function refusal(
+  step: Step,
+  code: ErrorCode,
+  detail?: Readonly<Record<string, unknown>>,
+  facts: readonly string[] = [],
+): Reason {
   const { statusCode } = ERROR_CODES[code];
-  const sent = code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { sent: sentFields(step) } : {};
+  const sent = code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { sent: [...sentFields(step), ...facts] } : {};
   return { code, statusCode, operation: step.operation, ...(detail && { detail }), ...sent };
 }
 
@@ -284,5 +290,5 @@ function badParent(step: Step, { options }: TargetingContents, parent: string): 
   const group = options.get(parent);
   if (group === undefined) return refusal(step, "TARGETING_CATEGORY_NOT_FOUND");
   const isTopLevelGroup = group.type === "collection" && typeof group.parent !== "string";
-  return isTopLevelGroup ? undefined : refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED");
+  return isTopLevelGroup ? undefined : refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED", undefined, ["topLevel"]);
 }

@@ -359,7 +359,7 @@ const entry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("withheld"), at }),
   /** These steps may have been sent while another process was writing. They are in doubt again. */
   z.object({ t: z.literal("late"), steps: numbers, at }),
-  z.object({ t: z.literal("waited"), ms: z.number() }),
+  z.object({ t: z.literal("waited"), ms: z.number(), statusCode: z.number().exactOptional() }),
   stopEntry,
   z.object({ t: z.literal("resume"), at }),
 ]);

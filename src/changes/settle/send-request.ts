@@ -75,7 +75,7 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
-      if (!(await pause(driver, next.waitMs))) return GOES_ON;
+      if (!(await pause(driver, next.waitMs, next.reason))) return GOES_ON;
       batches.unshift(next.batch);
     }
   }
@@ -166,12 +166,13 @@ function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): R
   return reason;
 }
 
-async function pause(driver: ChangeDriver, ms: number): Promise<boolean> {
+async function pause(driver: ChangeDriver, ms: number, { statusCode }: Reason): Promise<boolean> {
   const began = driver.clock.monotonic();
   driver.progress(ms);
   try {
     await driver.clock.sleep(ms, driver.signal);
-    driver.record({ t: "waited", ms: Math.round(driver.clock.monotonic() - began) });
+    const waited = Math.round(driver.clock.monotonic() - began);
+    driver.record({ t: "waited", ms: waited, ...(statusCode !== undefined && { statusCode }) });
     return true;
   } catch (thrown) {
     if (driver.signal.aborted) return false;

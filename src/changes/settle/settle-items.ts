@@ -201,7 +201,7 @@ function unexpectedCount(
   return expected === undefined || expected === found ? {} : { contextCount: { expected, found } };
 }
 
-/** The names of the sent fields tell cases apart that share an error code (management-api 7.4, 8.1). */
+/** The sent fields and the kind of the option tell cases apart that share an error code (management-api 7.4, 8.1). */
 function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
     const [object = -1] = step.objects;
@@ -210,7 +210,9 @@ function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Re
     const contextIds = given.reduce((sum, { weight }) => sum + weight.contextIds, 0);
     return { ...reason, detail: { ...reason.detail, contextIds }, sent: sentFields(step) };
   }
-  return reason.code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { ...reason, sent: sentFields(step) } : reason;
+  if (reason.code !== "TARGETING_CATEGORY_NOT_SUPPORTED") return reason;
+  const { optionKind } = state.objects.at(step.objects[0] ?? -1) ?? {};
+  return { ...reason, sent: [...sentFields(step), ...(optionKind === undefined ? [] : [optionKind])] };
 }
 
 /** Converts `duplicateOfIndex` from the request to the caller's items. */

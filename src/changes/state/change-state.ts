@@ -38,6 +38,8 @@ interface InFlight {
 /** The state of a run. After the plan, only journal entries change it, so it can be read from the journal. */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
+  /** How often the service answered with each status after which a request was resent. */
+  readonly failedWith = new Map<number, number>();
   /** By targeting or group: its newest options before the first request. */
   readonly newest = new Map<string, NewestOptions>();
   planned = false;
@@ -126,6 +128,9 @@ export class RunState {
         return;
       case "waited":
         this.requests.waitedMs += entry.ms;
+        if (entry.statusCode !== undefined) {
+          this.failedWith.set(entry.statusCode, (this.failedWith.get(entry.statusCode) ?? 0) + 1);
+        }
         return;
       case "stop":
         this.#stop(entry.cause, entry.reason);

@@ -27,6 +27,7 @@ export interface EventSource {
 export interface EventCounts {
   readonly items: number;
   readonly skipped?: number | undefined;
+  readonly repeatedPurchases?: number;
 }
 
 /** How to read the stored events: as the caller's file, or as one JSON text per line. */
@@ -184,11 +185,29 @@ export async function* filterEvents(
 
 export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>): Promise<EventCounts> {
   const counts = { items: 0, skipped: 0 };
+  const purchases = repeatedPurchases();
   for await (const batch of events) {
     counts.items += batch.length;
-    for (const { skipped = 0 } of batch) counts.skipped += skipped;
+    for (const { skipped = 0, event } of batch) {
+      counts.skipped += skipped;
+      purchases.take(event);
+    }
   }
-  return counts;
+  return { ...counts, repeatedPurchases: purchases.count() };
+}
+
+/** Counts purchases whose `tx_id` an earlier purchase has. */
+export function repeatedPurchases(): { readonly take: (event: unknown) => void; readonly count: () => number } {
+  const known = new Set<string>();
+  let repeated = 0;
+  return {
+    take(event) {
+      if (!isJsonObject(event) || event.eventName !== "purchase" || typeof event.tx_id !== "string") return;
+      if (known.has(event.tx_id)) repeated += 1;
+      else known.add(event.tx_id);
+    },
+    count: () => repeated,
+  };
 }
 
 /** An event as read from a file, before its values are validated. */

@@ -12,7 +12,7 @@ import { isGoing, type Plan, type Planning } from "../../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
 import { journalLine } from "../../changes/rows/entries.ts";
 import { type ContextRow, contextRows, type OptionRow, optionRows } from "../../changes/rows/input-rows.ts";
-import { lossDigest } from "../../changes/run-rules.ts";
+import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
@@ -25,7 +25,7 @@ import { changesOf, DeadlineExceeded, undefinedIfLate, withinWait } from "../api
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 import { reportRun } from "../run-reports.ts";
-import { applyStep, type Given, planInTime, unstartedReport } from "./planned.ts";
+import { applySteps, type Given, planInTime, unstartedReport } from "./planned.ts";
 
 interface Shown {
   /** Includes the failures that are predicted from the current state. */
@@ -163,7 +163,7 @@ function answerOf(
 ): ToolAnswer {
   const state = new RunState(plan);
   const effect = plan.losses.length > 0 ? effectText(effectOfCall(plan.losses, plan.objects, plan.facts)) : undefined;
-  const asks = effect === undefined ? [] : [`before it is applied, a person may be asked: ${effect}`];
+  const asks = effect === undefined ? [] : [`${asksFirst(plan, context)}${effect}`];
   // If the effect needs approval, its text already lists the changes.
   const changed = effect === undefined ? plannedChanges(state) : [];
   const same = changed.filter(changesNothing).length;
@@ -172,11 +172,15 @@ function answerOf(
     results: changed.slice(0, MAX_SHOWN),
     did: { created: 0, changed: changed.length - same, deleted: 0, same },
     temporaryNames: swaps(changed),
-    ...(runId !== undefined && { runId, nextSteps: [applyStep(runId)] }),
+    ...(runId !== undefined && { runId, nextSteps: applySteps(runId, state) }),
     status: "planned",
     plan: weighed(plan.steps, plannedRequests(plan.steps)),
     notes: [...notes, ...asks],
   });
+}
+
+function asksFirst(plan: Plan, { confirm }: Pick<ToolContext, "confirm">): string {
+  return confirm !== "off" && needsConfirmation(plan) ? "before this is applied, a person has to approve it: " : "";
 }
 
 const MAX_SHOWN = 20;

@@ -35,12 +35,26 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
     failures: groupFailures(state),
     results: [],
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
+    ...extendedOf(call, state),
     ...(takenFor && { takenFor }),
     ...(nearIds && { nearIds }),
     ...(elsewhere && { elsewhere }),
     ...(stale && { stale }),
     ...(rows && { rows }),
   };
+}
+
+/** Returns how many existing options would get Context IDs, for a call that adds options. */
+function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?: number } {
+  if (tool !== "bulk_add_options") return {};
+  const objects = new Set<number>();
+  for (let id = 0; id < state.steps.length; id += 1) {
+    if (state.steps.partAt(id)?.operation !== "updateOptions") continue;
+    for (const object of state.steps.at(id)?.objects ?? []) {
+      if (state.standing(object) === "pending") objects.add(object);
+    }
+  }
+  return { extended: objects.size };
 }
 
 /** Returns the error of planning that cannot continue in the background. */
@@ -110,10 +124,17 @@ export async function planInTime<Made>(
 }
 
 export function dryRunSteps(
-  { header, status }: ChangeRun,
+  { header, state, status }: ChangeRun,
   { readOnly }: Pick<ToolContext, "readOnly">,
 ): readonly string[] {
-  return header.dryRun && status() === "planned" && !readOnly ? [applyStep(header.runId)] : [];
+  return header.dryRun && status() === "planned" && !readOnly ? applySteps(header.runId, state) : [];
+}
+
+/** Returns the call that applies a dry run, if the dry run would change something. */
+export function applySteps(runId: string, state: RunState): readonly string[] {
+  const { pending, failed } = countsOf(state);
+  if (pending > 0) return [applyStep(runId)];
+  return failed > 0 ? ["fix the items that would fail, and make the call again"] : [];
 }
 
 /** Throws a ToolError if a run is a dry run that was not applied. */
@@ -125,7 +146,7 @@ export function checkNoDryRun({ header, status }: ChangeRun): void {
   );
 }
 
-export function applyStep(runId: string): string {
+function applyStep(runId: string): string {
   return `apply_plan {"runId":"${runId}"} applies exactly this, within 24 hours`;
 }
 
