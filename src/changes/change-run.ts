@@ -403,7 +403,7 @@ interface FinishingWorld {
   readonly api: ManagementApi;
   readonly retryBudgetMs: number;
   /** Returns the sentence that explains a reason, for the file of failed rows. */
-  readonly words: (reason: Reason) => string;
+  readonly words: (reason: Reason) => string | Promise<string>;
   readonly memory: TargetingMemory;
   /** Absent if no run applies a desired state. */
   readonly renewBase?: typeof renewBaseAt;

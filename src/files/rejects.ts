@@ -11,7 +11,8 @@ import { type FailedObject, type FileRow, type RestRow, type RowContent, type Ro
 
 export interface Rejected {
   readonly failed: ReadonlyMap<number, readonly FailedObject[]>;
-  readonly words: (reason: Reason) => string;
+  /** Returns the sentence that explains a reason. */
+  readonly words: (reason: Reason) => string | Promise<string>;
 }
 
 /** Yields the failed rows with their reasons: those of a sheet as CSV, others as NDJSON of only the failed parts. */
@@ -35,14 +36,14 @@ export async function* rejectedRows<Item>(
       if (first === undefined) continue;
       if (typeof raw === "string") {
         for (const rest of restOf(raw, content, objects, shape)) {
-          yield `${JSON.stringify({ ...rest.row, [REASON_COLUMN]: words(rest.reason) })}\n`;
+          yield `${JSON.stringify({ ...rest.row, [REASON_COLUMN]: await words(rest.reason) })}\n`;
         }
         continue;
       }
       const place = header.findIndex((cell) => cell.trim() === REASON_COLUMN);
       if (!told) yield BYTE_ORDER_MARK + csvLine(place < 0 ? [...header, REASON_COLUMN] : header);
       told = true;
-      yield csvLine(withReason(raw, header.length, place, words(first.reason)));
+      yield csvLine(withReason(raw, header.length, place, await words(first.reason)));
     }
   }
 }

@@ -1,4 +1,3 @@
-import { reasonWords } from "../answers/failures.ts";
 import type { Redactor } from "../answers/redact.ts";
 import { eventsOver, sandboxOver } from "../api/events.ts";
 import { type ManagementApi, managementOver } from "../api/management.ts";
@@ -17,6 +16,7 @@ import type { renewBaseAt } from "../plans/renew-base.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Backend, TargetingMemory } from "../runs/backend.ts";
 import type { MayExecute, RestedRun, RunsContext } from "../runs/kind.ts";
+import type { Reason } from "../runs/outcome.ts";
 import { Runs } from "../runs/registry.ts";
 import { SaveRuns } from "../saves/save-runs.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -237,7 +237,8 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     project: id,
     environment: environment.kind,
     retryBudgetMs,
-    words: reasonWords,
+    // Only the file of failed rows needs the sentences, so starting the server does not load them.
+    words: async (reason: Reason) => (await import("../answers/failures.ts")).reasonWords(reason),
     ...(environment.kind === "sandbox" && { sandbox: environment.url ?? "embedded" }),
     ...(around && { around }),
   };

@@ -17,7 +17,8 @@ export interface EventWorld {
   readonly clock: Clock;
   /** How long one event may be retried, in milliseconds. */
   readonly retryBudgetMs: number;
-  readonly words: (reason: Reason) => string;
+  /** Returns the sentence that explains a reason, for the file of failed rows. */
+  readonly words: (reason: Reason) => string | Promise<string>;
   /** Looks up the verdict on an accepted event. Absent if the service does not show verdicts. */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
 }
