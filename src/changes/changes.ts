@@ -89,7 +89,10 @@ export class Changes {
     return plan;
   }
 
-  /** Predicts which objects of a dry run would fail. Names of the run that it `repeats` do not fail. */
+  /**
+   * Predicts which objects of a dry run would fail. If the dry run repeats an earlier run, a name that the earlier run
+   * created is not a conflict.
+   */
   async preflight(
     plan: Plan,
     { call, repeats }: { readonly call: WriteCall; readonly repeats?: string | undefined },

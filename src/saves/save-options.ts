@@ -150,7 +150,7 @@ async function freeBasePlace(path: string, folders: readonly string[]): Promise<
   } catch (thrown) {
     if (!(thrown instanceof FileError)) throw thrown;
     throw new FileError(
-      `${thrown.message}. Each export of a whole targeting writes such a base beside its file, and an export of the same name with another extension has written this one`,
+      `${thrown.message}. This file is the base of an earlier export with the same name and another extension. Each export of a whole targeting writes a base beside its file`,
       "Give another file name, or delete the earlier export together with its base.",
       { cause: thrown },
     );

@@ -177,7 +177,7 @@ export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const needed = columns.map(({ values, limit }) => values.reduce((sum, value) => sum + value, 0) / limit);
   const inOrder = nextFit(columns);
   if (inOrder.length <= Math.max(...needed.map(Math.ceil))) return inOrder;
-  // A limit that all items together stay within needs no further check.
+  // If all items together are within a limit, so is every request. Only the other limits have to be checked.
   const scarce = columns.filter((_, place) => (needed[place] ?? 0) > 1);
   const positions = Uint32Array.from(weights.items.keys());
   const shares = Float64Array.from(positions, (position) =>
