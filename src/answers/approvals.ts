@@ -52,12 +52,12 @@ export function declinedNote(effect: string | undefined): string {
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
 }
 
-/** `question` is what the client was asked. */
+/** `question` is the question that the server sent to the client. */
 export function declinedInClientNote(question: string): string {
   return `the question was: ${question}`;
 }
 
-/** The same call was declined `ms` milliseconds ago, and nobody was asked again. */
+/** Says that an identical call was declined `ms` milliseconds ago, so nobody was asked again. */
 export function declinedBeforeNote(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   const ago = minutes === 0 ? "less than a minute" : amount(minutes, "minute");
@@ -92,7 +92,10 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
 /** What a person approves: a sentence with counts, and all objects by kind, deletions and removals first. */
 export interface Effect {
   readonly sentence: string;
-  /** The sentence for the page, which shows counts elsewhere. Absent: the page shows all of `sentence`. */
+  /**
+   * The page shows this text instead of `sentence`, because it has the counts elsewhere. Absent: the page shows
+   * `sentence`.
+   */
   readonly note?: string;
   /** The targeting's number of options. Absent if it is unknown, or if there are several targetings. */
   readonly optionsThere?: number | undefined;
@@ -123,7 +126,10 @@ export interface EffectTargeting {
   readonly withinName?: string;
 }
 
-/** If the number of options in the targeting is known, the effect says which share is lost. */
+/**
+ * Returns what a call would change. If the number of options in the targeting is known, includes the share that is
+ * lost.
+ */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
   // Several rows of a file may change one option.
   const gains = new Map<string | number, { readonly name: string; readonly _id?: string; added: number }>();
@@ -448,7 +454,7 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** With the channel "token", the agent reports that person's approval. */
+/** With the channel "token", the agent has reported that the person approved. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
   return { decision: "approved", channel, by: approverName(who) };
 }

@@ -148,7 +148,7 @@ export function eventCoverageText(
   ];
 }
 
-/** If users are checked separately, has the `uid` and the position in `expect`. */
+/** The result of one expectation. If users are checked separately, it has the `uid` and the position in `expect`. */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
   readonly index?: number;
@@ -173,7 +173,7 @@ interface Said {
   readonly text: readonly string[];
 }
 
-/** If not all results fit, those that are not met come first. `expect` names their events. */
+/** If not all results fit, unmet expectations come first. `expect` has the names of the events. */
 export function reportExpectations(
   results: readonly ExpectationRow[],
   expect: readonly { readonly eventName: string }[],
@@ -217,7 +217,7 @@ export function reportCheck(
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
-  /** An order can hold while an expectation about a number or a verdict is not met. */
+  /** The order can be right although an expectation about a number or a verdict is not met. */
   const unmet = new Set(expectations.flatMap((one) => (one.met ? [] : [one.uid])));
   const held = (uid: string | undefined): string =>
     unmet.has(uid) ? "held for the events that came; not all expectations are met" : "held";
@@ -299,7 +299,7 @@ interface CheckedRow extends Pick<Row, "line"> {
   readonly met: boolean;
 }
 
-/** If not all rows fit, those that are not met come first. */
+/** If not all rows fit, unmet expectations come first. */
 function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
   const take = (some: readonly Checked[]) => takeFittingRows(some, { left: tokens, least: 1 });
   const all = take(rows);
@@ -326,7 +326,7 @@ function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], un
   return [`(${omitted} more, ${broken(hidden)} of them ${unmet}: ${rest})`];
 }
 
-/** How many users whose results do not fit an answer are named in it. */
+/** How many users are named in an answer if their results do not fit into it. */
 const HIDDEN_USERS = 10;
 
 function cutUid(text: string): string {

@@ -27,7 +27,10 @@ export function renderAnswer(
 export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
-/** The estimate for a page of random IDs may be too low by this much. In 9,000 pages it was at most 29. */
+/**
+ * For a page of random IDs, the estimate may be too low by this many tokens. In 9,000 pages, it was too low by at most
+ * 29.
+ */
 const RANDOM_ID_TOKENS = 50;
 
 /** How many tokens everything around the rows of a page takes, if it is not measured. */
@@ -95,7 +98,9 @@ export function fullest<Step, Form>(
   throw new RangeError("there is no form");
 }
 
-/** Estimates high rather than low: models differ, so each kind of character has the highest cost of all. */
+/**
+ * Estimates the tokens of a text. Models differ, so each kind of character counts with its highest cost in any model.
+ */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));
 }
@@ -136,7 +141,8 @@ const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
 
 /**
- * Counts tokens up to `most`, as measured with o200k: few for words and digits, one per UTF-8 byte for rare letters.
+ * Counts tokens up to `most`, as measured with the tokenizer o200k: few for words and digits, one per UTF-8 byte for
+ * rare letters.
  */
 function measure(
   text: string,
@@ -179,7 +185,10 @@ const ASCII_END = 0x7f;
 /** The key under which repeated letters are recognised. IDs of one request share their first letters only. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
-/** Estimates letters that form no word. If they repeat, an error would add up, so returns the highest number. */
+/**
+ * Estimates the tokens of letters that form no word. For repeated letters, errors would add up, so the highest possible
+ * number is returned.
+ */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
   const { length } = letters;
@@ -188,7 +197,9 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
   return pairs * 2 === length ? pairs + (length - 2) * EXTRA_TOKENS_PER_LETTER : pairs;
 }
 
-/** A tokenizer joins letters in unknown pairs, but leaves no two adjacent letters single if they can be a pair. */
+/**
+ * It is unknown which pairs a tokenizer joins. But it never leaves two adjacent letters single if they could be a pair.
+ */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
   let now = { single: 1, pair: -1 };

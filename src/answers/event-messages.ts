@@ -9,7 +9,7 @@ import { joinedRanges, placesWords, placeWords, plain } from "./fence.ts";
 import { type Detail, type Message, many, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/** The page names no section. */
+/** The text for the page does not name the section of the API document. */
 function findingWords(why: string, short: string, { finding, section }: Detail): Text {
   if (typeof finding !== "string") return why;
   const whole = `${why}: ${plain(finding)} (event-tracking-api ${String(section)})`;
@@ -39,7 +39,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
   return { message, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
 }
 
-/** The notes on a sheet already say so. */
+/** The notes on a sheet already mention repeated purchases. */
 export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format">): readonly string[] {
   if (count === 0 || file?.format === "csv" || file?.format === "xlsx") return [];
   const [has, each] = count === 1 ? ["has", "it counts"] : ["have", "each counts"];

@@ -82,7 +82,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
 /** Valid names and IDs are shorter. */
 const LONGEST_TEXT = 120;
 
-/** Objects that did not succeed for the same reason. */
+/** Objects that failed or were not applied, all for the same reason. */
 export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly errorCode: string;
   readonly statusCode?: number | undefined;

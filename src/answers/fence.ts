@@ -20,7 +20,10 @@ export function fenced(lines: readonly string[]): string {
   return [`<${tag}>`, ...lines, `</${tag}>`].join("\n");
 }
 
-/** Moves all lines with foreign text to the end and marks them. One such row marks all `rows`. */
+/**
+ * Moves all lines with foreign text to the end and marks them. If one of `rows` has foreign text, all of them are
+ * moved.
+ */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
   const foreign = [...lines.filter((line) => !isOurs(line)), ...(areForeign ? rows : [])];

@@ -7,7 +7,7 @@ import { quoteUntrusted } from "./fence.ts";
 /** What is wrong, and the next step. */
 export interface Message {
   readonly message: string;
-  /** The beginning that all messages of this code share. One line then has it for several reasons. */
+  /** The beginning that all messages of this code share, so that one line can state it for several reasons. */
   readonly shared?: string;
   readonly remedy: string;
 }
@@ -27,7 +27,7 @@ export interface Entry extends Omit<Message, "message" | "remedy"> {
 /** The entry of a code, or a function that returns it for a reason. */
 export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
-/** Agents read about tools and arguments. */
+/** Returns one text for agents, which may name tools and arguments, and one text for people. */
 export function texts(agent: string, people: string): Text {
   return { agent, page: people, terminal: people, sheet: people };
 }

@@ -59,7 +59,7 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
   return `${tool} ${JSON.stringify(input)}`;
 }
 
-/** The file name contains the run, so it does not exist yet. */
+/** The file name contains the run ID, so no such file exists yet. */
 export function sheetCall(runId: string): string {
   return callOf("get_run", { runId, saveTo: `results-${runId.slice(-6)}.xlsx` });
 }
@@ -180,7 +180,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const inside = failed.filter(({ isInside }) => isInside);
   const parts = [
     ...(own.length > 0 ? [`send only ${failedPlaces(own)} again with ${tool}`] : []),
-    // What contains these objects was created, so only they are sent again.
+    // The group or targeting around these objects was created, so only the objects are sent again.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;

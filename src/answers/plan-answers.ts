@@ -56,7 +56,7 @@ interface AnsweredPlan {
   readonly requests: readonly PlannedRequest[];
   readonly nextSteps: readonly string[];
   readonly isError?: boolean;
-  /** Why this server may not apply the plan, whatever it contains. */
+  /** Why this server may not apply the plan, for a reason that has nothing to do with the plan's content. */
   readonly refused?: string | undefined;
 }
 

@@ -18,7 +18,7 @@ import { many } from "./message-words.ts";
 import { AHEAD_WORDS, changesOfRow, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
-/** Returns the effect of a plan for the person who approves it. `undone` says what the run did that it undoes. */
+/** Returns the effect of a plan for the person who approves it. `undone` describes what the undone run did. */
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undone?: string): Effect {
   const { wayBack } = document;
   const targeting = targetingOf(document);
@@ -122,7 +122,7 @@ function isLoss({ kind, added = 0 }: ListedChange): boolean {
   return kind === "deleted" || (kind === "contexts" && added === 0);
 }
 
-/** Says what happens to an object whose name stands before it. */
+/** Returns what happens to an object. The line already begins with the object's name. */
 function changeSays(change: ListedChange): string {
   const { kind, from, to, added = 0, removed = 0, isTargeting = false } = change;
   switch (kind) {

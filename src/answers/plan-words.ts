@@ -54,7 +54,7 @@ export function changeLine({ kind, _id, name, from, to, added, removed, isTarget
   return what;
 }
 
-/** Returns what a plan changes, or first why it cannot be applied. */
+/** Returns what a plan changes. If the plan cannot be applied, the reason comes first. */
 function planSummary(changes: readonly ListedChange[], plan: StatePlan): string {
   if (isApplicable(plan)) return planCounts(changes, plan);
   const others = changes.length === 0 ? "" : `; it has ${changeCounts(changes)}`;
@@ -94,7 +94,7 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
   const sides = Object.entries({ base, file, planned, service }).flatMap(([name, picked]) =>
     picked === undefined ? [] : [`${name} ${field === "parent" ? place(picked) : value(picked)}`],
   );
-  // The values of Context IDs are their numbers, which can be equal although the IDs differ.
+  // For Context IDs, the values are counts. Two counts can be equal although the IDs differ.
   const isSameCount = field === "contexts" && base !== undefined && base === service;
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
@@ -269,7 +269,7 @@ function list(title: string, lines: readonly string[]): readonly string[] {
   return ["", `**${title}** (${count(lines.length)})`, "", ...shown, ...more];
 }
 
-/** Prevents that foreign text acts as Markdown, HTML or a mention, or ends the cell. */
+/** Prevents foreign text from acting as Markdown, HTML or a mention, and from ending the cell. */
 function cell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
     sign === "@" ? "&#64;" : sign === "&" ? "&amp;" : sign === "<" ? "&lt;" : `\\${sign}`,

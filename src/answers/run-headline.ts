@@ -31,7 +31,7 @@ const WORK: Readonly<Record<string, Work>> = {
   track_events: EVENT,
 };
 
-/** What comes before the counts, by status. */
+/** The words before the counts, by the status of the run. */
 const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   running: "Still running; ",
   interrupted: "Interrupted; ",
@@ -166,7 +166,7 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   return `${prefix} ${of}, which ${has}`;
 }
 
-/** The number of requests in an answer does not include those without an answer. */
+/** Returns a note about sent requests that have no answer yet. The count of requests does not include them. */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
   const requests = unanswered === 1 ? "request has" : "requests have";
   return unanswered === 0 ? [] : [`up to ${unanswered} more ${requests} no answer yet`];
@@ -179,7 +179,7 @@ function statusWords(failedWith: ReportedRun["failedWith"]): string {
 }
 
 function requestWords({ requests, failedWith, unanswered = 0, tool, status, failures }: ReportedRun): string {
-  // If the service was locked, a note already says how often and how long it was tried.
+  // If the service was locked, a note already says how often and how long this server tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
   if (requests === undefined || status === "planned" || isBusy) return "";
   const { sent, resent, waitedMs } = requests;
@@ -250,7 +250,9 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   ];
 }
 
-/** Returns the options that exist outside the group that the call names for them. A call that adds moves nothing. */
+/**
+ * Returns the options that exist outside the group that the call names for them. A call that adds options moves none.
+ */
 export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): readonly string[] {
   if (elsewhere === undefined) return [];
   const { count, first } = elsewhere;
@@ -262,7 +264,10 @@ export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): re
   ];
 }
 
-/** Undo does not remove Context IDs from options that were not read before, which may have had them already. */
+/**
+ * Undo cannot remove Context IDs from options that the run did not read, because an option may have had them before the
+ * run.
+ */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
   const options = `${many(unread, "option")} ${unread === 1 ? "was" : "were"}`;
@@ -319,13 +324,15 @@ export interface FullOption {
 export interface FullTargeting {
   readonly _id: string;
   readonly name: string;
-  /** Present if the run stopped at the limit for its number of options. */
+  /** The targeting's number of options. Present if the limit for options stopped the run. */
   readonly options?: number;
   /** A Context ID counts once for each option that has it. */
   readonly contextIds?: number;
 }
 
-/** How many objects are before or after the first one that exceeded a limit, and how many were applied. */
+/**
+ * The objects before the first one that exceeded a limit, or those after it: their number, and how many were applied.
+ */
 interface Side {
   readonly count: number;
   readonly isIn: number;

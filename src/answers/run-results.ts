@@ -59,7 +59,7 @@ export interface ReportedRun {
   /** How many existing options would get Context IDs. */
   readonly extended?: number;
   readonly approval?: Approval | undefined;
-  /** Whether the approval is reported whatever the tool. */
+  /** Whether the approval is reported for every tool. */
   readonly alwaysReportsApproval?: boolean;
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   readonly file?: InputFile | undefined;

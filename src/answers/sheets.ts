@@ -16,7 +16,7 @@ const DELIMITER_WORDS: Readonly<Record<string, string>> = {
 
 const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
-/** Returns notes on how a sheet was read. A preview lists all columns, so beside one they are left out. */
+/** Returns notes on how a sheet was read. They leave out columns that a preview in the same answer lists. */
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
   // The form of the sheet is not detected yet.
@@ -45,7 +45,7 @@ export function resultSheetText({
   readonly isOver: boolean;
   /** The call for the corrected sheet. */
   readonly again: string;
-  /** Whether that call applies rows that are done, too. */
+  /** Whether that call also applies rows that have already succeeded. */
   readonly isAppliedAgain: boolean;
   /** For a sheet of events, which contains only those that were not sent: the outcomes of all events. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;

@@ -179,7 +179,7 @@ const HOW_TO_RUN = {
   curl: "sh runs it.",
 } as const satisfies Record<SuiteFormat, string>;
 
-/** What generated files test that send events themselves. */
+/** What a generated file tests if it sends the events itself. */
 const SERVICE_TESTS =
   "It tests the service, not the app, in a sandbox that it starts itself. To test another service, set EVENT_API_URL.";
 

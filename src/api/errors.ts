@@ -187,7 +187,7 @@ interface NetworkFailure {
   readonly network?: NetworkCause | undefined;
 }
 
-/** By the error codes of Node, OpenSSL and undici. */
+/** The cause and its description, by the error code of Node, OpenSSL or undici. */
 const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
   ENOTFOUND: ["name", "the host name is unknown"],
   EAI_AGAIN: ["name", "the host name could not be looked up"],
@@ -263,7 +263,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
   return { reason: `the connection failed (${code})` };
 }
 
-/** The reasons of these causes include the error code, because people search for it. */
+/** For these causes, the reason includes the error code, because people search for it. */
 const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
   untrusted: true,
   wrongHost: true,

@@ -15,7 +15,10 @@ export interface EventAnswer {
   readonly message: string | undefined;
 }
 
-/** Sends each event in its own HTTP request. Throws an ApiError if the service gives no verdict: `!invalid` is one. */
+/**
+ * Sends each event in its own HTTP request. The answer `!invalid` is a verdict. Throws an ApiError if there is no
+ * verdict.
+ */
 export interface EventApi {
   /** `body` is JSON. `fence` may stop the event right before it is sent. */
   track(body: string, options?: RequestOptions & { readonly fence?: Fence }): Promise<EventAnswer>;

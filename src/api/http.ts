@@ -9,7 +9,7 @@ import type { Connections } from "./dispatcher.ts";
 import { AmbiguousError, decoded, NotSentError, networkFailure, type Purpose, StoppedError } from "./errors.ts";
 
 export interface HttpSettings {
-  /** A function is called before the first request. */
+  /** If this is a function, it is called before the first request. */
   readonly url: string | (() => Promise<string>);
   readonly setBy?: string | undefined;
   readonly credential: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export interface HttpSettings {
   readonly proxy?: string | undefined;
   /** How many requests may run at a time; at least 16. */
   readonly connections?: number | undefined;
-  /** A larger answer, in bytes, is not read. The default is 64 MB, far more than the documents allow. */
+  /** The largest answer that is read, in bytes. The default is 64 MB, far more than the documents allow. */
   readonly largestAnswer?: number;
 }
 

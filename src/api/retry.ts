@@ -7,11 +7,11 @@ import { aroundReads, type ManagementApi, type RequestOptions } from "./manageme
 
 interface ReadRetry {
   readonly clock: Clock;
-  /** How long attempts may start, after the start of the first one. */
+  /** How long after the start of the first attempt further attempts may start, in milliseconds. */
   readonly budgetMs: number;
   /**
-   * Each further attempt may take twice as long: attempts that hang end early, and a slow service still gets enough
-   * time.
+   * The time limit of the first attempt, in milliseconds. Each further attempt may take twice as long: attempts that
+   * hang end early, and a slow service still gets enough time.
    */
   readonly firstTryMs: number;
   /** How many reads of one tool call may run at a time; 16 if absent. */
@@ -65,8 +65,8 @@ const READS_AT_A_TIME = 16;
 const SLOWER_MS = 5000;
 
 /**
- * Limits the concurrent reads of one tool call. A 429, a 5xx or a lost answer halves the limit; every 5 seconds without
- * one double it.
+ * Limits the concurrent reads of one tool call. A 429, a 5xx or a lost answer halves the limit. After 5 seconds without
+ * such an answer, the limit doubles.
  */
 export class AdaptiveConcurrency {
   readonly #most: number;

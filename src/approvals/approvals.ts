@@ -18,7 +18,7 @@ import {
 } from "../runs/outcome.ts";
 import type { RunHeader } from "../runs/store.ts";
 
-/** Work other than changes that a person approves: resuming a run, or sending tests to a live endpoint. */
+/** Work besides changes that needs a person's approval: resuming a run, or sending tests to a live endpoint. */
 const approvalCall = z.object({
   tool: z.enum(["resume_run", "run_event_tests"]),
   /** `about` is the ID of the run to resume, or of the test suite. `saveTo` is empty if no report file is wanted. */

@@ -124,7 +124,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
-    // The detected settings follow from the file and the arguments, so they do not make a different call.
+    // Leaves out the settings that were detected in the file, because they follow from the file and the arguments.
     identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     isPlannedFirst: true,
     recoversOrphans: false,
@@ -172,7 +172,7 @@ function withoutFound(file: InputFile | undefined) {
   return { digest, format, encoding, given };
 }
 
-/** Reads a run from its journal. Without a plan, it has the state of its proposal, or lists its whole input. */
+/** Reads a run from its journal. A run without a plan has the state of its proposal, or lists its whole input. */
 async function readBack({
   header,
   record,
@@ -249,7 +249,7 @@ async function recordPlan(
   let waiting = 0;
   for (const entry of plan.entries()) {
     run.append(entry);
-    // A waiting block of rows shares its bytes with the plan.
+    // A block of rows shares its bytes with the plan, so it takes no memory of its own while it waits.
     if (entry.t !== "rows") waiting += 1;
     if (waiting === ENTRIES_PER_FLUSH) {
       await run.flush();

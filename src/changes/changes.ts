@@ -131,7 +131,7 @@ export class Changes {
 
   async #ifWaiting(last: string | undefined): Promise<ChangeRun | undefined> {
     const { store, clock } = this.#context;
-    // The record is small, but a run can be large.
+    // Reads the small record first, because a run can be large.
     if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
     const run = await undefinedIfUnreadable(this.runs.find(last));
     if (run?.status() !== "needs_confirmation") return undefined;
@@ -288,7 +288,7 @@ export class Changes {
       const objects = await changeOf(call).objects(this.#context.store.parts.read(runId, "input"));
       state.adopt({ objects, steps: new StepList(), settlements: [] });
     };
-    // Planning reads the same file and reports its error.
+    // Planning reads the same file and reports the error.
     const reading = read().catch(() => {
       if (state.objects.length === 0) state.apply(UNREADABLE_FILE);
     });
@@ -343,8 +343,8 @@ export class Changes {
   }
 
   /**
-   * Returns a function that reads what the unanswered requests of the undone run did, again once none can be in
-   * progress.
+   * Returns a function that reads what the unanswered requests of the undone run did. It reads again when none of them
+   * can still be in progress.
    */
   #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
     const undoes = undoneBy(call);

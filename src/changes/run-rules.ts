@@ -30,7 +30,7 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
 
 /** A confirmation is valid only for the same digest. */
 export function lossDigest(losses: readonly Loss[]): string {
-  // These names are only shown if they were read anyway.
+  // The digest leaves out these names, because they are known only if they were read for another reason.
   const shown = losses.map(({ freedNames: _, ...loss }) => loss);
   const sorted = shown.sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
@@ -57,13 +57,18 @@ function takesAway(step: Step): boolean {
 
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
-/** Whether an identical call may resume a run: no deletion, and no run without a plan that may need approval. */
+/**
+ * Whether an identical call may resume a run. It may resume neither a deletion nor an unplanned run that may need
+ * approval.
+ */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
   return !deletes && (state.planned || !mayTakeAway);
 }
 
-/** Returns whether another process may continue a run without a new approval, which a removal needs after a while. */
+/**
+ * Returns whether another process may continue a run without a new approval. A removal needs a new one after a while.
+ */
 export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
   return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);

@@ -32,7 +32,10 @@ export async function storePlan(
   return (await changesOf(context).keepPlan(made, { text, plannedBy, base, sheet, caller })).header;
 }
 
-/** Starts an approved run and waits until it stops. It fails if something that matters has changed since the plan. */
+/**
+ * Starts an approved run and waits until it stops. The run fails if something that the plan depends on has changed
+ * since.
+ */
 export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);
   const bytes = context.runs.part(header.runId, "input");

@@ -38,7 +38,7 @@ const component = z.object({
   version: z.string(),
   properties: z.array(z.object({ name: z.string(), value: z.string() })).default([]),
 });
-/** The used fields of the bill of materials (CycloneDX), which the build writes. */
+/** The fields that are read from the bill of materials (CycloneDX), which the build writes. */
 const billSchema = z.object({ metadata: z.object({ component }), components: z.array(component) });
 
 /** Returns the running version as JSON. Without a bill of materials, commit and packages are omitted. */

@@ -5,7 +5,7 @@ export function printNote(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** What agents read about arguments and tools, and what people read about flags and commands. */
+/** Words for agents (arguments, tools), and words for people that replace them (flags, commands). */
 const FOR_COMMANDS: readonly (readonly [agent: string, person: string])[] = [
   ["byName: true", "--by-name"],
   ["with the argument base", "with --base"],

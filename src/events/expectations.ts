@@ -12,7 +12,10 @@ export interface ArrivedEvent {
 
 export interface Expectation {
   readonly eventName: string;
-  /** Objects of the event may have more fields. Each entry of an array must match an actual entry. */
+  /**
+   * Fields that an event must have. Its objects may have more fields. Each entry of an array must match an actual
+   * entry.
+   */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** The exact number of events. Absent: at least one. */
   readonly count?: number | undefined;
@@ -35,8 +38,8 @@ export interface ExpectationResult {
 }
 
 /**
- * Returns a result for each expectation. With `withinMs`, what is met must also be met in one time window: the one in
- * which most are. Events outside of it count, so a second purchase is not hidden by the window.
+ * Returns a result for each expectation. With `withinMs`, expectations must be met in one time window: the one in which
+ * most are met. Events outside the window also count, so that a second purchase is not overlooked.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -80,7 +83,10 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
 /** The events of one expectation, as positions in the list sorted by time. */
 interface Found {
   readonly expectation: Expectation;
-  /** `meant` has the expected name and parameters, `wanted` the verdict as well. `lost` was not recorded. */
+  /**
+   * `meant` events have the expected name and parameters; `wanted` events also have the expected verdict. The `lost`
+   * event was not recorded.
+   */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
   readonly lost: readonly number[];

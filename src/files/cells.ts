@@ -126,7 +126,10 @@ export function cellReader(header: Header, column: string): (cells: readonly str
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-/** Reads cells with certain words: undefined for a blank cell, and null for any other text. */
+/**
+ * Returns a function that reads cells with certain words. It returns undefined for a blank cell, and null for any other
+ * text.
+ */
 function wordReader<Meaning>(
   table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
 ): (cell: string) => Meaning | undefined | null {

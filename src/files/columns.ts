@@ -54,7 +54,7 @@ export interface ValidColumns {
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
-/** A heading by column. A key with an empty heading is a heading of the file whose column is left out. */
+/** The heading in the file, by column. An empty value means that the key is a heading whose column is left out. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
 export interface Header {
@@ -62,6 +62,6 @@ export interface Header {
   readonly at: (column: string) => number;
   readonly names: readonly string[];
   readonly ignored: readonly string[];
-  /** Those of the ignored headings that the caller left out. */
+  /** The headings whose columns the caller left out. They are also among the ignored ones. */
   readonly omitted: readonly string[];
 }

@@ -9,7 +9,7 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // A long number, or digits around an E. Spreadsheets always write the sign of the exponent.
   ["scientific", /^[+-]?\d(?:[.,]\d+)?E[+-]\d{1,3}$/i],
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
-  // A date made of a text such as 3-4 or MAR4.
+  // A date into which a spreadsheet has changed a text such as 3-4 or MAR4.
   [
     "date",
     /^(?:\d{1,2}-(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d{2})$/,

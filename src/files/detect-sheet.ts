@@ -85,7 +85,7 @@ export async function detectSheet(
   };
 }
 
-/** If no sheet of a workbook has a header, the first one may be a cover. Names the others. */
+/** If no sheet of a workbook has a header, the first one may be a cover, so the error names the other sheets. */
 function withOtherSheets(thrown: FileError, { form, seen: { sheets = [], otherSheets = 0 } }: Placed): FileError {
   if (sheets.length === 0) return thrown;
   const more = otherSheets - sheets.length;
@@ -150,7 +150,10 @@ function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readon
   }
 }
 
-/** Compared in this order: a row is a complete header, how many known columns it has, how many cells. */
+/**
+ * How much a row looks like a header, compared in this order: whether it is a complete header, its number of known
+ * columns, its number of cells.
+ */
 type Likeness = readonly [whole: number, columns: number, cells: number];
 
 function likeness(
@@ -280,7 +283,7 @@ class Facts {
     };
   }
 
-  /** Counts Context IDs that may have lost leading zeros. Zero unless 90 % have the greatest length. */
+  /** Counts Context IDs that may have lost leading zeros. Returns 0 unless 90 % of all IDs have the greatest length. */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);
     const [longest, ...others] = lengths;

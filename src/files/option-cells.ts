@@ -31,7 +31,10 @@ function yesOrNo(is: boolean): string {
   return is ? "yes" : "no";
 }
 
-/** Matches IDs that would change between `|`: with a separator, like a formula or a list, or decomposed Hangul. */
+/**
+ * Matches IDs that would change if they were joined by `|`: those that contain a separator, look like a formula or a
+ * list, or have decomposed Hangul.
+ */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 
 /** The cells fit into spreadsheets. IDs are separated by `|`, or form a JSON array if one of them needs it. */

@@ -156,7 +156,7 @@ class ResultWriter {
     return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
   }
 
-  /** The first of these columns that the sheet has, or else "Problem". */
+  /** Returns the first of these columns that the sheet has, otherwise "Problem". */
   #marked(columns: readonly string[]): number {
     const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
     return found ?? this.#at.get("problem") ?? 0;

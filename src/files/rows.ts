@@ -15,7 +15,7 @@ export interface OpenedFile {
   readonly size: number;
 }
 
-/** Rows with the same `key` are merged into one item, which is unusable if one of them is. */
+/** Rows with the same `key` are merged into one item. If one of these rows is unusable, so is the item. */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined };
@@ -25,12 +25,12 @@ export interface MoreOfSheet {
   readonly separator?: string | undefined;
   /** The separator of cells. Absent for a workbook. */
   readonly delimiter?: string | undefined;
-  /** What means the call's targeting. Absent: rows may name any targeting. */
+  /** The texts that name the call's targeting in a row. Absent: rows may name any targeting. */
   readonly targeting?: readonly string[] | undefined;
 }
 
 export interface RowShape<Item> extends ValidColumns {
-  /** Returns a reader of the rows of a sheet. Throws a FileError if its columns contradict each other. */
+  /** Returns a function that reads the rows of a sheet. Throws a FileError if the columns contradict each other. */
   readonly fromCells: (header: Header, more: MoreOfSheet) => (cells: readonly string[]) => RowContent<Item>;
   readonly fromValue: (value: unknown) => RowContent<Item>;
   readonly merge: (item: Item, further: Item) => Reason | undefined;
@@ -116,7 +116,7 @@ async function* jsonRows<Item>(
   }
 }
 
-/** The first line of an exported targeting has no option. */
+/** Returns whether a line is the first one of an exported targeting, which has no option. */
 function isHead(text: string): boolean {
   const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
   return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
@@ -170,7 +170,10 @@ export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Ite
   return items.map((item, index) => ({ index, item }));
 }
 
-/** Rows with the same key become one item, which has the index of the first and is unusable if one of them is. */
+/**
+ * Rows with the same key become one item with the index of the first row. If one of these rows is unusable, so is the
+ * item.
+ */
 export async function itemsIn<Item>(
   bytes: ByteSource,
   file: InputFile,

@@ -121,7 +121,8 @@ async function putInFreePlace(
     await makeLink(unfinished, place);
   } catch (thrown) {
     if (hasCode(thrown, "EEXIST")) throw thrown;
-    // Without hard links (FAT, some network shares), a copy does not replace a file either, but is visible early.
+    // On file systems without hard links (FAT, some network shares), the file is copied. A copy does not replace an
+    // existing file either, but it is visible before it is complete.
     await copyTo(place, written);
   }
 }

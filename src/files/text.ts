@@ -167,7 +167,10 @@ class KoreanLikeness {
   }
 }
 
-/** Damaged UTF-8: Western text never looks like its characters of three bytes, and rarely like those of two ("Ã¤"). */
+/**
+ * Recognizes damaged UTF-8. Western text never looks like three-byte characters of UTF-8, and rarely like two-byte ones
+ * ("Ã¤").
+ */
 class UnicodeLikeness {
   /** How many bytes of the current character are still missing, and how many it has in total. */
   #left = 0;

@@ -90,7 +90,7 @@ function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   };
 }
 
-/** Stands in for the keys of projects whose keys only callers have, to read stored runs. It is never sent. */
+/** Replaces the keys of projects whose keys only callers have, so that stored runs can be read. It is never sent. */
 const NO_KEY: ProjectKeys = { targetingApiKey: "no-key-of-any-project" };
 
 function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {

@@ -147,7 +147,10 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
   return writes ? caller : { ...caller, missingScope: SCOPES.write };
 }
 
-/** Returns the keys of the project in a token. Without a project, the configured keys (undefined). */
+/**
+ * Returns the keys of the project in a token. Undefined, which means the configured keys, if the token names no
+ * project.
+ */
 export function claimedProject(
   claimed: string | undefined,
   projects: Access["projects"],

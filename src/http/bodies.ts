@@ -30,7 +30,7 @@ const PARSE_ERROR = -32_700;
 /** Bodies of this size are parsed in turn, because parsing needs about ten times their size in memory. */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
-/** A body with many short values needs more memory than its size. */
+/** How many bytes a value takes in memory. A body with many short values needs more memory than its size. */
 const BYTES_A_VALUE = 40;
 
 export interface ReadBody {

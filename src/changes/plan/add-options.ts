@@ -209,7 +209,8 @@ async function planRowsWithIds(
     if (invalid !== undefined) plan.fail(candidate.object, invalid);
     return option === undefined && invalid === undefined;
   });
-  // All are read before the first is planned, since the order of the answers is arbitrary and that of a plan is not.
+  // All options are read before the first one is planned. Otherwise the order of the plan would depend on the order of
+  // the answers.
   const read = await mapConcurrently(known, async ({ candidate, option }) => {
     const areRead = candidate.option.contexts.length > 0 && option.contextCount !== 0;
     const held = areRead ? (await readOptionContents(api, option._id, signal)).contexts : [];

@@ -32,9 +32,9 @@ export interface TargetingObjects {
 }
 
 /**
- * Returns the new top-level options that can be stored as rows, so that 100,000 of them need little memory: no other
- * change depends on them. Empty if one request can contain all, because they can share it with other changes, and if
- * they may fit only after deletions.
+ * Returns the new top-level options that no other change depends on. They are stored as rows, so that 100,000 of them
+ * need little memory. Returns none if one request can contain all changes, or if the options may only fit after
+ * deletions.
  */
 export function plainItems({ targeting, items, alreadyDone, there }: PlannedChanges): ReadonlySet<PlanItem> {
   const created = items.filter(({ kind }) => kind === "create").length;
@@ -272,7 +272,9 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
   return contextParts({ add, remove }, { growth: { ids: Math.max(0, room), bytes: Number.POSITIVE_INFINITY } });
 }
 
-/** Returns the reported object of an update. For a group without an item, an item that leaves or enters it. */
+/**
+ * Returns the reported object of an update. A group without an item is reported under an item that leaves or enters it.
+ */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,
   { ref }: UpdateItem,

@@ -177,7 +177,7 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
   if (optionCount !== undefined) plan.facts = { ...plan.facts, optionsThere: optionCount };
 }
 
-/** Previous values of more options than this are not read: one by one, or through lists. */
+/** The previous values of at most this many options are read: one by one, or through lists. */
 const MAX_READ = { alone: 500, listed: 5000 } as const;
 /** One retry and a short timeout, because the change does not need these reads. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;

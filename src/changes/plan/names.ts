@@ -10,7 +10,7 @@ import type { PlanningContext } from "./plan.ts";
 /** Finds an option by name, or returns why there is not exactly one. `field` is the input field. */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
-/** With the names that did not match exactly, and all options that were read, by ID. */
+/** Also has the names that did not match exactly, and all options that were read, by ID. */
 interface OptionFinder extends FindOption {
   readonly takenFor: readonly MatchedName[];
   readonly known: ReadonlyMap<string, OptionRecord>;
@@ -90,7 +90,7 @@ export async function readCurrentNames(ids: Iterable<string>, { api, signal }: P
   return new Map(read);
 }
 
-/** Returns the error of the service if it says that the object does not exist. */
+/** Returns what was read, or the service's error if that says that the object does not exist. */
 export async function orMissing<Value>(reading: Promise<Value>): Promise<Value | RejectedError> {
   try {
     return await reading;

@@ -27,18 +27,20 @@ export interface Loss {
   readonly name: string;
   readonly _id: string;
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
-  /** The options of a targeting, the sub-options of a group, or Context IDs. */
+  /** The number of options in a targeting, of sub-options in a group, or of Context IDs. */
   readonly count: number;
   /** For a group: its sub-options that are not moved, sorted, and the number of its own Context IDs. */
   readonly subOptions?: readonly string[];
-  /** The names of the first of these that are not deleted, if they were read. */
+  /** The names of the first sub-options that are not deleted, if they were read. */
   readonly freedNames?: readonly string[];
   readonly ownContextIds?: number;
   readonly empties?: boolean;
   /** For a targeting: the Context IDs of all options, if known, and the first and last options. */
   readonly contextIds?: number;
   readonly options?: readonly LostOption[];
-  /** The group that this option, its last one, may not leave (management-api 7.4, case 6). */
+  /**
+   * Set if this option is the last one of a group, which may not become empty: that group (management-api 7.4, case 6).
+   */
   readonly lastOf?: { readonly _id: string; readonly name: string };
 }
 
@@ -163,7 +165,7 @@ function endOfObjects(steps: readonly Step[]): number {
 
 export interface Planning<Made = Plan> {
   readonly plan: Promise<Made>;
-  /** `plan` then rejects, unless it is finished. */
+  /** Stops planning. `plan` then rejects, unless it is finished. */
   stop(): void;
 }
 

@@ -273,7 +273,7 @@ async function readTargetingContents(id: string, { api, signal }: PredictionCont
   return { options, names, contextIds, room };
 }
 
-/** `facts` stand beside the sent fields, because they tell cases of one code apart. */
+/** `facts` are added to the names of the sent fields. They tell apart cases that share a code. */
 function refusal(
   step: Step,
   code: ErrorCode,

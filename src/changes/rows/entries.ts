@@ -272,7 +272,7 @@ export const decided = z.object({
 export type Decided = Fixed<z.infer<typeof decided>>;
 
 const runFacts = z.object({
-  /** The tool under which the run is reported, if not that of its call. */
+  /** The tool under which the run is reported, if it differs from the tool of the call. */
   tool: z.string().exactOptional(),
   /** The targeting of all changed options, if there is only one. */
   within: z.string().exactOptional(),
@@ -305,9 +305,9 @@ const runFacts = z.object({
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
- * The newest option in a list; null if the list is empty. `listed`: the joined marks of all IDs, if the whole list was
- * read. `latest`, for a longer list: the newest options, at most `CLOCKS_APART_MS` apart; absent if not all of these
- * were read.
+ * The newest option in a list; null if the list is empty. `listed`: the joined short hashes of all IDs, if the whole
+ * list was read. `latest`, for a longer list: the newest options, at most `CLOCKS_APART_MS` apart; absent if not all of
+ * these were read.
  */
 const newestOptions = z.object({
   _id: z.string().nullable(),

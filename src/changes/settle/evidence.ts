@@ -123,7 +123,7 @@ function wholeList(ids: readonly string[]): NewestOptions {
   return { _id: ids.at(-1) ?? null, listed: marksOf(ids) };
 }
 
-/** `latest` is omitted if the page may not contain all of it. */
+/** `latest` is omitted if the page may not contain all of these options. */
 function newestOf(ids: readonly string[]): NewestOptions {
   const newest = ids.at(-1);
   if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };

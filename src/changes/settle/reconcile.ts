@@ -83,7 +83,10 @@ export async function reconcileCreates(
   return changes;
 }
 
-/** Tells the service clock which IDs are certainly newer than their first attempt. They limit how far it is ahead. */
+/**
+ * Tells the service clock which IDs are certainly newer than their first attempt. These limit how far that clock can be
+ * ahead.
+ */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
   for (const { step, ids } of open) {

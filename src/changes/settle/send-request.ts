@@ -71,7 +71,8 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "resend") {
       // Otherwise a crash during the pause would leave the answered items in doubt.
       if (attempt.kind === "answer") await driver.flush();
-      // Refusals of an item in doubt have their own limit, and a held-back request was not sent.
+      // Two kinds of attempts are no failures: refusals of an item in doubt, which have their own limit, and held-back
+      // requests, which were not sent.
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -122,7 +123,10 @@ async function attemptOnce(
   }
 }
 
-/** Before a request is announced, so that it leaves right after the announcement. */
+/**
+ * Connects before a request is announced, so that the request leaves right after the announcement. Returns the error if
+ * that fails.
+ */
 async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
   try {
     await driver.connect(operation);
@@ -339,7 +343,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
         : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      // It was not sent, so it is no failure.
+      // A held-back request was not sent, so it is no failure.
       if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":

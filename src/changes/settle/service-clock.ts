@@ -102,7 +102,7 @@ export class ServerClock {
     this.#isOtherClock ||= common(this.#ids, this.#dates) === undefined;
   }
 
-  /** The header `Date` is far behind the IDs, so the service's clock may have been set back since. */
+  /** Returns whether the header `Date` is far behind the IDs. The service's clock may then have been set back. */
   #mayBeSetBack(): boolean {
     return this.#dates.highest < this.#ids.lowest - CLOCKS_APART_MS;
   }

@@ -3,7 +3,7 @@ import { OWN_CODES, type OwnCode, type Reason } from "../../runs/outcome.ts";
 import type { ItemError } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
-/** Undefined if this server has the same code for itself. */
+/** Returns the service's error code. Undefined if this server uses the same code for an error of its own. */
 function serviceCode(errorCode: string | undefined): string | undefined {
   if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;
   return errorCode;

@@ -148,7 +148,9 @@ export class RunState {
     return this.#inFlight?.steps ?? [];
   }
 
-  /** The steps that may have been applied. No read can tell about `OWNER_UNCLEAR`, so these are left out. */
+  /**
+   * The steps that may have been applied. Steps with `OWNER_UNCLEAR` are left out, because no read can resolve them.
+   */
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
     return new Set([...suspects, ...this.lostInFlight()]);

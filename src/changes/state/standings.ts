@@ -71,7 +71,7 @@ export class StepStandings {
 
   defer(step: number, deferral: Deferral): void {
     this.set(step, "pending");
-    // Deletes it first, so that a step that is deferred again moves to the end.
+    // Deletes the entry first, so that a step that is deferred again moves to the end.
     this.#standing[step] = "deferred";
     this.#deferrals.set(step, deferral);
   }

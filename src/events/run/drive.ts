@@ -50,7 +50,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     signal: run.signal,
     async beforeSend(objects) {
       record({ t: "leave", objects, at: clock.now() });
-      // If another process has taken over the run, it sends the announced events.
+      // If another process has taken over the run, that process sends the announced events.
       await flush().finally(() => lease.lost.aborted && run.stop("interrupted"));
       await run.mayLeave();
     },

@@ -69,7 +69,7 @@ export class EventRuns {
     this.runs = new KindRuns(eventKind(context), context);
   }
 
-  /** Starts a run in the background. The same call in progress keeps its run, because hosts repeat calls. */
+  /** Starts a run in the background. If the same call is in progress, returns its run, because hosts repeat calls. */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
     const call = callOf(planned);

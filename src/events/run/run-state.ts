@@ -64,7 +64,7 @@ export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
   /** Events as reports show them, in the order of the call or file. */
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-  /** These events will be sent next. Without a later outcome, it is unknown. */
+  /** These events will be sent next. If no outcome follows, their outcome is unknown. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
   /** The predicted verdict on an event that is not sent, or the sandbox's verdict on one that was sent. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
@@ -121,7 +121,7 @@ export class EventRunState implements RunView<EventEntry> {
   readonly #left = new Set<number>();
   /** Events that are sent again although the service may have recorded an earlier attempt. */
   readonly #doubted = new Set<number>();
-  /** Events that were sent but not accepted. The next request for one counts as a repetition. */
+  /** Events that were sent but not accepted. The next request for such an event counts as a repetition. */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
   readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = { ...NO_COUNTS };
@@ -225,7 +225,9 @@ export class EventRunState implements RunView<EventEntry> {
     else this.#reasons.set(object, reason);
   }
 
-  /** An event without an outcome is unknown if an earlier attempt may have been recorded, else not applied. */
+  /**
+   * An event without an outcome is unknown if an earlier attempt may have been recorded. Otherwise it is not applied.
+   */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
     for (const [object, standing] of this.#standing.entries()) {

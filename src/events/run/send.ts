@@ -57,9 +57,12 @@ export interface SendOptions {
 const READ_AT_ONCE = 100;
 /** How many events are read ahead, so that events of many users can be sent at the same time. */
 const WINDOW = 1000;
-/** After a crash, all announced events have an unknown outcome. */
+/** How many events are announced at a time. After a crash, the outcome of all announced events is unknown. */
 const ANNOUNCED = 100;
-/** If more events wait for others of their user, no more are announced. Larger groups need fewer journal lines. */
+/**
+ * No more events are announced while more than this many wait for others of their user. Larger groups need fewer
+ * journal lines.
+ */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_RETRY_BUDGET_MS = 120_000;
@@ -189,7 +192,10 @@ function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
   return error.effect === "ambiguous" ? onUnknown === "resend" : error.effect !== "rejected";
 }
 
-/** Grows with each attempt, and is at least what the service asks for. */
+/**
+ * Returns the pause before the next attempt, in milliseconds. It grows with each attempt, and is at least what the
+ * service asks for.
+ */
 function pauseAfter(error: ApiError, attempt: number): number {
   const grown = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** Math.min(attempt - 1, 16));
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;

@@ -92,7 +92,7 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/** Corrects only the names of columns. */
+/** Like `eventsIn`, but corrects only the names of columns. */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -196,7 +196,7 @@ export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>)
   return { ...counts, repeatedPurchases: purchases.count() };
 }
 
-/** Counts purchases whose `tx_id` an earlier purchase has. */
+/** Counts purchases that have the `tx_id` of an earlier purchase. */
 export function repeatedPurchases(): { readonly take: (event: unknown) => void; readonly count: () => number } {
   const known = new Set<string>();
   let repeated = 0;
@@ -283,7 +283,7 @@ const correctingEventRows: RowShape<EventRow> = {
   spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS) ?? synonymOf(name, EVENT_COLUMNS),
 };
 
-/** Signs of damage that page titles and product names can have. */
+/** Signs of damage that also occur in undamaged page titles and product names. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
 
 /** Returns why a cell was probably changed by a program such as a spreadsheet. */

@@ -118,8 +118,8 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
 export type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
- * `refused`: would be dropped or refused. `notSent`, `busy`: until the retry budget was spent. `runEnded`: another
- * event's error applies to all.
+ * `refused`: the service would drop or refuse the event. `notSent`, `busy`: no attempt succeeded before the retry
+ * budget was spent. `runEnded`: another event's error applies to all.
  */
 type SettlementReason =
   | "refused"
@@ -140,7 +140,7 @@ export interface EventSettlement {
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
   readonly problem?: Readonly<Record<string, unknown>>;
-  /** If an answer was lost, more than one request may have recorded the event twice. */
+  /** How many requests were sent. If an answer was lost, several of them may have recorded the event. */
   readonly attempts: number;
   /** An answer was lost, so the service may have recorded an earlier attempt as well. */
   readonly maybeTwice?: true;

@@ -74,7 +74,10 @@ function catalogueLines(): string {
     .join("");
 }
 
-/** A problem means that the service does not record the event, or may not; it fails the test. A note does not. */
+/**
+ * Functions of the generated test. A problem fails the test: the service does not, or may not, record the event. A note
+ * does not fail the test.
+ */
 const CHECKS = `function bodyOf(text) {
   try {
     return JSON.parse(text);

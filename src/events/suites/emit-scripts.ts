@@ -4,7 +4,7 @@ import { ANSWERS, type EventSuite, type ExpectedAnswer, eventsOf, TEST_UID_PREFI
 
 export const ADDRESS_VARIABLE = "EVENT_API_URL";
 
-/** By default, generated files use the key of every sandbox. */
+/** By default, generated files use the key that every sandbox accepts. */
 export const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
 
 /** On a free port, without a line of output for each event. */

@@ -95,7 +95,10 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   };
 }
 
-/** A mismatch decides a case, otherwise an unobservable event. */
+/**
+ * Returns the observation that decides the result of a case: a mismatch if there is one, otherwise an unobservable
+ * event.
+ */
 function decisiveObservation(expected: Verdict, observations: readonly Observation[]): Observation {
   const withStatus = (status: CaseStatus) =>
     observations.find(({ observed }) => statusOf(expected, observed) === status);

@@ -46,7 +46,7 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/** Separate from the suites of the caller. */
+/** Planned tests are stored separately from the suites of the caller. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
 /** Several processes may share its `texts`. */
@@ -87,7 +87,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
   };
 }
 
-/** Other texts are never looked up. */
+/** Returns whether a text is the ID of a suite. Other texts are never looked up. */
 function isSuiteId(text: string): boolean {
   return /^[0-9a-f]{16}$/.test(text);
 }
