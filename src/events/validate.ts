@@ -178,7 +178,10 @@ function checkString(check: Check, text: string, path: string): void {
   exceeds(check, text, path, STRING_LIMIT, "stringTooLong");
 }
 
-/** Returns whether a text has more than `limit` code points. Otherwise only its UTF-16 units may be noted. */
+/**
+ * Adds a finding if a text has more than `limit` code points, and returns whether it has. If only its UTF-16 units
+ * exceed the limit, adds a warning.
+ */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
   const length = codePoints(text);

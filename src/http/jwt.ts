@@ -66,7 +66,7 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
   };
 }
 
-/** Refuses a token that is invalid with any keys, without a request to the issuer. */
+/** Refuses a token that would be invalid with any key, without a request to the issuer. */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);
   const type =

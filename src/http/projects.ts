@@ -34,7 +34,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     use: () => () => undefined,
     forgotten: undefined,
   };
-  /** By owner. The most recently used keys come last. */
+  /** The projects by owner. The most recently used ones come last. */
   const cache = new Map<string, CachedProject>();
   const { environment } = settings;
   // All callers share one embedded sandbox, so their keys make no separate projects.
@@ -119,7 +119,7 @@ function isBusy({ requests, project: { services } }: CachedProject): boolean {
 
 const OF_THE_CONFIGURED_KEYS = ["TARGETING_MCP_PROJECT", "TARGETING_MCP_SANDBOX_PORT"];
 
-/** The environment (live or sandbox) stays. */
+/** Returns the settings with other keys, in the same environment (live or sandbox). */
 export function settingsOfKeys(input: SettingsInput, keys: ProjectKeys, { kind }: Settings["environment"]): Settings {
   const environment: Record<string, string | undefined> = { ...input.environment };
   const flags = new Map(input.flags);

@@ -21,7 +21,10 @@ export const MCP_PATH = "/mcp";
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUTS_EVERY_MS = 5000;
-/** Longer than those of load balancers, so that none sends a request into a connection that is being closed. */
+/**
+ * How long an idle connection stays open. Load balancers close theirs earlier, so that none sends a request into a
+ * connection that is being closed.
+ */
 const KEEP_ALIVE_MS = 65_000;
 const MAX_SUBSCRIPTIONS = 256;
 
@@ -32,7 +35,7 @@ export interface HttpOptions extends Probed {
   readonly authenticate: Authenticate;
   /** Throws a SettingsError if the caller's keys cannot be used, and a TooBusyError if too many keys are in use. */
   readonly partsFor: (caller: Caller) => CallerParts;
-  /** For a session, or for one request that calls the tool `called`. */
+  /** Creates an MCP server for a session, or for one request that calls the tool `called`. */
   readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;
   readonly toolsWithLists: ReadonlySet<string>;
   readonly metadata: ReadonlyMap<string, unknown>;

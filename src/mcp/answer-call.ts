@@ -362,7 +362,9 @@ const ROOTS = "roots";
 /** The client of protocol version 2026-07-28 then repeats the call with its roots. */
 class RootsNeeded extends Error {}
 
-/** Reads the roots of a client: during the call before protocol version 2026-07-28, else from the repeated call. */
+/**
+ * Reads the roots of a client: during the call before protocol version 2026-07-28, otherwise from the repeated call.
+ */
 function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<RootGuard>) | undefined) {
   const modern = declaredIn(call);
   if (guard === undefined || !declared.safeParse(modern ?? server.server.getClientCapabilities()).success) {
@@ -373,7 +375,7 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
   const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
     const { inputResponses } = call.mcpReq;
-    // A repeated call without roots is that of a client without roots, which is not asked again.
+    // A repeated call without roots comes from a client that has none. It is not asked again.
     if (modern !== undefined && inputResponses === undefined) throw new RootsNeeded();
     const said: unknown =
       modern !== undefined

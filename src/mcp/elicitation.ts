@@ -52,7 +52,7 @@ export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }
 
-/** Without modes, the capability means forms. `server` has the capabilities that clients of 2025 declared. */
+/** A capability without modes means forms. `server` has the capabilities that clients of 2025 declared. */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
   return modes !== undefined && (modes.form !== undefined || modes.url === undefined);

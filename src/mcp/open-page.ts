@@ -76,7 +76,10 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       const requestState = await seal.mint({ ...sealed, ...facts }, call);
       return inputRequired({ inputRequests: { [OPEN]: request }, requestState });
     },
-    /** Notifies a client with a protocol version of 2025 that the run was decided for which it opened the page. */
+    /**
+     * Notifies a client with a protocol version of 2025 that a person has decided about the run for which the page was
+     * opened.
+     */
     async complete({ structured: { status } }: ToolAnswer): Promise<void> {
       if (opened === undefined || status === "needs_confirmation") return;
       await server.server

@@ -21,8 +21,8 @@ interface Reading {
 }
 
 /**
- * Corrects arguments that the schema does not accept: reads texts with JSON as its value, ignores the case of words,
- * and removes `null` from fields of items. Throws a ToolError if the texts contain too many values.
+ * Corrects arguments that the schema does not accept: parses texts that contain JSON, ignores the case of words, and
+ * removes `null` from fields of items. Throws a ToolError if the texts contain too many values.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonSchema): unknown {
   return read(given, schema, { root: schema, left: MAX_VALUES });
@@ -113,8 +113,8 @@ function isNothing(name: string, given: JsonSchema): boolean {
 }
 
 /**
- * Hosts that send `null` for a field that does not accept it send it for every absent field, so every `null` is
- * removed. Where `null` has a meaning, they can send the text `[]`.
+ * Some hosts send `null` for every absent field. So if an item has `null` in a field that does not accept it, every
+ * `null` is removed. Where `null` has a meaning, such hosts can send the text `[]`.
  */
 function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonSchema {
   const { properties, required, additionalProperties } = form;

@@ -121,7 +121,7 @@ interface Watched {
   readonly look: (send: Send) => Promise<boolean>;
 }
 
-/** One is read after another, to limit the memory. */
+/** Runs are read one after another, to limit the memory. */
 async function findWatched(
   names: readonly string[],
   find: (name: string) => Promise<Watched | undefined>,

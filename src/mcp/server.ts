@@ -26,7 +26,7 @@ const CACHE_HINTS = {
   "resources/templates/list": STEADY,
 } as const;
 
-/** Their own answers never become tasks. */
+/** Tools about runs. Their answers never become tasks. */
 const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
 
 /**

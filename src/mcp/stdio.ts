@@ -33,7 +33,7 @@ interface StdioOptions {
   readonly watcher: () => Promise<RunWatcher>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
-  /** No new work may start then. */
+  /** Called when the input ends. No new work may start after that. */
   readonly onInputEnd: () => void;
 }
 
@@ -50,9 +50,9 @@ export class StdioConnection {
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
-  /** Ends the notifications of a request to listen, by its ID. */
+  /** Ends the notifications of a request to listen. By the ID of the request. */
   readonly #listening = new Map<unknown, AbortController>();
-  /** Starts the notifications of a request to listen when it is acknowledged, by its ID. */
+  /** Starts the notifications of a request to listen once it is acknowledged. By the ID of the request. */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
   /** Whether the client shows views, according to the last message that declared its capabilities. */
   #last: boolean | undefined;

@@ -81,7 +81,7 @@ export async function asTask(
   request: TaskRequest,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { data } = runAnswer.safeParse(answer);
-  // To approve with a token or in a view, the client needs this answer itself.
+  // If the person approves with a token or in a view, the client needs this answer instead of a task.
   if (data === undefined || data.structuredContent.confirmation?.token !== undefined || data._meta?.[IN_VIEW]) {
     return answer;
   }

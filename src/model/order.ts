@@ -183,7 +183,8 @@ function remove(work: Work, batch: Batch): void {
     });
     if (!isFree) continue;
     const also = inside.filter((child) => work.isGoing(child));
-    // The group goes before its last sub-option, so it is never empty and none moves to the top level first.
+    // The group is deleted just before its last sub-option. So it is never empty, and no sub-option moves to the top
+    // level.
     const order = also.length === inside.length ? [...also.slice(0, -1), ref, ...also.slice(-1)] : [...also, ref];
     for (const one of order) {
       batch.take({ op: "delete", ref: one });
@@ -276,7 +277,10 @@ export interface RequestSequence {
   readonly isWhole: boolean;
 }
 
-/** Plans all requests and applies them to the model of `work`. The next is the one that needs the fewest after it. */
+/**
+ * Plans all requests and applies them to the model of `work`. Each request is the one after which the fewest further
+ * requests are needed.
+ */
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
   const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;

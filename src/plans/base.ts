@@ -84,7 +84,9 @@ export interface WrittenOption {
 
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
-/** Updates only what an apply wrote: with other current values, the next plan would revert changes by others. */
+/**
+ * Updates only what an apply wrote. If the base got other current values, the next plan would revert changes by others.
+ */
 export function renewedBase(
   base: Base,
   there: ServiceTargeting,

@@ -125,7 +125,7 @@ async function takenNames(
       if (there?.name === name) holders.set(_id, one._id);
     }
   }
-  // A targeting that gets its own previous name back gives up this one.
+  // A targeting that gets its previous name back gives up its current name.
   const taken = new Set<string>();
   for (let before = -1; before < taken.size; ) {
     before = taken.size;
@@ -134,7 +134,7 @@ async function takenNames(
   return taken;
 }
 
-/** The position in the plan does not count. */
+/** Identifies a row regardless of its position in the plan. */
 function keyOf({ at: _, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }

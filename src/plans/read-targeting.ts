@@ -14,7 +14,7 @@ export interface HowToRead {
   readonly signal: AbortSignal;
   /** Context IDs that were read before. */
   readonly store?: ContentsStore | undefined;
-  /** Whether to ignore what is stored. */
+  /** Whether to ignore the stored Context IDs. */
   readonly fresh?: boolean | undefined;
   /** Returns whether the Context IDs of an option are needed. Default: always. */
   readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;
@@ -46,7 +46,7 @@ export async function readTargeting(
       onProgress?.(read, count);
       if (contexts === undefined) return undefined;
       const option = serviceOption(record, contexts);
-      // With its number of Context IDs, the option does not seem empty.
+      // The number of Context IDs shows that an option is not empty even if they were not read.
       return wants(record) ? option : { ...option, contextCount: record.contextCount };
     },
     unreadAhead: MANY_UNREAD,

@@ -8,7 +8,7 @@ import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo
 
 /**
  * Removes the changes of an undo that conflict with the rest: a move into a missing group, a taken name, a Context ID
- * in two groups, or an empty group. Others may depend on a removed one, so this is repeated.
+ * in two groups, or an empty group. Other changes may depend on a removed one, so this is repeated.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   if (present.isPartial) return;

@@ -31,7 +31,10 @@ export async function makeFolder(folder: string): Promise<void> {
   }
 }
 
-/** Replaces a file atomically, also for the disk after a power failure. Resolves once the file is on the disk. */
+/**
+ * Replaces a file atomically: even after a power failure, the disk has the old or the new content. Resolves once the
+ * file is on the disk.
+ */
 export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
   const fresh = besideOf(file);
   try {

@@ -22,7 +22,7 @@ export function originOf(host: string, port: number): string {
   return `http://${bracketed(host)}:${port}`;
 }
 
-/** Returns a host as it stands in a URL: an IPv6 address in brackets, others unchanged. */
+/** Returns a host as it is written in a URL: an IPv6 address in brackets, others unchanged. */
 export function bracketed(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }

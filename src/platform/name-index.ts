@@ -11,7 +11,7 @@ export type NameMatch<Thing extends Named> =
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
 
 const CANDIDATES = 5;
-/** Any two names have about this much in common (0 to 1), so less similar ones are not suggested. */
+/** Even unrelated names have about this much in common (0 to 1), so less similar ones are not suggested. */
 const LEAST_LIKENESS = 0.3;
 /** After this many unknown names no more candidates are searched, because each search compares all names. */
 const MAX_LOOKED_FOR = 20;

@@ -1,4 +1,7 @@
-/** The entry that differs only in case and separators, or in at most two letters and a third of all. */
+/**
+ * Returns the entry that differs only in case and separators, or in at most two letters if these are at most a third of
+ * all.
+ */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
   return words.find((one) => withoutSeparators(one) === plain) ?? mistyped(plain, words, withoutSeparators);

@@ -114,8 +114,8 @@ interface Compared {
 }
 
 /**
- * Returns which options lack expected Context IDs. With `isAlone` (no sign of another writer), reads a sample of about
- * 100; the others only if one of these differs.
+ * Returns which options lack expected Context IDs. If there is no sign of another writer (`isAlone`), reads a sample of
+ * about 100 options first, and the others only if one of these differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -210,7 +210,9 @@ class Search implements FoundOptions {
     }
   }
 
-  /** Reads a list while that saves reads. Stops silently if the list is gone or keeps shifting. */
+  /**
+   * Reads a list as long as that saves reads of single options. Stops silently if the list is gone or keeps shifting.
+   */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const read: OptionRecord[] = [];
     if (this.#listed.has(parent ?? targetingId)) return read;

@@ -140,7 +140,7 @@ export function contextLines(
   return inPieces(writtenSheet({ name: "Context IDs", above: 0, rows: rows() }, form));
 }
 
-/** An ID that reads as "none", or with decomposed Hangul, cannot have its own row. */
+/** An ID that would be read as "none", or that has decomposed Hangul, cannot have a row of its own. */
 function isOneARow(contexts: readonly string[]): boolean {
   return contexts.length > 0 && !contexts.some((id) => id === NONE || /[\u1100-\u11ff]/.test(id));
 }

@@ -250,7 +250,8 @@ export class ExecutionRefusedError extends Error {
 }
 
 /**
- * Undefined for a run of another kind. Throws a DamagedRunError if its call is invalid, and on reading invalid entries.
+ * Undefined for a run of another kind. Throws a DamagedRunError if the call is invalid. Reading an invalid entry throws
+ * one, too.
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,

@@ -42,7 +42,10 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     of.onRefused(thrown, runId);
     await left.refuses([...refused.keys()]);
   };
-  /** Leaves a run that cannot be continued to calls, and a refused one to other processes. */
+  /**
+   * If a run cannot be continued, leaves it to later calls. If this process may not continue it, leaves it to other
+   * processes.
+   */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
     const note = (problem: unknown): void => onProblem(problem, runId);

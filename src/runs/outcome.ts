@@ -89,7 +89,7 @@ export interface OptionPosition {
 
 export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 
-/** Returns whether all values that a change sets were so before. False if they were not read. */
+/** Returns whether a change sets only values that the object had before. False if these were not read. */
 export function changesNothing({ from, to, exposeChildren: shown, ...rest }: KnownChange = {}): boolean {
   const { added = 0, removed = 0 } = rest;
   if (added + removed > 0 || shown?.from !== shown?.to) return false;

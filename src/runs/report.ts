@@ -25,7 +25,7 @@ export type RunStatus =
   | "planned"
   | "needs_confirmation";
 
-/** What was predicted for an object, if the outcome does not say it, and what was observed. */
+/** What was predicted for an object, unless the outcome already shows it, and what was observed. */
 export interface Prediction {
   readonly predicted: string;
   /** The rule that decides, with its section in the API document. */
@@ -39,7 +39,10 @@ export interface ReportedState {
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
   readonly updatedAt: number;
-  /** `within`: the ID of the only targeting that the run changes. `tool`: if it is not the tool of the call. */
+  /**
+   * `within`: the ID of the only targeting that the run changes. `tool`: the reported tool, if it is not that of the
+   * call.
+   */
   readonly facts?: {
     readonly within?: string;
     readonly withinName?: string;

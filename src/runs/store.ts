@@ -114,7 +114,10 @@ export interface RunStore {
    * query for unfinished runs may also return finished ones. The cost hardly depends on the number of stored runs.
    */
   list(query: RunQuery): Promise<readonly string[]>;
-  /** Returns undefined while another executor holds it. Later entries of a previous executor do not count. */
+  /**
+   * Takes the lease of a run. Returns undefined while another executor holds it. Entries that a previous executor
+   * appends later do not count.
+   */
   lease(runId: string): Promise<Lease | undefined>;
   isDriven(runId: string): Promise<boolean>;
   journal(runId: string, lease: Lease): Promise<RunJournal>;
@@ -160,7 +163,7 @@ interface RetentionStore extends RetentionWatch {
   tidy(): Promise<void>;
 }
 
-/** Runs whose processes have ended. Workers claim and continue them, so they count as executed while one lives. */
+/** Runs whose processes have ended. Workers claim and continue them, so they count as executed while a worker lives. */
 export interface OrphanedRuns {
   /**
    * Records that this process executes a run of a project, until the returned function is called. Returns undefined if

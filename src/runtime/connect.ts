@@ -140,7 +140,10 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   };
 }
 
-/** Returns the API with reads of targetings that remember new names, by which later calls find the targetings. */
+/**
+ * Wraps the API so that it remembers the names of the targetings that it reads. Later calls find targetings by these
+ * names.
+ */
 function rememberingNames(
   api: ManagementApi,
   memory: Pick<TargetingMemory, "remember">,

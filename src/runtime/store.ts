@@ -24,7 +24,7 @@ export async function backendOf({
   return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), share);
 }
 
-/** Checks the configured store. Logs its weaknesses, and why it is not ready to standard error. */
+/** Checks the configured store. Logs its weaknesses, or the reason why it is not ready, to standard error. */
 export async function isStoreReady(
   { store, sealKey }: Pick<Settings, "store" | "sealKey">,
   { migrates, log }: { readonly migrates: boolean; readonly log: Pick<Log, "warn"> },

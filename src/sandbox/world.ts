@@ -140,7 +140,7 @@ function writeLock(waitMs: number, now: () => number) {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** Until a `hold` ends, otherwise `waitMs`. */
+  /** Returns the milliseconds until a `hold` ends; without a `hold`, returns `waitMs`. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

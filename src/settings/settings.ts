@@ -107,7 +107,7 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
   } as const;
 }
 
-/** A server that ignored one of these settings would store its runs, or read, in the wrong place. */
+/** A server that ignored one of these settings would use the wrong store, key or sandbox. */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
     const problem = unusable.get(variable);

@@ -36,7 +36,7 @@ export function textOf(bytes: Buffer): string {
   }
 }
 
-/** Throws an UnsafeChange if a file is read-only. Replacing it would succeed in spite of that. */
+/** Throws an UnsafeChange if a file is read-only, because replacing a read-only file would succeed. */
 export async function checkWritable(file: string): Promise<void> {
   const found = await ifThere(() => stat(file));
   if (found === undefined) return;

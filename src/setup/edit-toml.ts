@@ -33,7 +33,7 @@ function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}
   };
 }
 
-/** Codex refuses an entry with these fields, which are for a server over HTTP, and a command. */
+/** Fields of a server over HTTP. Codex refuses an entry that has one of them and also a command. */
 const REMOTE_FIELDS = ["url", "bearer_token_env_var", "http_headers", "env_http_headers"];
 
 function withFields(content: string, fields: Fields): string {

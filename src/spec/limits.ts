@@ -1,4 +1,4 @@
-/** `section` states the limit; `exceeded` is the answer of the service beyond it. */
+/** `section` states the limit; `exceeded` is the service's answer if the limit is exceeded. */
 interface Limit {
   readonly value: number;
   readonly section: string;

@@ -29,7 +29,10 @@ export const optionRecord = z.looseObject({
 });
 export type OptionRecord = z.infer<typeof optionRecord>;
 
-/** Returns the fields that changes are compared with. Absent ones get their meaning; only groups have `exposeChildren`. */
+/**
+ * Returns the fields that changes are compared with. An absent field gets its default; only groups have
+ * `exposeChildren`.
+ */
 export function comparedFields({ _id, name, type, childCount, parent = null, exposeChildren = false }: OptionRecord) {
   const kind = type ?? (childCount === undefined ? "atomic" : "collection");
   return { _id, name, type: kind, parent, ...(kind === "collection" && { exposeChildren }) };

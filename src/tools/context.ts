@@ -36,7 +36,7 @@ export interface DecisionPage {
   readonly isOffered: () => boolean;
   /** Shows a waiting run. Resolves to false if nobody opened the page. */
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
-  /** Whether approvals of people's own requests, through their client or a token, do not count. */
+  /** Whether a person's approval of their own request, through the client or a token, does not count. */
   readonly needsOther?: () => boolean;
   /** The address, if people open the page themselves. Absent: the server opens it for them. */
   readonly address?: () => string;
@@ -87,7 +87,9 @@ export interface ToolServices {
   readonly keep: { readonly days: number; readonly runs: number };
   /** The highest percentage of a targeting's options that one plan may change or delete. */
   readonly maxChangePercent: number;
-  /** The management API's address, or a fixed word if it is part of this process. A plan is valid for one. */
+  /**
+   * The management API's address, or a fixed word if it is part of this process. A plan is valid for one address only.
+   */
   readonly apiUrl: string;
   /** The folders that `file` and `saveTo` may use, as absolute paths. Over HTTP they come from the caller's token. */
   readonly allowedDirs: readonly string[];

@@ -28,21 +28,22 @@ export interface ToolAnswer {
 }
 
 /**
- * Returned instead of an answer if `context.canAsk()`. After the reply the tool is called again with `context.reply`.
+ * A tool may return this instead of an answer if `context.canAsk()` is true. After the reply, the tool is called again
+ * with `context.reply`.
  */
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
     /** Returned in `context.reply`. The server signs it. At most a few hundred bytes. */
     readonly token: string;
-    /** Answers if nobody decided. Perhaps no person saw a "closed" question, so it is not asked again. */
+    /** Returns the answer if nobody decided. Perhaps no person saw a "closed" question, so it is not asked again. */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
     /** Asks on the page after the question was closed. Absent if `undecided` does this. */
     readonly onPage?: (() => Promise<ToolAnswer>) | undefined;
   };
 }
 
-/** The call had to be answered first, or the question was closed. */
+/** Why nobody decided: the call had to be answered first, or the question was closed. */
 export type Undecided = "unanswered" | "closed";
 
 export interface UndecidedAnswer {

@@ -128,7 +128,7 @@ export async function plannedEventReport(
 
 const UIDS_KEPT = 2000;
 
-/** Reports a run of events. Failed and uncertain ones get their original `uid`, from `source` or the stored input. */
+/** Reports a run of events. Failed and uncertain events get their original `uid`, from `source` or the stored input. */
 export async function eventRunReport(
   run: EventRun,
   context: ToolContext,

@@ -182,7 +182,7 @@ export function allowedText(allowed: readonly string[]): string {
   const more = allowed.length > MAX_ALLOWED_NAMED ? ` and ${allowed.length - MAX_ALLOWED_NAMED} more` : "";
   return `TARGETING_MCP_ALLOWED_TARGETINGS allows changes only in ${named}${more}`;
 }
-/** An option never moves to another targeting, so it stays allowed. */
+/** For how many options the result is remembered. An option never moves to another targeting, so it stays allowed. */
 const MAX_KNOWN = 100_000;
 
 /** The options known to be allowed, for each list of allowed targetings. */

@@ -166,7 +166,7 @@ const CURSOR_LETTERS = 110;
 /** The size of the heading and of the marks around the rows. */
 const HEADING_TOKENS = 40;
 
-/** Beside the input of an event, its hash and rule add nothing. */
+/** Leaves out the hash and the rule of an event if its input is shown, because they add nothing. */
 function rowOf(
   result: ObjectResult,
   input: unknown,

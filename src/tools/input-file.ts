@@ -151,7 +151,7 @@ export function openObject() {
     });
 }
 
-/** No event needs more nesting; parsing would fail only far beyond this depth. */
+/** How deeply an event may be nested. No event needs more, and parsing would fail only far beyond this depth. */
 const DEEPEST = 100;
 
 /** Throws a ToolError for values that JSON cannot represent: too large numbers, and cyclic references. */

@@ -164,7 +164,9 @@ function checkedOf(
   };
 }
 
-/** Includes events whose misspelt name means the requested one. */
+/**
+ * Returns a test for the requested name and verdict. Events whose misspelt name means the requested one pass it, too.
+ */
 function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>
     (verdict === undefined || kind.verdict === verdict) &&

@@ -111,7 +111,7 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** There are none if the plan exceeds a limit, because only a person can raise the limit. */
+/** Returns the next steps. There are none if the plan exceeds a limit, because only a person can raise the limit. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId)];

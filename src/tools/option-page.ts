@@ -70,7 +70,7 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows are not counted, because the estimate for these sentences is as much too high.
+    // The marks around the rows are not counted, because the estimate for the frame is too high by about as much.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
   // If not all rows fit with complete IDs, they are listed with shortened ones.

@@ -317,7 +317,10 @@ function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
   return { ...answer, structured: { ...structured, notes }, text: lines.join("\n") };
 }
 
-/** Reads the named base, or else the one beside the file. With `byName` that one belongs to another targeting. */
+/**
+ * Reads the named base, or else the one beside the file. With `byName`, the base beside the file belongs to another
+ * targeting.
+ */
 async function baseOf(
   { file, base, byName }: DesiredArguments,
   context: Pick<ToolContext, "allowedDirs" | "roots">,

@@ -72,7 +72,7 @@ export const trackEvents = {
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? countGiven(meant) : await undefinedIfLate(context, counting);
     if (counts?.items === 0) throw noEvents();
-    // If counting takes longer than the call may, the run counts on.
+    // If counting takes longer than the call may take, the run continues to count.
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };

@@ -39,7 +39,7 @@ export interface TitleParts {
   readonly plan?: PlanParts | undefined;
 }
 
-/** A plan that waits also says what it deletes (`9 options`), and an undo which run it undoes, by its title. */
+/** A plan that waits also has what it deletes (`9 options`). An undo also has the title of the run that it undoes. */
 interface PlanParts {
   readonly isUndo: boolean;
   readonly changes: ChangeCounts;

@@ -165,7 +165,7 @@ interface Magnitude {
   readonly verb: "deleted" | "changed";
   /** The count with its noun, or with each of its nouns: `1 group and 2 options`. */
   readonly what: string;
-  /** The text after that if whole targetings are deleted. */
+  /** The text after `what` if whole targetings are deleted. */
   readonly within?: string | undefined;
 }
 

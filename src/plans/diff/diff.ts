@@ -378,7 +378,7 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
 
 const FIRST: Spot = { line: 1, column: 1 };
 
-/** Returns the limits that the plan would exceed further than now (management-api 8.2 rule 1). */
+/** Returns the limits that the plan would exceed, or exceed further than now (management-api 8.2 rule 1). */
 function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
   const check = (limit: string, most: number, of: string, there: number, wanted: number): void => {

@@ -28,8 +28,8 @@ interface Unnamed {
 }
 
 /**
- * Decides about options that are not in the file. With `prune`, those in the base are deleted, or a conflict if others
- * have changed them or added sub-options. Options that others have added stay.
+ * Decides about options that are not in the file. With `prune`, those in the base are deleted; if others have changed
+ * them or added sub-options, they are conflicts instead. Options that others have added stay.
  */
 export function compareOthers(rows: Rows, sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, groupName } = sides;
@@ -49,7 +49,7 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
     else if (mayBeDeleted(there, sides, since)) deleted.push(there);
   }
   if (prune) return { deleted, onlyThere: [] };
-  // Both sides have deleted these options, or others alone.
+  // These options were deleted by both sides, or only by others.
   const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
   for (const { _id, name } of base.options.values()) {
     if (!service.byId.has(_id) && !inFile.has(_id)) drift.push({ _id, name, field: "deleted" });
@@ -58,8 +58,8 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
 }
 
 /**
- * Returns the options that rows ask to delete, or a conflict if others have changed them or added sub-options. An
- * option that is not in the base is never deleted by its name alone.
+ * Returns the options that rows ask to delete. If others have changed one or added sub-options, records a conflict
+ * instead. An option that is not in the base is never deleted by its name alone.
  */
 export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, desired } = sides;

@@ -13,13 +13,18 @@ import type {
 } from "./plan.ts";
 
 export interface StaleCheck {
-  /** With any of these, nothing is sent. `at` is the position of the affected item, or -1 for the targeting. */
+  /**
+   * The differences because of which nothing is sent. `at` is the position of the affected item, or -1 for the
+   * targeting.
+   */
   readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
   /** The positions of items that are done already. */
   readonly alreadyDone: ReadonlySet<number>;
 }
 
-/** Checks whether a plan still fits everything that it writes, deletes, moves into, or names. */
+/**
+ * Checks whether everything that a plan writes, deletes, moves into or names is still as it was when the plan was made.
+ */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): StaleCheck {
   const look = new Look(items, serviceOf(there));
   const alreadyDone = new Set<number>();

@@ -112,7 +112,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
     const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
-    // These texts may be valid on the service, which the plan checks. With other problems, there is no plan.
+    // The plan checks whether the service has these texts. With other problems there is no plan, so they are reported
+    // here.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
     const desired = {
       ...(targeting && { targeting }),

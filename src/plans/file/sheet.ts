@@ -119,7 +119,8 @@ class Rows {
     const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    // A row without a Context ID to add, or with another name, repeats the ID instead of continuing the option.
+    // A row continues an option only if it adds a Context ID and has the same name. Otherwise it repeats the ID of the
+    // option.
     const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
     if (before !== undefined && first !== undefined && continues) {
       options[before] = this.#merged(first, option);
@@ -216,7 +217,8 @@ class Rows {
     const remove = [...(one.remove ?? []), ...(other.remove ?? [])];
     const ids = [...new Set([...one.ids, ...other.ids])];
     const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
-    // With both, it is unknown which cells were to be removed, so they cannot be joined again.
+    // If Context IDs are both added and removed, it is unknown which cells were to be removed, so none can be joined
+    // again.
     const isOne = remove.length === 0 || ids.length === 0;
     const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
     return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };

@@ -340,7 +340,7 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // First, so that the clock readings of the other lease do not become too old.
+      // Waits for this lease first. Otherwise the clock readings of the other lease would become too old.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([

@@ -253,7 +253,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    // A run from while the clock was ahead would count as the newest one forever.
+    // A run that was created while the clock was ahead would count as the newest one forever.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
@@ -320,7 +320,7 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // Its process ended before it could change the mark. The next sweep checks the run again.
+  // The run's process ended before it could change the mark. The next sweep checks the run again.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
   // The index comes first, so that nobody finds a half-removed run. After a crash here, the run is indexed again.
@@ -349,7 +349,7 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   }
 }
 
-/** Returns true if that is unknown, so that the run is not removed. */
+/** Returns whether a process may hold the lease of a run. True if that is unknown, so that the run is not removed. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
     return await isLeased(join(folder, runId), "driver", now);

@@ -184,7 +184,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
 
   const begin = async (): Promise<void> => {
     const first = await options.known?.().catch(options.onProblem);
-    // The same time for all, so that their order stays as it is.
+    // All targetings get the same time, so that their order stays as it is.
     const seenAt = options.now();
     known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
   };

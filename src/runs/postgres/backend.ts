@@ -81,7 +81,7 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // Read with the lease and with each entry, so this needs no statement.
+    // The value is read with the lease and with each entry, so this needs no statement of its own.
     asked: async (_, lease) => Number(lease.asked),
   };
 }

@@ -100,7 +100,7 @@ export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> 
   }
 }
 
-/** Throws a StoreUnavailableError when the signal is aborted. If it already is, waits for the work. */
+/** Throws a StoreUnavailableError when the signal is aborted. If it is aborted already, waits for the work. */
 function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return work;
   return new Promise((resolve, reject) => {

@@ -263,7 +263,9 @@ export interface Tables {
   readonly wanted: number;
 }
 
-/** One transaction, so that no lock remains, even behind a pooler. Returns the state before it. */
+/**
+ * Runs the migrations in one transaction, so that no lock remains, even behind a pooler. Returns the state before them.
+ */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {

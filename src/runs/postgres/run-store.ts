@@ -129,7 +129,7 @@ const IS_DRIVEN = `
 function stopRequestStore(database: Database): StopStore {
   return {
     async ask(runId) {
-      // A simultaneous append sees this request or is committed before this resolves.
+      // An append at the same time either sees this request, or is committed before this function resolves.
       await database.rows(
         `with run as (select id from targeting_mcp.run where id = $1 for no key update),
            made as (insert into targeting_mcp.stop_wish select id, $2 from run on conflict do nothing)
@@ -145,7 +145,7 @@ function stopRequestStore(database: Database): StopStore {
   };
 }
 
-/** A given lease must be held. A repeated update, whose answer was lost, succeeds. */
+/** A given lease must be held. An update that is repeated because its answer was lost succeeds. */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
   where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (
@@ -299,7 +299,7 @@ interface Appended {
   readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
   readonly turn_asked: string;
   readonly seq_now: string;
-  /** Whether the run was asked to stop before this. Null if nothing was appended. */
+  /** Whether the run was asked to stop before this append. Null if nothing was appended. */
   readonly stop_asked: boolean | null;
 }
 

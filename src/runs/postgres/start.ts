@@ -96,7 +96,10 @@ interface Probed {
   readonly asynchronous: boolean;
 }
 
-/** Only some roles can see which standbys are synchronous, but every role whether any must be. */
+/**
+ * Only some roles can see which standbys are synchronous, but every role can see whether a synchronous standby is
+ * required.
+ */
 const PROBE = `
   select current_setting('server_version_num')::int as number, current_setting('server_version') as version,
     pg_is_in_recovery() as standby, current_setting('fsync') as fsync,

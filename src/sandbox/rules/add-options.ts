@@ -115,8 +115,8 @@ export function namesTaken(
 }
 
 /**
- * Every new top-level option of a targeting fails if together they would exceed the limit of an ad product (management-
- * api 7.2). The keys are indexes of items.
+ * If the new top-level options of a targeting would together exceed the limit of an ad product, all of them fail
+ * (management-api 7.2). The keys are indexes of items.
  */
 function productErrors(
   project: Project,

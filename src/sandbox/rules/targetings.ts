@@ -78,7 +78,10 @@ function nameTaken(project: Project, name: string, except?: string): BusinessErr
   return businessError("TARGETING_NAME_DUPLICATE", existingId === undefined ? undefined : { existingId });
 }
 
-/** One after the other: a later item can use a name that an earlier item freed (management-api 4.1). */
+/**
+ * Renames targetings one after the other, so that a later item can use a name that an earlier item freed
+ * (management-api 4.1).
+ */
 export function renameTargetings(
   project: Project,
   items: readonly TargetingRename[],

@@ -32,7 +32,7 @@ export async function waitingOfAnyKind(
   return run !== undefined && waitsForDecision(run) ? run : undefined;
 }
 
-/** Does the same, and also finds runs that wait for an approval in the client or with a token. */
+/** Does the same as `waitingOfAnyKind`, and also finds runs that wait for an approval in the client or with a token. */
 export async function waitingAnywhere(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,

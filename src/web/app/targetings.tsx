@@ -92,7 +92,7 @@ function Tree() {
 function Branch(branch: {
   readonly name: string;
   readonly says: string;
-  /** How many Context IDs it has with all that is in it, and the most that an entry of the list has. */
+  /** How many Context IDs the targeting or group has, including its contents, and the maximum in the list. */
   readonly contexts: number;
   readonly most: number;
   readonly times: Times;
