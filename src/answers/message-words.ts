@@ -134,6 +134,9 @@ export function staleWords({ field, planned, service }: Detail): string {
   if (field === "parent" && service === undefined) return "its group no longer exists";
   if (field === "contexts" && planned === service) return "its Context IDs are no longer the same";
   if (field === "contexts") return plannedAndThere(planned, "Context ID", service);
+  if (field === "options" && planned === service) return "it has other options or Context IDs than expected";
+  if (field === "options") return plannedAndThere(planned, "option", service);
+  if (field === "subOption") return "one of its sub-options has changed";
   if (field === "subOptions") return plannedAndThere(planned, "sub-option", service);
   if (field === "name" && planned === undefined) return "another option has its name";
   const value = (side: unknown): string => (side === null ? "the top level" : text(String(side)));

@@ -14,6 +14,7 @@ import {
   type StepOf,
 } from "./rows/entries.ts";
 import { StepMaker } from "./rows/steps.ts";
+import { readPreviousValues } from "./settle/changed-removals.ts";
 import type { RunState } from "./state/change-state.ts";
 
 type Pieces = AsyncIterable<Uint8Array>;
@@ -109,16 +110,6 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
     ...(name !== undefined && { name }),
     ...(targeting !== undefined && { targeting }),
   };
-}
-
-/** Reads the part `former` of a run. Returns the previous values by ID. */
-export async function readPreviousValues(pieces: Pieces): Promise<Former> {
-  const former = new Map<string, PreviousOption | PreviousTargeting>();
-  for await (const line of wholeLines(pieces)) {
-    const read = previousValueLine.safeParse(parseJson(line)).data;
-    if (read !== undefined) former.set(read._id, read);
-  }
-  return former;
 }
 
 /** Returns the applied steps and those in `also`, in order. Steps that set temporary names are applied first. */

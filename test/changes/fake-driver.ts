@@ -56,6 +56,8 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
     mayAnnounce: () => !stop.signal.aborted,
     mayLeave: async () => !stop.signal.aborted,
     lease: permitWithoutLease(time),
+    compareAt: Number.POSITIVE_INFINITY,
+    changedRemovals: async () => undefined,
     connect: async () => {},
     send: async (operation, steps) => {
       log.push(`${operation} ${steps.join(" ")}`);

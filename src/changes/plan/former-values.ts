@@ -141,7 +141,8 @@ export function notePreviousContents(
   changed: ReadonlySet<string>,
 ): void {
   plan.former.record(option);
-  plan.former.option({ _id: option._id, held: contexts.filter((id) => changed.has(id)) });
+  const held = contexts.filter((id) => changed.has(id));
+  plan.former.option({ _id: option._id, held, contextCount: contexts.length });
 }
 
 const MAX_NEAR = 3;

@@ -399,6 +399,8 @@ const formerOption = z.object({
   exposeChildren: z.boolean().exactOptional(),
   /** The previous Context IDs that the run changes; for a deleted option, all. */
   held: ids.exactOptional(),
+  /** The size of an option whose Context IDs the run changes. */
+  contextCount: z.number().exactOptional(),
   subOptions: ids.exactOptional(),
 });
 

@@ -37,6 +37,7 @@ export async function drive(
       continue;
     }
     let isNoted = false;
+    let hasFailed = false;
     for (const request of requests) {
       if (driver.signal.aborted) return stop(cause());
       const sending = sendingOf(driver, request);
@@ -47,7 +48,8 @@ export async function drive(
             // With the write lock, no other run of the project can add options meanwhile.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
-            return sendBatch(driver, sending, turn);
+            hasFailed = await failChangedRemovals(driver);
+            return hasFailed ? { ended: false } : sendBatch(driver, sending, turn);
           }),
         );
       let end = await inTurn();
@@ -55,9 +57,28 @@ export async function drive(
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
+      // The failed steps must not be sent, so the requests are formed again.
+      if (hasFailed) break;
     }
     if (driver.signal.aborted) return stop(cause());
   }
+}
+
+/** After a comparison, the next one is due after this time, or after this multiple of its duration. */
+const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
+
+/** Returns whether steps failed because what they would remove has changed. */
+async function failChangedRemovals(driver: ChangeDriver): Promise<boolean> {
+  const { clock } = driver;
+  const startedAt = clock.monotonic();
+  if (startedAt < driver.compareAt) return false;
+  const changes = await driver.changedRemovals();
+  const now = clock.monotonic();
+  const pauseMs = Math.max(COMPARE_AGAIN.ms, COMPARE_AGAIN.durations * (now - startedAt));
+  driver.compareAt = changes === undefined ? Number.POSITIVE_INFINITY : now + pauseMs;
+  if (changes === undefined || changes.length === 0) return false;
+  driver.change(changes);
+  return true;
 }
 
 /** Returns early if the run is stopped while it waits for the write lock. */

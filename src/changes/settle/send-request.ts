@@ -20,7 +20,7 @@ type Attempt =
   /** Another process has the write lock, so nothing was sent. */
   | { readonly kind: "turnLost" };
 
-/** With `turnLost`, the batch may continue once this process has the write lock again. */
+/** With `turnLost`, the batch may continue with the write lock, and after a due comparison of what it removes. */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
   | { readonly ended: true; readonly reason: Reason };
@@ -54,6 +54,10 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
   const batches = [...sending.batches];
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
     if (!driver.mayAnnounce()) return GOES_ON;
+    if (driver.clock.monotonic() >= driver.compareAt) {
+      sending.batches = [batch, ...batches];
+      return TURN_LOST;
+    }
     const startedAt = driver.clock.now();
     const attempt = await attemptOnce(driver, batch.ids, sending.again, turn);
     if (attempt.kind === "withheld") return GOES_ON;

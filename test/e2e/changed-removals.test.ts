@@ -1,0 +1,134 @@
+import { expect, test } from "vitest";
+import { checkedReport, warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
+
+const env = {
+  TARGETING_MCP_CONFIRM: "off",
+  TARGETING_MCP_RETRY_BUDGET_MS: "300",
+  TARGETING_MCP_REQUEST_TIMEOUT_MS: "500",
+};
+const ids = (count: number, start = "c") => Array.from({ length: count }, (_, at) => `${start}${at}`);
+
+/** Changes an option as another user of the API would. */
+async function update(url: string, item: object): Promise<void> {
+  const answer = await fetch(`${url}/context-targeting/category/bulk/update`, {
+    method: "POST",
+    headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
+    body: JSON.stringify({ items: [item] }),
+  });
+  expect(await answer.json()).toMatchObject({ results: [{ success: true }] });
+}
+
+interface Made {
+  readonly url: string;
+  readonly shop: string;
+  /** An option with 2 Context IDs, one with 150, and a group with a sub-option. */
+  readonly one: string;
+  readonly two: string;
+  readonly group: string;
+  readonly inner: string;
+}
+
+interface Interrupted {
+  readonly tool: string;
+  readonly args: (made: Made) => Readonly<Record<string, unknown>>;
+  /** What somebody else does before the run is resumed. */
+  readonly change?: (made: Made) => Promise<unknown>;
+  readonly fault?: object;
+}
+
+const BUSY = { kind: "status", status: 503, applied: false };
+const LOST = { kind: "reset", applied: false };
+
+/** Makes a call while the service takes no write, changes something, and resumes the run. */
+async function resumed({ tool, args, change, fault = BUSY }: Interrupted) {
+  const { client, sandbox, control } = await startSession({ env });
+  const shop = await sandbox.targeting("Shop");
+  const [one = "", two = "", group = ""] = await sandbox.options(shop, [
+    { name: "One", contexts: ids(2) },
+    { name: "Two", contexts: ids(150) },
+    { name: "Group", type: "collection", contexts: ["g"] },
+  ]);
+  const [inner = ""] = await sandbox.options(shop, [{ name: "Inner", parent: group, contexts: ["i"] }]);
+  const made = { url: sandbox.url, ...{ shop, one, two, group, inner } };
+  await control("/faults", { faults: [{ on: "write", nth: 1, times: 1000, ...fault }] });
+  const first = checkedReport(await client.callTool(tool, args(made)));
+  expect(first.counts.succeeded).toBe(0);
+  await sandbox.control("DELETE", "/faults");
+  await change?.(made);
+  const again = checkedReport(await client.callTool("resume_run", { runId: first.runId }));
+  const there = await client.callTool("list_options", { targetingId: shop });
+  return { again, there: there.structuredContent };
+}
+
+const add = (which: "one" | "two" | "inner", count: number) => (made: Made) =>
+  update(made.url, { _id: made[which], contexts: { add: ids(count, "new") } });
+const both = ({ one, two }: Made) => ({ ids: [one, two] });
+const shop = ({ shop: targetingId }: Made) => ({ targetingId });
+const replaced = ({ two: _id }: Made) => ({ items: [{ _id, set: ["c1", "s1", "s2"] }] });
+
+test.each([BUSY, LOST])("a resumed deletion leaves what has changed since, and says so (%o)", async (fault) => {
+  const { again, there } = await resumed({ tool: "delete_options", args: both, change: add("one", 200), fault });
+  expect(again).toMatchObject({ status: "partial", counts: { items: 2, succeeded: 1, failed: 1 } });
+  expect(again.failures).toMatchObject([
+    {
+      errorCode: "PLAN_STALE",
+      message: expect.stringContaining("expected to have 2 Context IDs, but has 202"),
+      remedy: expect.stringContaining("Make the same call again"),
+    },
+  ]);
+  expect(there).toMatchObject({ options: [{ name: "One", contextCount: 202 }, { name: "Group" }] });
+});
+
+test.each([BUSY, LOST])("so does a resumed replacement of Context IDs (%o)", async (fault) => {
+  const { again, there } = await resumed({ tool: "update_contexts", args: replaced, change: add("two", 400), fault });
+  expect(again).toMatchObject({ status: "failed", failures: [{ errorCode: "PLAN_STALE" }] });
+  expect(there).toMatchObject({ options: [{}, { name: "Two", contextCount: 550 }, {}] });
+});
+
+test("and a resumed deletion of a targeting with more options, or with other Context IDs", async () => {
+  const more = ({ url, shop: targeting }: Made) =>
+    fetch(`${url}/context-targeting/category`, {
+      method: "POST",
+      headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
+      body: JSON.stringify({ targeting, name: "Three" }),
+    });
+  const grown = await resumed({ tool: "delete_targeting", args: shop, change: more });
+  expect(grown.again.failures).toMatchObject([{ message: expect.stringContaining("have 4 options, but has 5") }]);
+  expect(grown.there).toMatchObject({ options: [{}, {}, {}, { name: "Three" }] });
+  const changed = await resumed({ tool: "delete_targeting", args: shop, change: add("inner", 3) });
+  expect(changed.again.failures).toMatchObject([
+    { message: expect.stringContaining("other options or Context IDs than expected") },
+  ]);
+});
+
+test("a group stays with a sub-option that has changed", async () => {
+  const args = ({ group, inner }: Made) => ({ ids: [group, inner] });
+  const { again, there } = await resumed({ tool: "delete_options", args, change: add("inner", 1) });
+  expect(again).toMatchObject({ status: "failed", counts: { failed: 2 } });
+  expect(again.failures).toMatchObject([{ count: 2, message: expect.stringContaining("its sub-options has changed") }]);
+  expect(there).toMatchObject({ options: [{}, {}, { name: "Group" }] });
+});
+
+test("a deletion that waited for the service leaves what has changed meanwhile", async () => {
+  const { client, sandbox, control } = await startSession({ env: { TARGETING_MCP_CONFIRM: "off" } });
+  const targetingId = await sandbox.targeting("Shop");
+  const [one = "", two = ""] = await sandbox.options(targetingId, [{ name: "One" }, { name: "Two" }]);
+  await control("/faults", { faults: [{ kind: "busy", on: "deleteOptions", retryAfterMs: 2000 }] });
+  const deletion = client.callTool("delete_options", { ids: [one, two] });
+  await expect.poll(() => sandbox.count("deleteOptions")).toBe(1);
+  await update(sandbox.url, { _id: one, contexts: { add: ["later"] } });
+  const report = checkedReport(await deletion);
+  expect(report).toMatchObject({ status: "partial", counts: { succeeded: 1, failed: 1 } });
+  expect(report.failures).toMatchObject([{ errorCode: "PLAN_STALE" }]);
+});
+
+test.each([
+  { tool: "delete_options", args: both },
+  { tool: "update_contexts", args: replaced },
+  { tool: "delete_targeting", args: shop },
+])("what has not changed is removed as it was approved: $tool", async ({ tool, args }) => {
+  const { again } = await resumed({ tool, args, fault: LOST });
+  expect(again).toMatchObject({ status: "succeeded" });
+});
