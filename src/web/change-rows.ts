@@ -1,0 +1,274 @@
+import { WITHIN_TITLE } from "../answers/approvals.ts";
+import { many } from "../answers/message-words.ts";
+import type { WriteCall } from "../changes/call.ts";
+import type { ChangeRun } from "../changes/change-run.ts";
+import { effectsOfRun } from "../changes/done.ts";
+import type { EffectObject, EffectPart } from "../changes/rows/entries.ts";
+import type { RunState } from "../changes/state/change-state.ts";
+import type { ParentRef, PlanItem, StatePlan } from "../plans/diff/plan.ts";
+import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
+import { cutText } from "../platform/text.ts";
+import type { ChangedOption, Done, OptionEffect, TargetingEffect } from "../runs/kind.ts";
+import type { ToolServices } from "../tools/context.ts";
+import { kindOfPart } from "./waiting.ts";
+import type { ChangeRow, ChangeSide } from "./wire.ts";
+
+// Makes rows of changes from a plan, from the effect of a call that waits for approval, and from the journal of a run.
+
+/** The maximum number of characters in a name. */
+const MAX_LETTERS = 300;
+
+export function cut(name: string): string {
+  return cutText(name, MAX_LETTERS);
+}
+
+/** One side of a row (before or after) with all its Context IDs, which a search needs. The page gets only the first. */
+export interface WholeSide extends Omit<ChangeSide, "contextIds"> {
+  readonly all?: readonly string[] | undefined;
+}
+
+/** A row with the ID of its object. Rows are sorted by group and ID. IDs ascend in the order of creation. */
+export interface Placed extends Omit<ChangeRow, "before" | "after"> {
+  readonly _id?: string | undefined;
+  readonly before?: WholeSide | undefined;
+  readonly after?: WholeSide | undefined;
+  /** Context IDs are added, but their values are not stored. */
+  readonly lacksIds?: true | undefined;
+  /**
+   * The option is deleted with its targeting. After the targeting is read, a row with Context IDs replaces this one.
+   */
+  readonly isInside?: true | undefined;
+}
+
+function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
+  return { count: all.length, all };
+}
+
+/** Marks the row of the targeting itself. */
+export const ITSELF = "the targeting itself";
+
+/** Returns the changes of a plan or an undo plan. */
+export function changesOfPlan(document: PlanDocument): readonly Placed[] {
+  return plansOf(document).flatMap((plan) => [
+    ...ofPlannedTargeting(plan),
+    ...plan.items.map((item) => ofItem(plan, item, (id) => cut(document.groups[id] ?? id))),
+  ]);
+}
+
+function ofPlannedTargeting({ targeting }: StatePlan): readonly Placed[] {
+  const { _id, name, rename, delete: isDeleted } = targeting;
+  const says = ITSELF;
+  if (isDeleted) return [{ kind: "deleted", _id, before: { name: cut(name), says } }];
+  if (_id === undefined) return [{ kind: "created", after: { name: cut(name), says } }];
+  if (rename === undefined) return [];
+  return [{ kind: "changed", _id, before: { name: cut(name), says }, after: { name: cut(rename), says } }];
+}
+
+function ofItem(plan: StatePlan, item: PlanItem, groupName: (id: string) => string): Placed {
+  const nameOf = (parent: ParentRef): string | null => {
+    if (parent === null) return null;
+    if ("_id" in parent) return renamed(plan, parent._id) ?? groupName(parent._id);
+    const group = plan.items[parent.item];
+    return group?.kind === "create" ? cut(group.name) : "";
+  };
+  if (item.kind === "create") {
+    const isGroup = item.type === "collection" || undefined;
+    const after = { name: cut(item.name), isGroup, ...ids(item.contexts) };
+    return { kind: "created", group: nameOf(item.parent), after };
+  }
+  const { _id, seen } = item;
+  const isGroup = seen.type === "collection" || undefined;
+  const was = seen.parent === null ? null : groupName(seen.parent);
+  const name = cut(seen.name);
+  if (item.kind === "delete") {
+    return { kind: "deleted", _id, group: was, before: { name, isGroup, count: seen.contexts } };
+  }
+  const isMoved = item.parent !== undefined;
+  const group = item.parent === undefined ? was : nameOf(item.parent);
+  const before = { name, isGroup, ...(isMoved && { within: was }) };
+  const after = { name: cut(item.name ?? seen.name), isGroup, ...(isMoved && { within: group }) };
+  const { add = [], remove = [] } = item.contexts ?? {};
+  const [shownBefore, shownAfter] = showing(seen.exposeChildren ?? false, item.exposeChildren);
+  return {
+    ...{ kind: "changed", _id, group },
+    before: { ...before, ...ids(remove), ...shownBefore },
+    after: { ...after, ...ids(add), ...shownAfter },
+  };
+}
+
+function showing(from: boolean | undefined, to: boolean | undefined) {
+  const words = (shows: boolean | undefined) =>
+    shows === undefined ? {} : { says: shows ? "shows its sub-options" : "hides its sub-options" };
+  return to === undefined ? [{}, {}] : [words(from), words(to)];
+}
+
+function renamed({ items }: StatePlan, id: string): string | undefined {
+  const group = items.find((item) => item.kind === "change" && item._id === id);
+  return group?.kind === "change" && group.name !== undefined ? cut(group.name) : undefined;
+}
+
+/**
+ * Returns the changes of a call that waits for approval: the effect to approve, with Context IDs from the call's input.
+ */
+export function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }: ChangeRun): readonly Placed[] {
+  const given = inputIds(call);
+  const rows = new Map<string, Placed>();
+  for (const { title, objects } of parts) {
+    const isInside = title === WITHIN_TITLE;
+    const kind = isInside ? "deleted" : kindOfPart(title);
+    if (kind === undefined) continue;
+    for (const [at, object] of objects.entries()) {
+      const key = object._id ?? `${title} ${at}`;
+      const before = rows.get(key);
+      rows.set(key, {
+        ...before,
+        ...(kind === "changed" ? changedRow(object, given, before) : ofPart(object, title)),
+        ...(isInside && { isInside }),
+      });
+    }
+  }
+  return [...rows.values()];
+}
+
+function ofPart({ name, _id, says, contextIds, freed = 0 }: EffectObject, title: string): Placed {
+  const side = { name: cut(name) };
+  if (kindOfPart(title) === "created") return { kind: "created", _id, after: { ...side, says } };
+  if (title === "Targetings deleted") return { kind: "deleted", _id, before: { ...side, says: ITSELF } };
+  if (title === WITHIN_TITLE) return { kind: "deleted", _id, before: { ...side, says } };
+  const isGroup = title === "Option groups deleted";
+  if (!isGroup) return { kind: "deleted", _id, before: { ...side, count: contextIds } };
+  const stay = `group; its ${many(freed, "sub-option")} ${freed === 1 ? "stays" : "stay"}`;
+  return { kind: "deleted", _id, before: { ...side, count: contextIds, isGroup, says: freed > 0 ? stay : undefined } };
+}
+
+/**
+ * Returns the row of an option that loses or gets Context IDs. `earlier` is its row from another part of the effect.
+ */
+function changedRow(
+  { name, _id = "", says, contextIds }: EffectObject,
+  given: GivenIds,
+  earlier: Placed | undefined,
+): Placed {
+  const { add = [], remove = [] } = given.get(_id) ?? given.get(name) ?? {};
+  const side = { name: cut(name) };
+  const { before = side, after = side, lacksIds } = earlier ?? {};
+  const ofRow = { kind: "changed" as const, _id };
+  if (contextIds === undefined) {
+    // The effect counts only Context IDs that the option does not have yet. If the counts differ, the new ones are
+    // unknown.
+    if (says !== `gets ${many(add.length, "Context ID")}`)
+      return { ...ofRow, before, after: { ...after, says }, lacksIds: true };
+    return { ...ofRow, before, after: { ...after, ...ids(add) }, lacksIds };
+  }
+  const isKnown = remove.length === contextIds;
+  const lost = isKnown ? ids(remove) : { count: contextIds };
+  return { ...ofRow, before: { ...before, ...lost }, after: isKnown ? after : { ...after, says }, lacksIds };
+}
+
+/** The Context IDs that a call adds and removes, by ID or name of the option. */
+type GivenIds = ReadonlyMap<string, Partial<Record<"add" | "remove", readonly string[] | undefined>>>;
+
+function inputIds({ tool, input }: WriteCall): GivenIds {
+  if (tool !== "update_contexts") return new Map();
+  return new Map(
+    input.items.flatMap(({ _id, _ids = [], name, names = [], add, remove }) =>
+      [_id, ..._ids, name, ...names].flatMap((key) => (key === undefined ? [] : [[key, { add, remove }] as const])),
+    ),
+  );
+}
+
+/** Returns the changes of a run that are known to have been applied. */
+export async function rowsOfEndedRun(
+  { header: { runId }, state }: ChangeRun,
+  groups: Map<string, string>,
+  { runs }: ToolServices,
+): Promise<readonly Placed[]> {
+  const done = await effectsOfRun(state, runs.part(runId, "former")());
+  for (const option of done.options) {
+    const name = nameAfter(option) ?? nameBefore(option);
+    if (name !== undefined) groups.set(option._id, name);
+  }
+  const names = namesOf(state);
+  return [...done.targetings.map(ofTargeting), ...done.options.map((option) => ofOption(option, groups, names, done))];
+}
+
+function namesOf(state: RunState): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const { name } = state.objects.at(object) ?? {};
+    const _id = state.idOf(object);
+    if (_id !== undefined && name !== undefined) names.set(_id, name);
+  }
+  return names;
+}
+
+function nameAfter(option: OptionEffect): string | undefined {
+  return option.did === "created" ? option.left.name : option.did === "changed" ? option.name?.to : undefined;
+}
+
+function nameBefore(option: OptionEffect): string | undefined {
+  return option.did === "deleted" ? option.before?.name : undefined;
+}
+
+function ofTargeting(targeting: TargetingEffect): Placed {
+  const { _id } = targeting;
+  const says = ITSELF;
+  if (targeting.did === "created") return { kind: "created", _id, after: { name: cut(targeting.name), says } };
+  if (targeting.did === "deleted") return { kind: "deleted", _id, before: { name: cut(targeting.name ?? _id), says } };
+  const { from = "", to } = targeting.name;
+  return { kind: "changed", _id, before: { name: cut(from), says }, after: { name: cut(to), says } };
+}
+
+function ofOption(
+  option: OptionEffect,
+  groups: ReadonlyMap<string, string>,
+  names: ReadonlyMap<string, string>,
+  { options }: Done,
+): Placed {
+  const { _id } = option;
+  const groupOf = (id: string | null | undefined): string | null | undefined => {
+    if (id === null || id === undefined) return id;
+    return cut(groups.get(id) ?? names.get(id) ?? nameOfDeleted(options, id) ?? "a group");
+  };
+  if (option.did === "created") {
+    const { name, type, parent, contexts } = option.left;
+    const after = { name: cut(name), isGroup: type === "collection" || undefined, ...ids(contexts) };
+    return { kind: "created", _id, group: groupOf(parent), after };
+  }
+  if (option.did === "deleted") {
+    const { name = names.get(_id) ?? _id, type, parent, contexts = [] } = option.before ?? {};
+    const before = { name: cut(name), isGroup: type === "collection" || undefined, ...ids(contexts) };
+    return { kind: "deleted", _id, group: groupOf(parent), before };
+  }
+  return ofChanged(option, groupOf, names);
+}
+
+function nameOfDeleted(options: Done["options"], id: string): string | undefined {
+  const found = options.find(({ _id }) => _id === id);
+  return found === undefined ? undefined : nameBefore(found);
+}
+
+function ofChanged(
+  { _id, name, parent, exposeChildren, contexts }: ChangedOption,
+  groupOf: (id: string | null | undefined) => string | null | undefined,
+  names: ReadonlyMap<string, string>,
+): Placed {
+  const present = name?.to ?? names.get(_id) ?? _id;
+  const [shownBefore, shownAfter] = showing(exposeChildren?.from, exposeChildren?.to);
+  const [from, to] = [groupOf(parent?.from), groupOf(parent?.to)];
+  return {
+    ...{ kind: "changed", _id, group: to },
+    before: {
+      name: cut(name === undefined ? present : (name.from ?? present)),
+      ...(parent !== undefined && { within: from }),
+      ...ids(contexts?.removed ?? []),
+      ...shownBefore,
+    },
+    after: {
+      name: cut(present),
+      ...(parent !== undefined && { within: to }),
+      ...ids(contexts?.added ?? []),
+      ...shownAfter,
+    },
+  };
+}
