@@ -29,6 +29,8 @@ export const runHeaderSchema = z.object({
   repeats: z.string().exactOptional(),
 });
 
+const kindCounts = z.object({ items: z.number(), created: z.number(), changed: z.number(), deleted: z.number() });
+
 export const runSummarySchema = z.object({
   tool: z.string(),
   caller: z.string(),
@@ -52,6 +54,11 @@ export const runSummarySchema = z.object({
       /** Several rows of its file are one item, so that its counts are not counts of rows. */
       mergesRows: z.literal(true).exactOptional(),
       plannedBy: z.string().exactOptional(),
+      /** The run that this one undoes. */
+      undoes: z.string().exactOptional(),
+      /** How many of its objects are groups or targetings. The others are options, or what its tool changes. */
+      groups: kindCounts.exactOptional(),
+      targetings: kindCounts.exactOptional(),
       beganAt: z.number().exactOptional(),
       within: z.string().exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),

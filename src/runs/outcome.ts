@@ -64,6 +64,8 @@ export const reportedObject = z.object({
   grandchild: number,
   name: text,
   _id: text,
+  /** Absent for options, for the targetings of a tool that changes only targetings, and for events. */
+  kind: z.enum(["group", "targeting"]).exactOptional(),
   /** Events only: the SHA-256 hash of the event's `uid`, in hexadecimal. */
   uid: text,
   /** Events only: autocorrected names, each in the form `eventName addToCart → add_to_cart`. */

@@ -333,6 +333,7 @@ function aboutOf(
   const isRenamed = typeof from === "string" && typeof to === "string";
   const only = isRenamed ? from : name;
   const plannedBy = inputText(call, "plannedBy");
+  const undoes = inputText(call, "undoes");
   const inside = call.tool === "create_targetings" ? countsWithin(state) : { items: 0, succeeded: 0 };
   return {
     // An undo also restores objects that no longer existed when their deletion was sent again.
@@ -344,10 +345,28 @@ function aboutOf(
     ...(fileName !== undefined && { fileName }),
     ...(state.facts?.rows !== undefined && state.facts.rows.merged > 0 && { mergesRows: true }),
     ...(plannedBy !== undefined && { plannedBy }),
+    ...(undoes !== undefined && { undoes }),
+    ...otherKinds(state),
     ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
     ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_LETTERS) }),
     ...decisionIn(state),
   };
+}
+
+const NO_OBJECTS = { items: 0, created: 0, changed: 0, deleted: 0 };
+
+/** Counts the groups and targetings among the objects, and how many of them were created, changed and deleted. */
+function otherKinds(state: ReportedState): Pick<NonNullable<RunSummary["about"]>, "groups" | "targetings"> {
+  const counts = { group: { ...NO_OBJECTS }, targeting: { ...NO_OBJECTS } };
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const kind = state.objects.at(object)?.kind;
+    if (kind === undefined) continue;
+    counts[kind].items += 1;
+    const did = state.didOf?.(object);
+    if (did !== undefined && did !== "same") counts[kind][did] += 1;
+  }
+  const { group, targeting } = counts;
+  return { ...(group.items > 0 && { groups: group }), ...(targeting.items > 0 && { targetings: targeting }) };
 }
 
 const FINAL_REASON_CODES: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);

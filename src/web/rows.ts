@@ -55,11 +55,20 @@ const STALLED = {
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
+  const found: ListedRun[] = [];
   for await (const listed of shown.services.runs.list(shown.caller)) {
-    if (!isDryRun(listed)) rows.push(await listedRow(listed, names, shown));
-    if (rows.length >= MAX_RUNS) return [...rows, ...(await otherOpenRuns(rows, shown))];
+    if (!isDryRun(listed)) found.push(listed);
+    if (rows.length + found.length >= MAX_RUNS) break;
   }
-  return rows;
+  const known = { names, runs: new Map(found.map((listed) => [listed.runId, listed])) };
+  for (const listed of found) rows.push(await listedRow(listed, known, shown));
+  return rows.length < MAX_RUNS ? rows : [...rows, ...(await otherOpenRuns(rows, shown))];
+}
+
+/** The last known names of targetings, and the listed runs, by ID. */
+interface Known {
+  readonly names: ReadonlyMap<string, string>;
+  readonly runs: ReadonlyMap<string, ListedRun>;
 }
 
 /** Returns the runs that may be unfinished or wait for approval and are not in `rows`. */
@@ -72,19 +81,20 @@ async function otherOpenRuns(rows: readonly RunRow[], shown: PageScope): Promise
   );
 }
 
-async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: PageScope): Promise<RunRow> {
-  const { runId, tool, caller, targetingId: _id, startedAt, updatedAt, isDamaged, about = {} } = listed;
-  const status = RUN_STATUSES.find((one) => one === listed.status) ?? "unknown";
+async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Promise<RunRow> {
+  const { runId, tool, caller, startedAt, updatedAt, isDamaged, about = {} } = listed;
+  const status = statusOf(listed);
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
   const counts = { ...NO_COUNTS, ...listed.counts };
-  const { did, inside, only, to, client, fileName, mergesRows, plannedBy, beganAt, decided } = about;
-  const known = (run && nameIn(run)) ?? about.within;
-  const targeting = _id === undefined ? undefined : { _id, name: names.get(_id) ?? known };
-  const title = titleOf({
-    ...{ tool, status, did, only, to, fileName, mergesRows, ...workOf(counts, inside) },
-    targeting: namedIn(targeting, run),
-    ...(run ? waitingTitle(run, await undoneTitle(run, shown)) : { plan: undoneBy(plannedBy, did) }),
-  });
+  const { did, inside, client, fileName, mergesRows, plannedBy, beganAt, decided, groups } = about;
+  const targeting = listedTargeting(listed, known, run);
+  const title = run
+    ? titleOf({
+        ...listedParts(listed, known),
+        targeting: namedIn(targeting, run),
+        ...waitingTitle(run, await undoneTitle(run, shown)),
+      })
+    : listedTitle(listed, known);
   return {
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
     isDeclined: decided?.is === "declined" || undefined,
@@ -97,13 +107,43 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
       client,
       fileName,
       beganAt,
-      noun: nounOf({ tool, fileName, mergesRows }, inside),
+      noun: nounOf({ tool, fileName, mergesRows, groups }, inside),
     },
     optionsInside: inside?.succeeded,
     decided: decided && decisionWords(decided, shown.services.person),
     ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
     ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
   };
+}
+
+function statusOf({ status }: ListedRun): RunRow["status"] {
+  return RUN_STATUSES.find((one) => one === status) ?? "unknown";
+}
+
+function listedTargeting({ targetingId: _id, about }: ListedRun, { names }: Known, waiting?: Run): RunRow["targeting"] {
+  return _id === undefined ? undefined : { _id, name: names.get(_id) ?? (waiting && nameIn(waiting)) ?? about?.within };
+}
+
+function listedParts(listed: ListedRun, known: Known): TitleParts {
+  const { tool, about: { inside, ...about } = {} } = listed;
+  const counts = { ...NO_COUNTS, ...listed.counts };
+  return {
+    tool,
+    status: listed.status,
+    ...about,
+    ...workOf(counts, inside),
+    targeting: listedTargeting(listed, known)?.name,
+  };
+}
+
+/** Returns the title of a listed run that does not wait. An undo names the run that it undoes, if that is listed. */
+function listedTitle(listed: ListedRun, known: Known): string {
+  const { did, plannedBy, undoes = "" } = listed.about ?? {};
+  const undone = known.runs.get(undoes);
+  return titleOf({
+    ...listedParts(listed, known),
+    plan: undoneBy(plannedBy, did, undone && listedTitle(undone, known)),
+  });
 }
 
 /**
@@ -154,8 +194,8 @@ function workOf(
   return { items: items - inside.items, done: all.done - inside.succeeded, options: inside.items };
 }
 
-function undoneBy(plannedBy: string | undefined, did: RunRow["did"]): TitleParts["plan"] {
-  return did && { isUndo: plannedBy === "undo_run", changes: did };
+function undoneBy(plannedBy: string | undefined, did: RunRow["did"], of?: string): TitleParts["plan"] {
+  return did && { isUndo: plannedBy === "undo_run", changes: did, of };
 }
 
 /** Imported on demand to keep the start fast: only the details of a run need this module. */
@@ -164,7 +204,14 @@ const files = () => import("./detail.ts");
 /** Returns the details of a damaged run; undefined if the caller has no such run. */
 async function damagedDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
   const listed = await shown.services.runs.damaged(runId, shown.caller);
-  return listed && { run: await listedRow(listed, new Map(), shown), story: [], failures: [], downloads: [] };
+  return (
+    listed && {
+      run: await listedRow(listed, { names: new Map(), runs: new Map() }, shown),
+      story: [],
+      failures: [],
+      downloads: [],
+    }
+  );
 }
 
 /** Returns a run with all its details; undefined if it does not exist or this person may not see it. */
@@ -234,19 +281,20 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   const [tool, status, counts] = [state.facts?.tool ?? header.call.tool, run.status(), countsOf(state)];
   const { about } = summaryOf(header, state, status);
   const { fileName } = header;
-  const mergesRows = about?.mergesRows;
+  const { mergesRows, groups, targetings } = about ?? {};
   const targeting = await targetingOf(run, shown);
   const its = about?.did;
+  const undone = await undoneTitle(waiting ?? run, shown);
   const title = titleOf({
-    ...{ tool, status, did: its, fileName, mergesRows, ...workOf(counts, about?.inside) },
+    ...{ tool, status, did: its, fileName, mergesRows, groups, targetings, ...workOf(counts, about?.inside) },
     targeting: namedIn(targeting, waiting),
     ...onlyObject(run),
-    ...(waiting ? waitingTitle(waiting, await undoneTitle(waiting, shown)) : { plan: undoneBy(plannedByOf(run), its) }),
+    ...(waiting ? waitingTitle(waiting, undone) : { plan: undoneBy(plannedByOf(run), its, undone) }),
   });
   return {
     ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
     ...{ tool, status, counts, targeting, did: its, client: header.client, fileName },
-    noun: nounOf({ tool, fileName, mergesRows }, about?.inside),
+    noun: nounOf({ tool, fileName, mergesRows, groups }, about?.inside),
     isUndo: isUndo(tool, plannedByOf(run)),
     optionsInside: about?.inside?.succeeded,
     beganAt: about?.beganAt,

@@ -7,16 +7,18 @@ import type { Run } from "../runs/kind.ts";
 import {
   countsOfWaiting,
   DELETED,
-  deletedByPlan,
   deletionWords,
   isUndoPlan,
+  kindsOfWaiting,
+  type OtherKinds,
+  objectWords,
   optionsWithin,
   partsOf,
 } from "./waiting.ts";
 import type { ChangeCounts } from "./wire.ts";
 
 /** The facts from which the title of a run is composed. Unknown facts are absent. */
-export interface TitleParts {
+export interface TitleParts extends OtherKinds {
   readonly tool: string;
   readonly status: string;
   readonly items: number;
@@ -28,22 +30,20 @@ export interface TitleParts {
   readonly only?: string | undefined;
   /** How many options are created or deleted together with their targetings. */
   readonly options?: number | undefined;
-  /** What a run that waits for approval would delete, e.g. `1 group and 2 options`, or the names of a few objects. */
+  /** The names of the few objects that a run waiting for approval would delete. */
   readonly deletes?: string | undefined;
   /** The new name, if the run renames its only object. */
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
   /** Whether several rows of its file are one item. */
   readonly mergesRows?: boolean | undefined;
-  /** For a plan: whether it is an undo plan, and how many changes it contains. */
+  /** For a plan: whether it is an undo plan, how many changes it contains, and the title of the run that it undoes. */
   readonly plan?: PlanParts | undefined;
 }
 
-/** A plan that waits also has what it deletes (`9 options`). An undo also has the title of the run that it undoes. */
 interface PlanParts {
   readonly isUndo: boolean;
   readonly changes: ChangeCounts;
-  readonly deletes?: string | undefined;
   readonly of?: string | undefined;
 }
 
@@ -81,15 +81,15 @@ const NOUNS: Readonly<Record<string, string>> = {
 
 /**
  * Returns the noun for the counted items of a run, in the singular. Items of a file are rows, unless several rows
- * become one item. With options inside new targetings, items are objects.
+ * become one item. Items of several kinds are objects.
  */
 export function nounOf(
-  { tool, fileName, mergesRows }: Pick<TitleParts, "tool" | "fileName" | "mergesRows">,
+  { tool, fileName, mergesRows, groups }: Pick<TitleParts, "tool" | "fileName" | "mergesRows" | "groups">,
   inside?: object,
 ): string {
   if (inside !== undefined) return "object";
   const noun = Object.hasOwn(NOUNS, tool) ? NOUNS[tool] : undefined;
-  return noun ?? (fileName !== undefined && !mergesRows ? "row" : "option");
+  return noun ?? (fileName !== undefined && !mergesRows ? "row" : groups === undefined ? "option" : "object");
 }
 
 /** Returns the title of a run. It begins with a verb and has no full stop: `Added 3,000 options to Footwear KR`. */
@@ -100,7 +100,12 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
   const verb = (name: keyof typeof VERBS): string => VERBS[name][isPartial || status === "succeeded" ? 0 : 1];
   const within = (word: string): string => (targeting === undefined ? "" : ` ${word} ${targeting}`);
   const part = isPartial ? `: ${thousands(done)} of ${many(items, nounOf({ tool, ...names }))}` : "";
-  const countOf = (noun: string): string => (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
+  const countOf = (noun: string): string => {
+    if (noun !== "option") return (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
+    return isPartial
+      ? `${thousands(done)} of ${many(items, nounOf({ tool, ...names }))}`
+      : objectWords(items, names, "items");
+  };
   const targetings = only === undefined ? names.deletes || countOf("targeting") : `the targeting ${only}`;
   const renamed = to === undefined ? "" : ` to ${to}`;
   switch (tool) {
@@ -127,7 +132,7 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
     case "plan_targeting":
     case "undo_run": {
       const isUndo = plan?.isUndo ?? tool === "undo_run";
-      const counts = changeCounts(plan?.changes ?? did, { isUndo, isAhead: AHEAD.has(status), deletes: plan?.deletes });
+      const counts = changeCounts(plan?.changes ?? did, names, { isUndo, isAhead: AHEAD.has(status) });
       const what = counts === "" ? part : `: ${counts}`;
       const which = plan?.of === undefined ? `changes${within("to")}` : `“${cutText(plan.of, 2 * MAX_LETTERS)}”`;
       if (isUndo) return `${verb("undo")} ${which}${what}`;
@@ -157,32 +162,30 @@ const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
 
 /**
  * Describes counts of changes: `1 new, 3 changed, 1 deleted`. Before the changes: `add 1, change 3, delete 1 option`.
- * What an undo creates is restored.
+ * For an undo, with a noun each: `1 group and 2 options restored, 3 options changed`.
  */
 function changeCounts(
   counts: ChangeCounts | undefined,
-  {
-    isUndo,
-    isAhead,
-    deletes,
-  }: { readonly isUndo: boolean; readonly isAhead: boolean; readonly deletes?: string | undefined },
+  kinds: OtherKinds,
+  { isUndo, isAhead }: { readonly isUndo: boolean; readonly isAhead: boolean },
 ): string {
   if (counts === undefined) return "";
   const created = isUndo ? (["restored", "restore"] as const) : (["new", "add"] as const);
   const words = { created, changed: ["changed", "change"], deleted: ["deleted", "delete"] } as const;
   const parts = (["created", "changed", "deleted"] as const).flatMap((kind) => {
     const [done, todo] = words[kind];
-    const count = (isAhead && kind === "deleted" && deletes) || thousands(counts[kind]);
+    const isNamed = isUndo || (isAhead && kind === "deleted");
+    const count = isNamed ? objectWords(counts[kind], kinds, kind) : thousands(counts[kind]);
     return counts[kind] === 0 ? [] : [isAhead ? `${todo} ${count}` : `${count} ${done}`];
   });
   return parts.join(", ");
 }
 
 /** Returns the facts about a run that waits for approval, for its title. `of`: the title of the run that it undoes. */
-export function waitingTitle(run: Run, of?: string): Pick<TitleParts, "plan" | "options" | "deletes"> {
+export function waitingTitle(run: Run, of?: string): Pick<TitleParts, "plan" | "options" | "deletes"> & OtherKinds {
   const parts = partsOf(run);
   if (isChangeRun(run) && run.header.call.tool === "apply_plan")
-    return { plan: { isUndo: isUndoPlan(run), changes: countsOfWaiting(run), deletes: deletedByPlan(run), of } };
+    return { plan: { isUndo: isUndoPlan(run), changes: countsOfWaiting(run), of }, ...kindsOfWaiting(run) };
   return { options: optionsWithin(parts), deletes: deletedNames(parts) ?? deletionWords(parts) };
 }
 

@@ -236,24 +236,16 @@ function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): stri
   return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
 }
 
-/** Returns the label of the button that approves an undo: `Undo: restore 2, delete 9 options`. */
+/** Returns the label of the button that approves an undo: `Undo: restore 2 options, delete 1 group and 9 options`. */
 function undoAct(run: ChangeRun): string {
-  const { created, changed } = countsOfWaiting(run);
-  const kinds = [
-    created > 0 && `restore ${thousands(created)}`,
-    changed > 0 && `change ${thousands(changed)}`,
-    deletedByPlan(run) !== "" && `delete ${deletedByPlan(run)}`,
-  ].filter((words) => words !== false);
-  return `Undo: ${kinds.join(", ")}`;
+  const [counts, kinds] = [countsOfWaiting(run), kindsOfWaiting(run)];
+  const words = (["created", "changed", "deleted"] as const).flatMap((kind) =>
+    counts[kind] === 0 ? [] : [`${UNDOES[kind]} ${objectWords(counts[kind], kinds, kind)}`],
+  );
+  return `Undo: ${words.join(", ")}`;
 }
 
-/** Describes what a plan that waits deletes, with nouns if its effect names all of it: `9 options`; "" for nothing. */
-export function deletedByPlan(run: Run): string {
-  const { deleted } = countsOfWaiting(run);
-  const named = partsOf(run).reduce((sum, { title, count }) => sum + (Object.hasOwn(DELETED, title) ? count : 0), 0);
-  if (deleted === 0) return "";
-  return named === deleted ? deletionWords(partsOf(run)) : thousands(deleted);
-}
+const UNDOES = { created: "restore", changed: "change", deleted: "delete" } as const;
 
 export function isUndoPlan(run: Run): boolean {
   if (!isChangeRun(run)) return false;
@@ -337,13 +329,44 @@ export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjec
 export function countsOfWaiting(run: Run): ChangeCounts {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return countsOfEffect(partsOf(run));
   const counts = { created: 0, changed: 0, deleted: 0 };
-  const { state } = run;
-  for (let at = 0; at < state.objects.length; at += 1) {
-    const { _id, change } = state.objects.at(at) ?? {};
-    if (state.standing(at) !== "pending") continue;
-    counts[_id === undefined ? "created" : change === undefined ? "deleted" : "changed"] += 1;
-  }
+  for (const { how } of pendingChanges(run)) counts[how] += 1;
   return counts;
+}
+
+/** Returns how many of the objects that a waiting plan creates, changes and deletes are groups or targetings. */
+export function kindsOfWaiting(run: ChangeRun): OtherKinds {
+  const none = { items: 0, created: 0, changed: 0, deleted: 0 };
+  const counts = { group: { ...none }, targeting: { ...none } };
+  for (const { how, kind } of pendingChanges(run)) if (kind !== undefined) counts[kind][how] += 1;
+  return { groups: counts.group, targetings: counts.targeting };
+}
+
+function* pendingChanges({ state }: ChangeRun) {
+  for (let at = 0; at < state.objects.length; at += 1) {
+    const { _id, change, kind } = state.objects.at(at) ?? {};
+    if (state.standing(at) !== "pending") continue;
+    yield { how: _id === undefined ? "created" : change === undefined ? "deleted" : "changed", kind } as const;
+  }
+}
+
+/** How many objects of one kind a run has, and how many of them it creates, changes and deletes. */
+export type KindCounts = ChangeCounts & { readonly items: number };
+
+/** How many of a run's objects are groups, or targetings of a plan. The others are options. */
+export interface OtherKinds {
+  readonly groups?: KindCounts | undefined;
+  readonly targetings?: KindCounts | undefined;
+}
+
+/** Describes objects with a noun for each kind: `1 group and 4 options`. `of`: which objects are counted. */
+export function objectWords(count: number, { groups, targetings }: OtherKinds, of: keyof KindCounts): string {
+  const [targets, sets] = [targetings?.[of] ?? 0, groups?.[of] ?? 0];
+  const parts = [
+    targets > 0 && many(targets, "targeting"),
+    sets > 0 && many(sets, "group"),
+    (count > targets + sets || count === 0) && many(Math.max(0, count - targets - sets), "option"),
+  ].filter((part) => part !== false);
+  return parts.join(", ").replace(/, ([^,]*)$/, " and $1");
 }
 
 export function partsOf(run: Run): readonly EffectPart[] {

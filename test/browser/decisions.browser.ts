@@ -41,16 +41,18 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     await page.getByText(/Undoes an earlier run in .*: 2 will be undone with differences/).waitFor();
     const table = page.getByRole("table", { name: "What changes" });
     expect((await table.innerText()).replaceAll(/\s+/g, " ")).toContain("new Running c-3,");
-    await page.getByRole("heading", { level: 1, name: /^Undo “Deleted 2 options from .*”: restore 2\?$/ }).waitFor();
+    await page
+      .getByRole("heading", { level: 1, name: /^Undo “Deleted 2 options from .*”: restore 2 options\?$/ })
+      .waitFor();
     await page.locator("summary").getByText("Will be undone with differences").waitFor();
-    expect(await button(page, "approve").innerText()).toBe("Undo: restore 2");
+    expect(await button(page, "approve").innerText()).toBe("Undo: restore 2 options");
     await button(page, "approve").click();
     await page.locator(".decided").getByText("Done", { exact: true }).waitFor();
     const there = await session.client.callTool("list_options", { targetingId: session.targetingId });
     expect(there.structuredContent).toMatchObject({ total: 5 });
     await page.getByRole("link", { name: "Runs", exact: true }).click();
     const [undid = "", deleted = ""] = await rowNames(page, "Runs");
-    expect(undid).toContain("Undid changes");
+    expect(undid).toMatch(/^Undid “Deleted 2 options from .*”: 2 options restored/);
     expect(deleted).toContain("Deleted 2 options");
   });
 });

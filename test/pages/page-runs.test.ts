@@ -219,7 +219,10 @@ describe("a deletion that waits", () => {
     await answer;
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
-    expect(back.title).toBe("Undo “Deleted 2 options from Grouped sale”: restore 2, change 2");
+    expect(back.title).toBe(
+      "Undo “Deleted 1 group and 1 option from Grouped sale”: restore 1 group and 1 option, change 2 options",
+    );
+    expect(back.waiting?.act).toBe("Undo: restore 1 group and 1 option, change 2 options");
     expect(back.isUndo).toBe(true);
     expect(back.waiting?.consequence).toBe(
       "2 restored options get new IDs: campaigns and ad products that use the old IDs stay disconnected.",
@@ -235,7 +238,18 @@ describe("a deletion that waits", () => {
         ),
       ),
     );
-    await person.press(back.runId, "decline");
+    await person.press(back.runId, "approve");
+    // The list and the details of a run agree.
+    const row = (id: string) => person.runs().find((run) => run.runId === id);
+    await expect.poll(() => row(back.runId)).toMatchObject({ status: "succeeded" });
+    const [deleted, undid] = ["Deleted 1 group and 1 option from Grouped sale", "1 group and 1 option restored"];
+    for (const [id, wanted, noun] of [
+      [runId, deleted, "object"],
+      [back.runId, `Undid “${deleted}”: ${undid}, 2 options changed`, "change"],
+    ] as const) {
+      expect(row(id)).toMatchObject({ title: wanted, noun });
+      expect((await detailOf(person, id)).run).toMatchObject({ title: wanted, noun });
+    }
   });
 
   test("of a whole targeting lists every option with its Context IDs", async () => {

@@ -5,7 +5,7 @@ import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { parts, tooManyForOption } from "./checks.ts";
 import { type ContextWork, contextParts, type Growth } from "./context-parts.ts";
-import { notePreviousContents } from "./former-values.ts";
+import { groupMark, notePreviousContents } from "./former-values.ts";
 import type { Plan } from "./plan.ts";
 
 export interface RequestedContextChange {
@@ -191,7 +191,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
       ...((set !== undefined || remove.length > 0) && { removed }),
       ...(set === undefined && remove.length > 0 && { absent: remove.length - removed }),
     };
-    plan.objects.amend(object, { name: option.name, change });
+    plan.objects.amend(object, { name: option.name, ...groupMark(option), change });
   }
   for (const { object } of asked) plan.objects.amend(object, { contextCount: held.size });
 }

@@ -9,7 +9,7 @@ import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId } from "./checks.ts";
-import { noteCommonTargeting } from "./former-values.ts";
+import { groupMark, noteCommonTargeting } from "./former-values.ts";
 import { isOption, optionFinder, reasonIfRenamed, unnamed, withoutNames } from "./names.ts";
 import { type Loss, type LostOption, MAX_FREED_NAMES, Plan, type PlanningContext } from "./plan.ts";
 
@@ -110,7 +110,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   const ordered = orderDeletions(there);
   for (const option of ordered) {
     const about = { objects: objects.get(option._id) ?? [] };
-    for (const object of about.objects) plan.objects.amend(object, { name: option.name });
+    for (const object of about.objects) plan.objects.amend(object, { name: option.name, ...groupMark(option) });
     const isInTree = isGroup(option) || typeof option.parent === "string";
     plan.add(plan.make.deleteOption({ id: option._id }, isInTree, about));
   }

@@ -69,9 +69,14 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     if (record === undefined) continue;
     plan.former.record(record);
     const { name, parent, exposeChildren: isShown } = item;
-    if (name === undefined) for (const object of step.objects) plan.objects.amend(object, { name: record.name });
-    if (parent !== undefined)
-      for (const object of step.objects) plan.objects.amend(object, { optionKind: kindOf(record) });
+    for (const object of step.objects) {
+      const optionKind = parent === undefined ? {} : { optionKind: kindOf(record) };
+      plan.objects.amend(object, {
+        ...(name === undefined && { name: record.name }),
+        ...groupMark(record),
+        ...optionKind,
+      });
+    }
     const [from, to] = parent === undefined ? [{}, {}] : [place(record.parent ?? null), placeAfter(parent)];
     const sides =
       name === undefined
@@ -128,6 +133,11 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
     const contextCount = contents.contexts.length + (change.get(object)?.added ?? 0);
     plan.objects.amend(object, { contextCount });
   }
+}
+
+/** Marks the object of a group. */
+export function groupMark({ type }: Pick<OptionRecord, "type">): Pick<ReportedObject, "kind"> {
+  return type === "collection" ? { kind: "group" } : {};
 }
 
 function amend(plan: Plan, { objects }: Step, change: KnownChange): void {

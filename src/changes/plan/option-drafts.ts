@@ -296,6 +296,7 @@ interface OptionTarget extends OptionPlace {
 /** Plans the steps that create an option, in several requests if needed. Returns the ID of the creating step. */
 export function planOption(plan: Plan, option: NewOption, { after = [], ...place }: OptionTarget): number {
   const { object } = option;
+  if (option.isGroup) plan.objects.amend(object, { kind: "group" });
   const [first = [], ...rest] = parts(option.contexts);
   const { inside, outside } = splitChildren(option, first);
   const objects = [object, ...inside.map((child) => child.object)];

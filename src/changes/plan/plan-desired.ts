@@ -2,10 +2,11 @@ import type { ChangeItem, ParentRef, PlanItem } from "../../plans/diff/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { groupedBy } from "../../platform/grouping.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
-import { type KnownChange, type OptionPosition, ownReason } from "../../runs/outcome.ts";
+import { type KnownChange, type OptionPosition, ownReason, type ReportedObject } from "../../runs/outcome.ts";
 import type { PlannedRequest } from "../rows/entries.ts";
 import { type RowBlock, RowWriter } from "../rows/row-block.ts";
 import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts";
+import { groupMark } from "./former-values.ts";
 import { type Loss, MAX_FREED_NAMES, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
@@ -42,9 +43,11 @@ export function requestsOf(changes: PlannedChanges): readonly PlannedRequest[] {
 function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   const { _id, name, rename, delete: isDeleted } = changes.targeting;
   const own = plan.objects.length;
-  if (_id === undefined) plan.object({ index: own, name });
-  else if (rename !== undefined) plan.object({ index: own, _id, name: rename, change: { from: name, to: rename } });
-  else if (isDeleted) plan.object({ index: own, _id, name });
+  const kind = "targeting";
+  if (_id === undefined) plan.object({ index: own, name, kind });
+  else if (rename !== undefined)
+    plan.object({ index: own, _id, name: rename, kind, change: { from: name, to: rename } });
+  else if (isDeleted) plan.object({ index: own, _id, name, kind });
   const first = plan.objects.length;
   const plain = plainItems(changes);
   const writer = new RowWriter();
@@ -92,11 +95,19 @@ function addChanges(plan: Plan, changes: PlannedChanges, objects: TargetingObjec
   addSteps(plan, changes, objects);
 }
 
-function objectOf(item: PlanItem, index: number, changes: PlannedChanges) {
-  if (item.kind === "delete") return { index, _id: item._id, name: item.seen.name };
-  if (item.kind === "create") return { index, ...(item.line > 0 && { line: item.line }), name: item.name };
+function objectOf(item: PlanItem, index: number, changes: PlannedChanges): ReportedObject {
+  const group = groupMark(item.kind === "create" ? item : item.seen);
+  if (item.kind === "delete") return { index, _id: item._id, name: item.seen.name, ...group };
+  if (item.kind === "create") return { index, ...(item.line > 0 && { line: item.line }), name: item.name, ...group };
   const { _id, line, seen } = item;
-  return { index, ...(line > 0 && { line }), _id, name: item.name ?? seen.name, change: changeOf(item, changes) };
+  return {
+    index,
+    ...(line > 0 && { line }),
+    _id,
+    name: item.name ?? seen.name,
+    ...group,
+    change: changeOf(item, changes),
+  };
 }
 
 function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: PlannedChanges): KnownChange {

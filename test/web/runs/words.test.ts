@@ -9,6 +9,8 @@ import { startService } from "../../changes/service.ts";
 
 const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
 
+const ONE_GROUP = { items: 1, created: 0, changed: 0, deleted: 1 };
+
 describe("a run as a sentence", () => {
   const targeting = "Footwear KR";
   test.each<readonly [string, Partial<TitleParts>]>([
@@ -23,16 +25,37 @@ describe("a run as a sentence", () => {
       { status: "partial", items: 390, done: 332, fileName: "brands.csv", mergesRows: true },
     ],
     [
-      "Apply a plan to Footwear KR: add 1, delete 3",
+      "Apply a plan to Footwear KR: add 1, delete 1 group and 2 options",
       {
         ...{ tool: "apply_plan", status: "needs_confirmation" },
         plan: { isUndo: false, changes: { created: 1, changed: 0, deleted: 3 } },
+        groups: { items: 1, created: 0, changed: 0, deleted: 1 },
       },
     ],
     ["Delete 260 options from Footwear KR", { tool: "delete_options", status: "needs_confirmation", items: 260 }],
     [
       "Delete 1 group and 2 options from Footwear KR",
       { tool: "delete_options", status: "needs_confirmation", items: 3, deletes: "1 group and 2 options" },
+    ],
+    [
+      "Deleted 1 group and 4 options from Footwear KR",
+      { tool: "delete_options", items: 5, done: 5, groups: ONE_GROUP },
+    ],
+    [
+      "Deleted 3 of 5 objects from Footwear KR",
+      { tool: "delete_options", status: "partial", items: 5, done: 3, groups: ONE_GROUP },
+    ],
+    ["Added 1 group and 1 option to Footwear KR", { items: 2, done: 2, groups: ONE_GROUP }],
+    [
+      "Undid “Imported brands.csv into Winter Sale”: 1 targeting and 2 options restored, 1 option changed",
+      {
+        tool: "undo_run",
+        plan: {
+          ...{ isUndo: true, of: "Imported brands.csv into Winter Sale" },
+          changes: { created: 3, changed: 1, deleted: 0 },
+        },
+        targetings: { items: 1, created: 1, changed: 0, deleted: 0 },
+      },
     ],
     ["Deleted Jeans from Footwear KR", { tool: "delete_options", items: 1, only: "Jeans" }],
     [
@@ -58,7 +81,7 @@ describe("a run as a sentence", () => {
       {
         ...{ tool: "undo_run", status: "needs_confirmation" },
         plan: {
-          ...{ isUndo: true, deletes: "9 options", of: "Imported brands.csv into Winter Sale" },
+          ...{ isUndo: true, of: "Imported brands.csv into Winter Sale" },
           changes: { created: 0, changed: 0, deleted: 9 },
         },
       },
@@ -69,7 +92,7 @@ describe("a run as a sentence", () => {
       { tool: "apply_plan", plan: { isUndo: false, changes: { created: 1, changed: 3, deleted: 0 } } },
     ],
     [
-      "Undo changes to Footwear KR: restore 150",
+      "Undo changes to Footwear KR: restore 150 options",
       {
         tool: "undo_run",
         status: "planned",
