@@ -1,11 +1,15 @@
+import { plain } from "../answers/fence.ts";
 import { EVENT_SHAPES, ITEM_SHAPE, type Shape } from "../events/catalogue.ts";
+import { arrivedFindings } from "../events/findings.ts";
 import { fixSpelling, nearestName, parseNestedJson } from "../events/spelling.ts";
 import { sampleParameters } from "../events/suites/generate.ts";
 import { validateEvent } from "../events/validate.ts";
-import { isJsonObject, type JsonObject } from "../platform/json.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
+import { cutText, thousands } from "../platform/text.ts";
+import type { ArrivedEvent } from "../sandbox/event-log.ts";
 import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
-import type { BodyLine, CorrectedEvent } from "./sandbox-wire.ts";
+import type { BodyLine, CorrectedEvent, Words } from "./sandbox-wire.ts";
 
 const SEED = 1;
 /** Texts with more lines than this are not compared line by line. */
@@ -165,4 +169,57 @@ function commonLines(before: readonly string[], after: readonly string[]): reado
     else right += 1;
   }
   return pairs;
+}
+
+/** The maximum number of names and of other corrections in a fix, and of characters in a name. */
+const MAX_NAMES = 6;
+const MAX_OTHERS = 2;
+const MAX_LETTERS = 200;
+
+/** Says in one line how to fix an event: `rename transaction_id to tx_id, add method`. */
+export function fixOf({ text, isJson, findings }: Pick<ArrivedEvent, "text" | "isJson" | "findings">): Words {
+  const body = isJson ? parseJson(text) : undefined;
+  const { event, mended } = fixSpelling(isJsonObject(body) ? parseNestedJson(body) : body, nearestName);
+  const shape = isJsonObject(event) ? EVENT_SHAPES.get(String(event.eventName)) : undefined;
+  const names = new Set(mended.map(withoutPositions));
+  const renamed = [...names].filter(
+    (one) => one.startsWith(EVENT_NAME) || isRequired(one.split(ARROW)[1] ?? "", shape),
+  );
+  const left = arrivedFindings({ body: event, findings, ...(body === undefined && { text }) });
+  const deciding = left.filter(({ isDecisive }) => isDecisive);
+  const added = deciding.filter(({ fix }) => fix.startsWith("add "));
+  const others = deciding.filter((one) => !added.includes(one));
+  const paths = [...new Set(added.map(({ path }) => withoutPositions(path)))];
+  return joined([
+    ...renamed.slice(0, MAX_NAMES).map((one): Words => {
+      const [from = "", to = ""] = one.replace(EVENT_NAME, "").split(ARROW);
+      return ["rename ", name(from), " to ", name(to)];
+    }),
+    ...(paths.length > 0 ? [["add ", ...joined(paths.slice(0, MAX_NAMES).map((path) => [name(path)]))]] : []),
+    ...others.slice(0, MAX_OTHERS).map(({ fix, path }): Words => {
+      const rest = fix.replaceAll(/\d{4,}/g, (digits) => thousands(Number(digits)));
+      if (rest === "send a value") return [`${rest} for `, name(withoutPositions(path))];
+      return rest.startsWith(SHORTEN) ? ["shorten ", name(path), rest.slice(SHORTEN.length)] : [plain(rest)];
+    }),
+  ]);
+}
+
+const EVENT_NAME = "eventName ";
+const ARROW = " → ";
+const SHORTEN = "shorten it";
+
+function isRequired(path: string, shape: Shape | undefined): boolean {
+  return path === "uid" || (shape?.required.includes(path) ?? false) || path === "item_id";
+}
+
+function withoutPositions(path: string): string {
+  return path.replaceAll(/\[\d+\]/g, "[]");
+}
+
+function name(text: string) {
+  return { code: cutText(text, MAX_LETTERS) };
+}
+
+function joined(parts: readonly Words[]): Words {
+  return parts.flatMap((part, at) => (at === 0 ? part : [", ", ...part]));
 }

@@ -7,7 +7,7 @@ import { cutText, thousands } from "../platform/text.ts";
 import type { ArrivedEvent, EventLog } from "../sandbox/event-log.ts";
 import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
-import { correctedEvent } from "./corrected-event.ts";
+import { correctedEvent, fixOf } from "./corrected-event.ts";
 import type {
   CoverageRow,
   EventCause,
@@ -265,6 +265,7 @@ function isOrAre(paths: readonly string[]): string {
 interface CountedCause {
   readonly id: number;
   readonly cause: Cause;
+  readonly fix: Words;
   readonly verdict: EventCause["verdict"];
   count: number;
   readonly firstAt: number;
@@ -279,11 +280,12 @@ function problemCounter() {
   let counted = new Map<string, CountedCause>();
   let made = 0;
   let others = 0;
-  const counterOf = (cause: Cause, verdict: EventCause["verdict"], at: number): CountedCause | undefined => {
+  const counterOf = (cause: Cause, event: ArrivedEvent, verdict: EventCause["verdict"]): CountedCause | undefined => {
+    const at = Date.parse(event.at);
     const known = counted.get(cause.key);
     if (known !== undefined || counted.size >= MAX_CAUSES) return known;
     made += 1;
-    const fresh = { id: made, cause, verdict, count: 0, firstAt: at, lastAt: at, latest: 0 };
+    const fresh = { id: made, cause, fix: fixOf(event), verdict, count: 0, firstAt: at, lastAt: at, latest: 0 };
     const counter = { ...fresh, names: new Set<string>(), platforms: new Map<string, number>() };
     counted.set(cause.key, counter);
     return counter;
@@ -293,14 +295,13 @@ function problemCounter() {
     add(event: ArrivedEvent, seq: number, platform: string | undefined): void {
       const cause = causeOf(event);
       if (cause === undefined || event.verdict === "recorded") return;
-      const at = Date.parse(event.at);
-      const counter = counterOf(cause, event.verdict, at);
+      const counter = counterOf(cause, event, event.verdict);
       if (counter === undefined) {
         others += 1;
         return;
       }
       counter.count += 1;
-      counter.lastAt = at;
+      counter.lastAt = Date.parse(event.at);
       counter.latest = seq;
       if (event.eventName !== null && counter.names.size < MAX_NAMES)
         counter.names.add(cutText(event.eventName, MAX_LETTERS));
@@ -328,7 +329,18 @@ function problemCounter() {
   };
 }
 
-function rowOf({ id, cause, verdict, count, firstAt, lastAt, latest, names, platforms }: CountedCause): EventCause {
+function rowOf({
+  id,
+  cause,
+  fix,
+  verdict,
+  count,
+  firstAt,
+  lastAt,
+  latest,
+  names,
+  platforms,
+}: CountedCause): EventCause {
   const [name = null, ...more] = names;
   const byCount = [...platforms].toSorted(([, one], [, other]) => other - one);
   return {
@@ -336,7 +348,7 @@ function rowOf({ id, cause, verdict, count, firstAt, lastAt, latest, names, plat
     name,
     ...(more.length > 0 && { otherNames: more.length }),
     ...(cause.event !== undefined && { event: cause.event }),
-    cause: cause.words,
+    ...{ cause: cause.words, fix },
     platforms: byCount.map(([platform, events]) => ({ platform, events })),
   };
 }

@@ -55,6 +55,8 @@ export interface EventCause {
   /** The documented event that was probably intended. Absent if none is similar, or if the cause does not depend on the event name. */
   readonly event?: string;
   readonly cause: Words;
+  /** How to fix the first of these events: `rename transaction_id to tx_id`. */
+  readonly fix: Words;
   readonly firstAt: number;
   readonly lastAt: number;
   /** The sequence number of the newest of these events. */

@@ -40,7 +40,7 @@ import {
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, set, verdicts } from "./state.ts";
-import { eventShares, eventsOf, RESULTS, VERDICTS, WordsOf } from "./words.tsx";
+import { eventShares, eventsOf, Fix, RESULTS, VERDICTS, WordsOf } from "./words.tsx";
 
 /** The number of problems that are shown before the person presses "Show more". */
 const FIRST_PROBLEMS = 6;
@@ -263,7 +263,7 @@ function Problems() {
 }
 
 function Problem({ problem }: { readonly problem: EventCause }) {
-  const { id, event, count, verdict, name, otherNames = 0, cause, platforms, lastAt, latest } = problem;
+  const { id, event, count, verdict, name, otherNames = 0, cause, fix, platforms, lastAt, latest } = problem;
   const isChosen = wanted.value.problem === id;
   const choose = () => {
     want({ problem: isChosen ? undefined : id });
@@ -285,6 +285,7 @@ function Problem({ problem }: { readonly problem: EventCause }) {
           {misspelt.length > 0 && (
             <span class="quiet"> · {counted(eventsOf(misspelt), "more has", "more have")} a wrong name</span>
           )}
+          <Fix of={fix} />
         </span>
         <span class="quiet small wide">
           {platforms.length === 1 && (

@@ -7,7 +7,7 @@ import { counted, number } from "./plain-words.ts";
 import { runPath, useRead } from "./requests.ts";
 import { Title } from "./run-words.tsx";
 import { arrived, metrics, runList, set } from "./state.ts";
-import { RESULTS, WordsOf } from "./words.tsx";
+import { Fix, RESULTS, WordsOf } from "./words.tsx";
 
 // The problems of runs and of events that need the person's attention.
 
@@ -164,7 +164,7 @@ function OtherCauses({ of }: { readonly of: readonly { readonly count: number }[
 
 /** Shows why events do not count, and how many of the events with that name. */
 function EventProblem({ of }: { readonly of: EventCause }) {
-  const { count, verdict, name, otherNames, cause, latest, lastAt } = of;
+  const { count, verdict, name, otherNames, cause, fix, latest, lastAt } = of;
   const platforms = of.platforms.map(({ platform }) => visible(platform));
   const total = otherNames === undefined ? sentUnder(name) : arrived.value;
   return (
@@ -175,6 +175,7 @@ function EventProblem({ of }: { readonly of: EventCause }) {
         <>
           {number(count)} of {number(Math.max(total, count))} {otherNames === undefined && <EventName of={name} />}
           {total === 1 ? "event" : "events"} {count === 1 ? "does" : "do"} not count: <WordsOf of={cause} />
+          <Fix of={fix} />
         </>
       }
       href={`#/events/${latest}`}

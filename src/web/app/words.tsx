@@ -19,6 +19,15 @@ export function WordsOf({ of }: { readonly of: Words }) {
   );
 }
 
+/** Shows how to fix the cause of a problem, in one line. */
+export function Fix({ of }: { readonly of: Words }) {
+  return of.length === 0 ? null : (
+    <span class="line small">
+      Fix: <WordsOf of={of} />
+    </span>
+  );
+}
+
 /** How the page names the results of events, with the colour of each. */
 export const RESULTS = {
   recorded: { title: "Recorded", tone: "good" },

@@ -45,6 +45,14 @@ test("events that do not count are grouped by their cause, the most frequent fir
     "1 ignored purchase: `items[].item_id` is missing",
     "1 rejected app_open: `uid` is missing",
   ]);
+  expect(problems.map(({ fix }) => text(fix))).toEqual([
+    "rename `Purchase` to `purchase`, add `tx_id`",
+    "rename `Purchase` to `purchase`",
+    "add `item_id`, `price`, `quantity`",
+    "send the app key of the project",
+    "add `items[].item_id`",
+    "add `uid`",
+  ]);
   const meant = ["purchase", "purchase", "add_to_cart", undefined, "purchase", undefined];
   expect(problems.map(({ event }) => event)).toEqual(meant);
   expect(problems[0]?.platforms).toEqual([
@@ -53,6 +61,19 @@ test("events that do not count are grouped by their cause, the most frequent fir
   ]);
   expect(problems[3]).toMatchObject({ otherNames: 1, latest: 10 });
   expect(otherProblems).toBe(0);
+});
+
+test.each([
+  [{ eventName: "purchase", transaction_id: "t-1", currency: "KRW" }, "rename `transaction_id` to `tx_id`"],
+  [{ eventName: "Purchase", orderId: "o" }, "rename `Purchase` to `purchase`, rename `orderId` to `tx_id`"],
+  [{ eventName: "purchase", tx_id: "t", items: [{ sku: "i" }, { sku: "j" }] }, "rename `items[].sku` to `item_id`"],
+  [{ eventName: "view_content", content_id: "c".repeat(1025) }, "shorten `content_id` to 1,024 characters"],
+  [{ eventName: "구매" }, "send one of the supported event names"],
+  [{ eventName: "click", element_id: null }, "send a value for `element_id`"],
+])("the cause of %j says how to fix it: %s", (event, words) => {
+  const { add, figures } = logged();
+  add({ uid: "u", ...event });
+  expect(figures.now().problems.map(({ fix }) => text(fix))).toEqual([words]);
 });
 
 test("the events of one cause are found by its ID, and those of a forgotten one are none", () => {
