@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { ulidSource } from "../../src/spec/ulid.ts";
 import { type TestClient, textOf } from "../support/clients.ts";
+import { groupItems } from "../support/service.ts";
 import { warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
@@ -8,6 +10,7 @@ const startSession = warmSessions();
 const answer = z.looseObject({
   runId: z.string().optional(),
   status: z.string().optional(),
+  counts: z.looseObject({ succeeded: z.number() }).optional(),
   undo: z.record(z.string(), z.number()).optional(),
   results: z.array(z.looseObject({})).optional(),
 });
@@ -46,6 +49,10 @@ async function session(confirm = "off") {
     return { targetingId, ids };
   };
   return { sandbox, client, call, undone, shop };
+}
+
+function idsIn({ data }: { readonly data: z.infer<typeof answer> }): readonly unknown[] {
+  return data.results?.map(({ _id }) => _id) ?? [];
 }
 
 async function holds(client: TestClient, targetingId: string): Promise<readonly string[]> {
@@ -179,7 +186,7 @@ test("targetings that were created, renamed or deleted, and a plan, go back with
 });
 
 test("what others changed since, and what cannot go back, say so, and stay", async () => {
-  const { call, shop } = await session();
+  const { call, client, shop } = await session();
   const { targetingId, ids } = await shop("Shared");
   const [plain, other, group] = ids;
   const made = await call("update_options", {
@@ -199,6 +206,13 @@ test("what others changed since, and what cannot go back, say so, and stay", asy
     { _id: group, undo: "exact" },
   ]);
   expect(text).toContain("another option has the name now");
+  expect(text).toContain('Changed since and will not be undone:\n- "Theirs"');
+  expect(text).toContain('"Mine" after the run, "Theirs" now');
+  expect((await call("apply_plan", { runId: data.runId })).data.status).toBe("succeeded");
+  const names = (await holds(client, targetingId)).map(
+    (row) => z.tuple([z.string()]).rest(z.unknown()).parse(JSON.parse(row))[0],
+  );
+  expect(names).toEqual(["Group", "In", "Mine too", "Other", "Theirs"]);
 });
 
 test("the undo of a renamed targeting says what it does, and that another targeting has the name by now", async () => {
@@ -218,6 +232,7 @@ test("the undo of a renamed targeting says what it does, and that another target
   const form = (await call("apply_plan", { runId: undo })).text;
   expect(form).toContain(`Undoes run ${applied} (apply_plan: 1 created, 1 changed)`);
   expect(form).toContain(`"Shop" (${targetingId}): becomes "Shop Promotions"`);
+  expect((await call("undo_run", { runId: undo })).text).toContain("never started");
 
   const overtaken = await call("undo_run", { runId: renamed.data.runId });
   expect(overtaken.text).toContain("Changed since");
@@ -272,4 +287,147 @@ test("what others added to a new group or targeting is counted with what the run
   expect(text).toMatch(/"Accessories" \(\w+\): sub-options: 1 after the run, 2 now/);
   expect(text).toMatch(/the targeting "Counted" \(\w+\): options: 3 after the run, 5 now/);
   expect(text).not.toContain("added by others");
+});
+
+test("what others changed since of new and renamed objects stays, with both values", async () => {
+  const { call, sandbox, shop } = await session();
+  const { targetingId } = await shop("Changed since");
+  const items = [
+    { name: "Renamed", contexts: ["a"] },
+    { name: "Filled", contexts: ["b"] },
+    { name: "Same", contexts: ["c"] },
+    { name: "New group", type: "collection", contexts: ["d"] },
+  ];
+  const added = await call("bulk_add_options", { targetingId, items });
+  const [renamed, filled, same, group] = idsIn(added);
+  await call("update_options", { items: [{ _id: renamed, name: "Theirs" }] });
+  await call("update_contexts", { items: [{ _id: filled, add: ["e"] }] });
+  await call("bulk_add_options", { targetingId, items: [{ name: "Late", parent: group }] });
+  expect((await call("undo_run", { runId: added.data.runId })).data.results).toMatchObject([
+    { _id: renamed, undo: "notOurs", name: "Theirs", field: "name", left: "Renamed", now: "Theirs" },
+    { _id: filled, undo: "notOurs", name: "Filled", field: "contexts", left: 1, now: 2 },
+    { _id: group, undo: "notOurs", name: "New group", field: "subOptions", now: 1 },
+    { _id: same, undo: "exact" },
+  ]);
+  const created = await call("create_targetings", {
+    items: [{ name: "Spring", options: [{ name: "Shoes", contexts: ["a"] }] }, { name: "Summer" }],
+  });
+  await call("bulk_add_options", { targetingName: "Summer", items: [{ name: "Theirs" }] });
+  expect((await call("undo_run", { runId: created.data.runId })).data.results).toMatchObject([
+    { name: "Summer", undo: "notOurs", field: "added", now: 1 },
+    { name: "Spring", undo: "exact" },
+    { name: "Shoes", undo: "exact" },
+  ]);
+  const [first, second] = [await sandbox.targeting("First"), await sandbox.targeting("Second")];
+  const names = await call("rename_targetings", {
+    items: [
+      { _id: first, name: "1st" },
+      { _id: second, name: "2nd" },
+    ],
+  });
+  await call("rename_targetings", { items: [{ _id: second, name: "Their 2nd" }] });
+  expect((await call("undo_run", { runId: names.data.runId })).data.results).toMatchObject([
+    { _id: second, undo: "notOurs", left: "2nd", now: "Their 2nd" },
+    { _id: first, undo: "exact" },
+  ]);
+});
+
+test("what cannot be restored, or not as it was, says why", async () => {
+  const { call, client, sandbox } = await session();
+  const reasonsOf = async (runId: string | undefined) => {
+    const { data } = await call("undo_run", { runId });
+    return { undo: data.runId, reasons: data.results?.map(({ _id, undo, reasons }) => [_id, undo, reasons]) };
+  };
+  const targetingId = await sandbox.targeting("Why");
+  const there = [
+    { name: "Taken" },
+    { name: "Group", type: "collection", contexts: ["g"], children: [{ name: "Inside" }] },
+    { name: "Other", type: "collection", contexts: ["o"] },
+    { name: "Filled", type: "collection", contexts: ["a"] },
+  ];
+  const [taken, group, inside, other, filled] = idsIn(await call("bulk_add_options", { targetingId, items: there }));
+  const deleted = await call("delete_options", { ids: [taken, inside, other] });
+  await call("delete_options", { ids: [group] });
+  const items = [{ name: "Taken" }, { name: "Third", type: "collection", contexts: ["o", "p"] }];
+  await call("bulk_add_options", { targetingId, items });
+  const back = await reasonsOf(deleted.data.runId);
+  expect(back.reasons).toEqual([
+    [taken, "impossible", ["nameTaken"]],
+    [other, "impossible", ["emptyGroup"]],
+    [inside, "caveat", ["newId", "groupGone"]],
+  ]);
+  await call("apply_plan", { runId: back.undo });
+  expect(await holds(client, targetingId)).toContain(JSON.stringify(["Inside", "atomic", undefined, 0, []]));
+  const more = await call("update_contexts", { items: [{ _id: filled, add: ["b"] }] });
+  await call("update_contexts", { items: [{ _id: filled, remove: ["a"] }] });
+  expect(await reasonsOf(more.data.runId)).toEqual({ reasons: [[filled, "impossible", ["emptyGroup"]]] });
+});
+
+test("names that the service refuses are not restored", async () => {
+  const { call, sandbox } = await session();
+  const seeded = z.object({ targetings: z.array(z.string()), options: z.array(z.string()) });
+  const seed = async (body: object) => seeded.parse(await sandbox.control("POST", "/seed", body));
+  const [shop, gone] = (await seed({ targetings: [{ name: "Old_shop" }, { name: "Old_gone" }] })).targetings;
+  const { options } = await seed({
+    options: [
+      { targeting: shop, name: "Old_group", type: "collection", contexts: ["g"] },
+      { targeting: shop, name: "x_y" },
+    ],
+  });
+  const [group, option] = options;
+  for (const [tool, args, _id] of [
+    ["rename_targetings", { items: [{ _id: shop, name: "Shop" }] }, shop],
+    ["delete_options", { ids: [group] }, group],
+    ["update_options", { items: [{ _id: option, name: "New" }] }, option],
+    ["delete_targeting", { ids: [gone] }, gone],
+  ] as const) {
+    const { data } = await call("undo_run", { runId: (await call(tool, args)).data.runId });
+    expect(data.results, tool).toMatchObject([{ _id, undo: "impossible", reasons: ["nameInvalid"] }]);
+    expect(data.runId).toBeUndefined();
+  }
+});
+
+test("the undo of a run that was cut short takes back what it did, and the run is not resumed then", async () => {
+  const { call, client, sandbox, undone } = await session();
+  const targetingId = await sandbox.targeting("Cut short");
+  const release = await sandbox.hold("addOptions", { nth: 2 });
+  const running = call("bulk_add_options", { targetingId, items: groupItems(450) });
+  await expect.poll(() => sandbox.count("addOptions")).toBeGreaterThan(0);
+  const listed = z.object({ runs: z.array(z.object({ runId: z.string() })) });
+  const [{ runId = "" } = {}] = listed.parse((await client.callTool("get_run", {})).structuredContent).runs;
+  await call("cancel_run", { runId });
+  await release();
+  const { data } = await running;
+  expect(data).toMatchObject({ runId, status: "cancelled" });
+  expect([150, 300]).toContain(data.counts?.succeeded);
+  expect((await undone(runId)).labels).toEqual({ exact: data.counts?.succeeded });
+  expect(await holds(client, targetingId)).toEqual([]);
+  expect((await call("resume_run", { runId })).text).toContain("was undone");
+});
+
+test("an undo of a plan, of an old or an unknown run is refused, and one that others overtook or has nothing to do sends nothing", async () => {
+  const { call, shop } = await session();
+  const [plain] = (await shop("Refused")).ids;
+  const items = [{ _id: plain, name: "Renamed" }];
+  const dry = await call("update_options", { items, dryRun: true });
+  const undo = await call("undo_run", { runId: (await call("update_options", { items })).data.runId });
+  const began = Date.now() - 31 * 86_400_000;
+  const idAt = (time: number) => ulidSource(() => time, Math.random)();
+  for (const [runId, reason] of [
+    [dry.data.runId, "never started"],
+    [undo.data.runId, "never started"],
+    ["01J0000000000000000000000X", "this run can no longer be undone"],
+    [idAt(began), `it began on ${new Date(began).toISOString().slice(0, 10)}, and finished runs`],
+    [idAt(Date.now()), "no run with this ID"],
+  ]) {
+    expect((await call("undo_run", { runId })).text).toContain(reason);
+  }
+  const same = await call("update_contexts", { items: [{ _id: plain, add: ["a"] }] });
+  const { data, text } = await call("undo_run", { runId: same.data.runId });
+  expect(data).toMatchObject({ status: "planned", counts: { items: 0 } });
+  expect(data.runId).toBeUndefined();
+  expect(text).toContain("everything is as it was before");
+  await call("update_options", { items: [{ _id: plain, name: "Theirs" }] });
+  const overtaken = await call("apply_plan", { runId: undo.data.runId });
+  expect(overtaken.data).toMatchObject({ status: "failed", requests: { sent: 0 } });
 });
