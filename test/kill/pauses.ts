@@ -278,10 +278,10 @@ async function wrongWith(runId: string, servers: readonly Server[], sandbox: str
   const wrong: string[] = [];
   const said: string[] = [];
   for (const server of servers) {
-    const { status, counts } = await atRest(server, runId);
+    const { status, counts, failures } = await atRest(server, runId);
     const expected = isEvents && (counts.unknown ?? 0) > 0 ? "partial" : "succeeded";
     said.push(JSON.stringify({ status, counts }));
-    if (status !== expected) wrong.push(`${server.pid} says of ${runId} ${said.at(-1)}`);
+    if (status !== expected) wrong.push(`${server.pid} says of ${runId} ${said.at(-1)}: ${JSON.stringify(failures)}`);
   }
   if (new Set(said).size > 1) wrong.push(`they say different things of ${runId}: ${said.join(" and ")}`);
   const results: Result[] = [];
