@@ -7,7 +7,7 @@ import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** Without `address`, the server has opened the page. */
+/** Returns the note that a run waits on the page. Without `address`, the server has opened the page. */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
     address === undefined
@@ -16,13 +16,13 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends the run`;
 }
 
-/** The status of a task while a person decides. Without `address`, the server has opened the page. */
+/** Returns the status of a task while a person decides. Without `address`, the server has opened the page. */
 export function taskWaitsText(address: string | undefined): string {
   const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
   return `Approval required; nothing was sent. A person decides ${where}.`;
 }
 
-/** What a client shows to its user before it opens the page for a waiting run. */
+/** Returns what a client shows to its user before it opens the page for a waiting run. */
 export function opensPageText(effect = "a change waits there."): string {
   return `Your approval is needed on the page of this server: ${effect} Log in there to see all of it, and to decide.`;
 }
@@ -46,13 +46,13 @@ export const PAGE_NOT_OPENED_REMEDY =
 
 export const PAGE_NOT_OPENED_HINT = "the approval page was opened for the person, but nobody visited it";
 
-/** `effect` is what the person saw. */
+/** Returns the note that the person declined. `effect` is what the person saw. */
 export function declinedNote(effect: string | undefined): string {
   const shown = effect === undefined ? "" : ` They were shown: ${effect}`;
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
 }
 
-/** `question` is the question that the server sent to the client. */
+/** Returns the note that the client declined. `question` is the question that the server sent to the client. */
 export function declinedInClientNote(question: string): string {
   return `the question was: ${question}`;
 }
@@ -64,7 +64,7 @@ export function declinedBeforeNote(ms: number): string {
   return `the same call was declined ${ago} ago, so nobody was asked again. If the person wants it after all, the same call asks again in ${amount(10 - minutes, "minute")}`;
 }
 
-/** A run cannot be approved because its effect has changed. */
+/** Returns the note that a run cannot be approved because its effect has changed. */
 export function staleNote(changed: string): string {
   return `the effect has changed since it was planned, so it cannot be approved any more; make the call again (${changed})`;
 }
@@ -79,7 +79,7 @@ export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** With `runId`, a later approval still starts that run. */
+/** Returns what an agent can do while nobody has decided. With `runId`, a later approval still starts that run. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want the change, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
@@ -209,7 +209,7 @@ function within(targetings: readonly Loss[]): string {
   return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
-/** The last sub-option of a group without Context IDs is not deleted. */
+/** Returns whether the service carries out a deletion. It keeps the last sub-option of a group without Context IDs. */
 function isCarriedOut({ lastOf }: Loss): boolean {
   return lastOf === undefined;
 }
@@ -454,12 +454,14 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** With the channel "token", the agent has reported that the person approved. */
+/** Returns an approval. With the channel "token", the agent has reported that the person approved. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
   return { decision: "approved", channel, by: approverName(who) };
 }
 
-/** For "client" no person is named, because some clients decline without asking one. */
+/**
+ * Returns the decision to decline. For "client" no person is named, because some clients decline without asking one.
+ */
 export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }

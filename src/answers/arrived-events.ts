@@ -19,7 +19,7 @@ const TEXT_TOKENS = 60;
 /** A received event as answers show it. */
 export type ArrivedRow = ReturnType<typeof arrivedRow>;
 
-/** A long body is replaced by its length in bytes. */
+/** Returns a received event as answers show it. A long body is replaced by its length in bytes. */
 export function arrivedRow(event: SandboxEvent) {
   const { at, verdict, uid, eventName, bytes, body, text } = event;
   const findings = arrivedFindings(event).slice(0, FINDINGS_SHOWN);
@@ -220,7 +220,7 @@ export function reportCheck(
   /** The order can be right although an expectation about a number or a verdict is not met. */
   const unmet = new Set(expectations.flatMap((one) => (one.met ? [] : [one.uid])));
   const held = (uid: string | undefined): string =>
-    unmet.has(uid) ? "held for the events that came; not all expectations are met" : "held";
+    unmet.has(uid) ? "held for the events that arrived; not all expectations are met" : "held";
   const rows = results.map(({ uid, ...result }) => ({
     data: [cutUid(uid ?? ""), result] as const,
     uid,
@@ -321,8 +321,8 @@ function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], un
   const further = users.length - named.length;
   const rest =
     named.length === 0
-      ? "fewer expectations in a call show all"
-      : `uids ${named.join(", ")} show ${further > 0 ? `theirs; ${thousands(further)} more users` : "theirs"}`;
+      ? "a call with fewer expectations shows all"
+      : `to see them, give uids ${named.join(", ")}${further > 0 ? ` and ${thousands(further)} more` : ""}`;
   return [`(${omitted} more, ${broken(hidden)} of them ${unmet}: ${rest})`];
 }
 

@@ -42,7 +42,10 @@ export interface Budget {
   readonly least?: number;
 }
 
-/** `around` are the tokens of everything but the rows and `beside`. */
+/**
+ * Returns the tokens that are left for the rows of a page. `around` are the tokens of everything but the rows and
+ * `beside`.
+ */
 export function pageBudget(about: { readonly beside?: unknown; readonly around?: number } = {}): Budget {
   const { beside, around = AROUND_TOKENS } = about;
   const other = beside === undefined ? 0 : tokensOf(JSON.stringify(beside));
@@ -164,7 +167,7 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/** `before` and `after` are the characters around the first character of the part. */
+/** Returns the tokens of a part. `before` and `after` are the characters around the first character of the part. */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;
@@ -182,7 +185,7 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/** The key under which repeated letters are recognised. IDs of one request share their first letters only. */
+/** Returns the key under which repeated letters are recognised. IDs of one request share their first letters only. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
@@ -198,7 +201,8 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
 }
 
 /**
- * It is unknown which pairs a tokenizer joins. But it never leaves two adjacent letters single if they could be a pair.
+ * Returns the most tokens that letters can take. It is unknown which pairs a tokenizer joins, but it never leaves two
+ * adjacent letters single if they could be a pair.
  */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
@@ -231,7 +235,7 @@ function isWord(letters: string, before: string): boolean {
 /** The minimum length of a word inside another one, such as `Cart` in `addToCart`. */
 const SHORTEST_INSIDE = 4;
 
-/** A cursor has the position where a list continues, and a digest that prevents its use with another query. */
+/** Returns a cursor: the position where a list continues, and a digest that prevents its use with another query. */
 export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }

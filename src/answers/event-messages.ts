@@ -9,7 +9,7 @@ import { joinedRanges, placesWords, placeWords, plain } from "./fence.ts";
 import { type Detail, type Message, many, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/** The text for the page does not name the section of the API document. */
+/** Returns what is wrong with an event. The text for the page does not name the section of the API document. */
 function findingWords(why: string, short: string, { finding, section }: Detail): Text {
   if (typeof finding !== "string") return why;
   const whole = `${why}: ${plain(finding)} (event-tracking-api ${String(section)})`;
@@ -39,7 +39,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
   return { message, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
 }
 
-/** The notes on a sheet already mention repeated purchases. */
+/** Returns a note about repeated purchases. The notes on a sheet already mention them, so there is none for sheets. */
 export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format">): readonly string[] {
   if (count === 0 || file?.format === "csv" || file?.format === "xlsx") return [];
   const [has, each] = count === 1 ? ["has", "it counts"] : ["have", "each counts"];
@@ -127,7 +127,7 @@ export interface VerdictRow {
   readonly ofFirst?: true;
 }
 
-/** `group.objects` are indexes in `events`. */
+/** Returns events with the same verdict as a row of an answer. `group.objects` are indexes in `events`. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
   // The failures already say why an event is not sent.
@@ -201,7 +201,7 @@ export function predictedNotes(
     environment === "sandbox"
       ? "inspect_events shows the actual result"
       : "the service answers ok to dropped events too, so the actual result cannot be seen";
-  return [`expected is what the API's documents state; ${actual}`];
+  return [`"expected" is the result that the API's documents state; ${actual}`];
 }
 
 /** Explains the words that say how verdicts are known. */

@@ -49,7 +49,7 @@ export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   };
 }
 
-/** An unknown code is foreign text, so it is quoted. */
+/** Returns a code for an answer. An unknown code is foreign text, so it is quoted. */
 function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
@@ -120,7 +120,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
   });
 }
 
-/** Adds the object to a message. The beginning that all messages share stays in front. */
+/** Adds the position of the object to a message. The beginning that all messages share stays in front. */
 function inPlace(message: string, shared: string | undefined, place: FailureDetail): string {
   const about = shared === undefined ? "" : `${shared}: `;
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
@@ -297,7 +297,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/** A field name that looks unlike documented ones is foreign text, so it is quoted. */
+/** Returns a field name for an answer. A name that looks unlike documented ones is foreign text, so it is quoted. */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }

@@ -58,7 +58,7 @@ export function startingOver(write: (again: string) => string): Text {
 
 const SIZES = /\b\d{4,15}(?= (?:bytes|characters)\b)/g;
 
-/** On the page, large numbers get thousands separators. */
+/** Returns the text for a reader. On the page, large numbers get thousands separators. */
 export function textFor(text: Text, reader: Reader): string {
   const its = typeof text === "string" ? text : text[reader];
   return reader === "page" ? its.replace(SIZES, (size) => thousands(Number(size))) : its;

@@ -59,7 +59,9 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
   return `${tool} ${JSON.stringify(input)}`;
 }
 
-/** The file name contains the run ID, so no such file exists yet. */
+/**
+ * Returns the call that saves the sheet with results. The file name contains the run ID, so no such file exists yet.
+ */
 export function sheetCall(runId: string): string {
   return callOf("get_run", { runId, saveTo: `results-${runId.slice(-6)}.xlsx` });
 }
@@ -86,12 +88,15 @@ export function isOfEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
   return tool === "track_events" || tool === "track_event";
 }
 
-/** Events that may have been recorded are not sent again. */
+/** Returns whether a run can be resumed. Events that may have been recorded are not sent again. */
 function isResumable(run: ReportedRun): boolean {
   return !run.neverPlanned && askable(run) + run.counts.pending + waiting(run) > 0;
 }
 
-/** Another attempt cannot resolve OWNER_UNCLEAR, because the service does not show who created an object. */
+/**
+ * Counts the unknown outcomes that another attempt can resolve. OWNER_UNCLEAR is not one of them, because the service
+ * does not show who created an object.
+ */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isOfEvents({ tool }) || unknownIsFinal) return 0;
   const unclear = failures.filter(({ errorCode, outcome }) => errorCode === "OWNER_UNCLEAR" && outcome === "unknown");
@@ -196,11 +201,14 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   return `${fix}. As a file, with reasons: targeting://runs/${runId}/rejects`;
 }
 
-/** An undo that created something again is not planned again, because that would create it twice. */
+/**
+ * Returns the next step after a failed undo. An undo that created something again is not planned again, because that
+ * would create it twice.
+ */
 function undoStep(undoes: string, { did }: Pick<ReportedRun, "did">, failed: readonly SummarizedFailure[]): string {
   const again =
     (did?.created ?? 0) > 0
-      ? "make the changes that failed with the tools for them"
+      ? "make the failed changes with other tools, such as update_options"
       : `${callOf("undo_run", { runId: undoes })} plans the undo again from the current state`;
   const existing = failed.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
   return typeof existing === "string"

@@ -442,7 +442,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Give the same value in every row of an option, or only in its first row.",
   }),
   spoilt: ({ index, line }) => ({
-    message: `${line === undefined ? `item ${Number(index) + 1}` : `line ${String(line)}`} of the same set is invalid; without that row, its Context ID would be removed`,
+    message: `${line === undefined ? `item ${Number(index) + 1}` : `line ${String(line)}`} of the same option is invalid. The rows replace all its Context IDs, so the Context ID of that row would be removed`,
     remedy: "Fix that row, and send all rows of the option again.",
   }),
   notJson: { message: "the row is not JSON", remedy: "Write each row as one JSON object on one line." },

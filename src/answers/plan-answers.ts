@@ -268,7 +268,10 @@ function isAboutTargeting({ _id, targeting }: Pick<UndoRow, "_id" | "targeting">
   return _id !== undefined && _id === targeting;
 }
 
-/** A deleted targeting is created again under a new ID, so it is found by its name. */
+/**
+ * Returns what an undo changes in a targeting. A deleted targeting is created again under a new ID, so it is found by
+ * its name.
+ */
 function changesOfTargeting({ _id, name, undo }: UndoRow, document: PlanDocument): readonly ListedChange[] {
   if (undo !== "exact" && undo !== "caveat") return [];
   const plan = plansOf(document).find(({ targeting }) =>
@@ -389,7 +392,7 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-/** If all objects have the same reason, the heading has it. */
+/** Returns the objects with one result as lines. If all of them have the same reason, the heading has it. */
 function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
   const rows = all.filter(({ undo }) => undo === label);
   if (rows.length === 0) return [];
@@ -430,7 +433,10 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   targetingGone: "its targeting no longer exists",
 };
 
-/** "3 will be undone exactly, 1 impossible to undo". `already` counts objects that are as they were before. */
+/**
+ * Counts the results of an undo: "3 will be undone exactly, 1 impossible to undo". `already` counts objects that are as
+ * they were before.
+ */
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>
@@ -440,7 +446,7 @@ export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");
 }
 
-/** `changes` are the changes that restore the object. */
+/** Returns an object of an undo as a line. `changes` are the changes that restore the object. */
 export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): string {
   return `${LABEL_WORDS[row.undo]}: ${undoneObject(row, changes)}`;
 }

@@ -61,7 +61,7 @@ function planSummary(changes: readonly ListedChange[], plan: StatePlan): string 
   return `cannot be applied: ${obstacles(plan)}${others}`;
 }
 
-/** If a plan has no changes, counts the changes by others. */
+/** Counts the changes of a plan. If it has none, counts the changes by others. */
 export function planCounts(changes: readonly ListedChange[], { drift, conflicts, problems }: StatePlan): string {
   if (changes.length > 0 || conflicts.length + problems.length > 0 || drift.length === 0) return changeCounts(changes);
   const [noun, are] = drift.length === 1 ? ["change", "is"] : ["changes", "are"];
@@ -146,7 +146,7 @@ export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): st
     const enough = limit.endsWith("_PERCENT") ? Math.ceil((100 * wanted) / there) : wanted;
     return (
       `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}; ` +
-      `${fits > 0 ? `plan at most ${count(fits)} of them at a time, or ` : ""}a person sets it to ${count(enough)} or ` +
+      `${fits > 0 ? `plan at most ${count(fits)} of them at a time, or ` : ""}a person sets ${limit} to ${count(enough)} or ` +
       "more in this server's settings, and restarts the server"
     );
   }

@@ -164,7 +164,7 @@ export function targetingText(
   ]);
 }
 
-/** `candidates` are the lines of targetings whose names contain the given text. */
+/** Lists the targetings whose names contain the given text. `candidates` are their lines. */
 export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
     `No targeting seen before is named exactly ${quoteUntrusted(part)}; these names contain it:`,
@@ -182,7 +182,10 @@ export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
   return `${_id} ${quoteUntrusted(name)} ${new Date(seenAt).toISOString().slice(0, 16)}Z`;
 }
 
-/** `seen` are the lines of the targetings. `mayChange` says which may change, or is absent if one may be created. */
+/**
+ * Lists targetings that were seen before. `seen` are their lines. `mayChange` says which of them may be changed; it is
+ * absent if a targeting may be created, too.
+ */
 export function seenText(seen: readonly string[], omitted: number, mayChange?: string): string {
   if (seen.length === 0) {
     const otherwise = mayChange === undefined ? ", or create one" : `. ${mayChange}`;

@@ -26,7 +26,7 @@ interface WrittenSecret {
   readonly isWord: boolean;
 }
 
-/** Also finds keys as they are written in JSON and in addresses. */
+/** Creates a redactor. It also finds keys as they are written in JSON and in addresses. */
 export function redactorFor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets.filter((secret) => secret.length >= SHORTEST));
   // One secret may begin with another, so longer ones are replaced first.

@@ -80,7 +80,7 @@ function resultWords(run: ReportedRun): string {
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
 
-/** Adding options may also add Context IDs to options that exist. */
+/** Returns what a call would do. Adding options may also add Context IDs to options that exist. */
 function wouldWords({ tool, counts, plan = [], extended, newOptions, did }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
   // If some items would fail, the requests do not say how many options they would change.
@@ -150,7 +150,9 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
   delete_targeting: "already deleted",
 };
 
-/** `options` are options of new targetings, which are counted separately. */
+/**
+ * Returns a count with its whole and its noun. `options` are options of new targetings, which are counted separately.
+ */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
   const [outer, outerAll] = [count - options.count, Math.max(all, options.items) - options.items];
@@ -246,7 +248,7 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   const pairs = first.map(({ given, held }) => `${quoteUntrusted(given)} beside ${quoteUntrusted(held)}`).join(", ");
   const [verb, more] = [count === 1 ? "differs" : "differ", count > first.length ? ", …" : ""];
   return [
-    `${many(count, "Context ID")} ${verb} from one that the option holds only in case, width or composition: ${pairs}${more}`,
+    `${many(count, "Context ID")} ${verb} only in case, width or composition from one that the option holds: ${pairs}${more}`,
   ];
 }
 
@@ -392,10 +394,13 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
     return `${holds}, so the limit that was reached is the project's ${all} Context IDs`;
   }
   const mostBytes = LIMITS.optionContextBytes.value;
-  return `${holds}, and ${number(bytes)} of at most ${number(mostBytes)} bytes of them: bytes: ${fitWords(mostBytes - bytes)}`;
+  return `${holds}, with ${number(bytes)} of at most ${number(mostBytes)} bytes: ${fitWords(mostBytes - bytes, " bytes")}`;
 }
 
-/** The service cannot list targetings, so only a part of the project's total is known. */
+/**
+ * Returns what is known about the limit of the project. The service cannot list targetings, so only a part of the total
+ * is known.
+ */
 function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   if (!isProject) return [];
   const limit = LIMITS.projectContextIds.value;
@@ -410,9 +415,9 @@ function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   ];
 }
 
-function fitWords(room: number): string {
+function fitWords(room: number, noun = ""): string {
   const left = Math.max(0, room);
-  return `${number(left)} more ${left === 1 ? "fits" : "fit"}`;
+  return `${number(left)} more${noun} ${left === 1 && noun === "" ? "fits" : "fit"}`;
 }
 
 const MAX_NAMED = 3;
@@ -421,7 +426,7 @@ export function resumedRunHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
 
-/** The same call was made before and left something undone, but this is a new run. */
+/** Returns the note that the same call was made before and left something undone, but that this is a new run. */
 export function newRunHint({ runId, status }: EndedRun): string {
   return (
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +

@@ -193,7 +193,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   ];
 }
 
-/** A note that ends with the mark of foreign text gets no full stop. */
+/** Returns a note as a sentence. A note that ends with the mark of foreign text gets no full stop. */
 function sentence(note: string): string {
   // A note that begins with the name of a tool is not capitalized.
   if (/^[a-z]+_[a-z_]+ /.test(note)) return `${note}.`;
@@ -305,7 +305,10 @@ const WAITS_FOR = {
   token: "The run waits for its confirmation token",
 } as const;
 
-/** If there is no token, says in which channel and until when the effect can be approved. */
+/**
+ * Returns an effect for an agent. If there is no token, adds in which channel and until when the effect can be
+ * approved.
+ */
 export function confirmationText(confirmation: NonNullable<ReportedRun["confirmation"]>): string {
   const { token, effect, expiresAt, channel = "page" } = confirmation;
   return token === undefined ? `${effect}\n${WAITS_FOR[channel]}, until ${timeWords(expiresAt)}.` : effect;
@@ -333,7 +336,7 @@ function timeWords(iso: string): string {
   return `${iso.slice(11, 16)} UTC`;
 }
 
-/** An answer is an error if the run failed, or if its result is unknown and nothing succeeded. */
+/** Returns whether an answer is an error: the run failed, or its result is unknown and nothing succeeded. */
 function isError({ status, counts }: ReportedRun): boolean {
   return status === "failed" || (status === "unknown" && counts.succeeded + counts.alreadyDone === 0);
 }

@@ -82,7 +82,7 @@ export interface ReportedRun {
   readonly unknownIsFinal?: boolean;
 }
 
-/** The tokens of a page are counted from these lines. */
+/** Returns a result as a line. The tokens of a page are counted from these lines. */
 export function resultLine(result: ObjectResult): string {
   return resultRow(result).line;
 }

@@ -8,6 +8,7 @@ import {
   earlierItem,
   list,
   MORE_PATIENT,
+  many,
   number,
   onPage,
   resuming,
@@ -79,12 +80,16 @@ const MOST = {
   project: number(LIMITS.projectContextIds.value),
 } as const;
 
-/** One code covers three limits (management-api 8.1). A small new option can exceed only the limit of the project. */
+/**
+ * Returns the message for a code that covers three limits (management-api 8.1). A small new option can exceed only the
+ * limit of the project.
+ */
 function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const own = detail.contextIds;
   const isNew = operation === "addOptions" || operation === "createTargetings";
   const isFarBelow = typeof own === "number" && own * LIMITS.contextIdBytes.value <= LIMITS.optionContextBytes.value;
-  const comes = typeof own === "number" && !sent.includes("onlyLoss") ? `; the item gives ${number(own)}` : "";
+  const comes =
+    typeof own === "number" && !sent.includes("onlyLoss") ? `; the item has ${many(own, "Context ID")}` : "";
   if (isNew && isFarBelow && own <= LIMITS.optionContextIds.value) {
     return {
       message: `the project would hold more than ${MOST.project} Context IDs over all its targetings${comes}${there(detail)}`,
@@ -110,7 +115,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
     message:
       `ad products ${list(detail.products)} would have ${number(detail.count)} options set as Required Include or ` +
-      `Required Exclude, and may have ${number(detail.limit, LIMITS.productRequiredOptions.value)}`,
+      `Required Exclude; at most ${number(detail.limit, LIMITS.productRequiredOptions.value)} are allowed`,
     remedy: "Take required options off these ad products in the web console first.",
   }),
   TARGETING_CATEGORY_LIMIT_EXCEEDED: (detail) => ({

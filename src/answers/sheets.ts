@@ -134,7 +134,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.likelyContexts &&
       `no column of Context IDs was read. If ${quoteShort(seen.likelyContexts)} has one Context ID in each row, give columns {"contextId": HEADING}; if a cell has several, columns {"contexts": HEADING}. HEADING is that name`,
     seen.grouped &&
-      `${many(seen.grouped, "Context ID")} with thousands separators, read with them: if they are not meant, format the column without them`,
+      `${many(seen.grouped, "Context ID")} with thousands separators, which were read as part of the ID: if these do not belong to it, format the column without them`,
     seen.dates &&
       `${many(seen.dates, "Context ID")} that ${seen.dates === 1 ? "is a date" : "are dates"}: check whether a spreadsheet converted other texts to dates`,
     seen.repeatedTx &&
@@ -262,7 +262,7 @@ const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
 
 const BY_DAMAGED: Readonly<Record<string, readonly string[]>> = { "Context ID": CONTEXTS, group: ["parentName"] };
 
-/** The first of these columns that the sheet has is marked. */
+/** Returns the columns in which a problem may be. The first of them that the sheet has is marked. */
 export function columnsOf({ code, detail = {} }: Reason): readonly string[] {
   const { problem, what, field, fields } = detail;
   const [heading] = Array.isArray(fields) ? fields : [];

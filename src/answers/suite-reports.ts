@@ -19,8 +19,8 @@ export function liveTestsEffect({ cases }: EventSuite): Effect {
   }
   const objects = [...times].map(([name, count]) => ({ name: shortName(name), says: many(count, "event") }));
   const sentence =
-    `This sends ${amount(events.length, "test event")} to the LIVE event API, ${purchases} of them purchases. What the service ` +
-    "records of them counts as conversions and feeds audiences, and cannot be taken back.";
+    `This sends ${amount(events.length, "test event")} to the LIVE event API, ${purchases} of them purchases. Events that the ` +
+    "service records count as conversions and feed audiences. They cannot be deleted.";
   return { sentence, parts: effectPart("Event names sent", objects) };
 }
 
@@ -183,7 +183,7 @@ const HOW_TO_RUN = {
 const SERVICE_TESTS =
   "It tests the service, not the app, in a sandbox that it starts itself. To test another service, set EVENT_API_URL.";
 
-/** The file of a page test does not contain the cases of the suite. */
+/** Returns the note that the file of a page test does not contain the cases of the suite. */
 export function pageTestNote(cases: number): string {
   return `the file opens a page and checks the events that the page itself sends; it does not contain the ${many(cases, "case")} of the suite, and kinds, uid and seed do not change it`;
 }
@@ -215,7 +215,7 @@ export function suiteText(suite: {
       ? []
       : [`It checks what the page sends to the sandbox at ${target}. To use another address, set EVENT_API_URL.`]),
     ...(format === "vitest" || format === "curl" ? [SERVICE_TESTS] : []),
-    `All of it as ${format} is the resource ${resourceUri}; it begins:`,
+    `The whole file (${format}) is the resource ${resourceUri}; it begins:`,
     fenced(preview.split("\n").map(escapeInvisible)),
     `Next: run_event_tests {"suiteId":"${suiteId}"} runs ${note === undefined ? "them" : "the suite's cases"} against a sandbox.`,
   ].join("\n");

@@ -63,7 +63,10 @@ function listIn(body: unknown): readonly unknown[] | undefined {
   return listIn(body.items) ?? listIn(body.results) ?? listIn(body.data);
 }
 
-/** Results in the order of the items (management-api 2.3); undefined if an index is missing, repeated or too large. */
+/**
+ * Returns results in the order of the items (management-api 2.3); undefined if an index is missing, repeated or too
+ * large.
+ */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const results = listIn(body)?.map(bulkResultOf);
   if (results?.length !== count || !results.every((result) => result !== undefined)) return undefined;
@@ -84,7 +87,7 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
   };
 }
 
-/** The error of one item or of a whole request (management-api 2.2). Omits fields of an unexpected type. */
+/** Returns the error of one item or of a whole request (management-api 2.2). Omits fields of an unexpected type. */
 function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
     ...(typeof statusCode === "number" && { statusCode }),
@@ -94,7 +97,7 @@ function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): It
   };
 }
 
-/** The service sends one text or a list of texts (management-api 2.2). */
+/** Returns the messages of an error. The service sends one text or a list of texts (management-api 2.2). */
 function messagesOf(body: unknown): readonly string[] {
   if (!isJsonObject(body)) return [];
   const { message } = body;
@@ -132,7 +135,7 @@ export function optionPageIn(body: unknown): OptionPage | undefined {
   return { items, ...(typeof total === "number" && { total }) };
 }
 
-/** The Context IDs may be a plain list or in one of the shapes of `listIn`. */
+/** Reads an option with its Context IDs, which may be a plain list or in one of the shapes of `listIn`. */
 export function optionWithContextsIn(body: unknown): OptionWithContexts | undefined {
   const record = optionIn(body);
   if (record === undefined) return undefined;
@@ -197,7 +200,7 @@ const PROXY_CREDENTIALS = 407;
 /** A proxy may answer this to a large body. Smaller requests then pass. */
 const TOO_LARGE = 413;
 
-/** The API's errors are JSON objects (management-api 2.2). */
+/** Returns whether a proxy or firewall sent an answer. The API's errors are JSON objects (management-api 2.2). */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }
@@ -208,7 +211,7 @@ function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
 
 const WHERE_TITLES_ARE = 65_536;
 
-/** The title of an HTML page of a proxy or firewall, or the first line of its text. Empty for JSON. */
+/** Returns the title of an HTML page of a proxy or firewall, or the first line of its text. Empty for JSON. */
 function titleIn({ body }: HttpAnswer): readonly string[] {
   const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
   if (/^\s*[{["]/.test(text)) return [];
@@ -234,7 +237,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ndash: "–",
 };
 
-/** How long a 409 asks to wait, in milliseconds, at most 2,000 (management-api 4.2, 7.3). */
+/** Returns how long a 409 asks to wait, in milliseconds, at most 2,000 (management-api 4.2, 7.3). */
 export function retryAfterIn(detail: ItemError["detail"]): number {
   return within(Number(detail?.retryAfterMs ?? 0), LIMITS.retryAfterMs.value);
 }

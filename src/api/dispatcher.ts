@@ -62,7 +62,7 @@ export function connectionsTo(origin: string, way: Way): Connections {
   };
 }
 
-/** TLS must check the certificate of the proxy, not that of the requests' host. */
+/** Connects to a proxy. TLS must check the certificate of the proxy, not that of the requests' host. */
 function toProxy(proxy: URL, timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout });
   return (target, callback) =>

@@ -298,8 +298,8 @@ class EncodingError extends Error {
 }
 
 /**
- * Some gateways compress answers without being asked. `encodings` is the Content-Encoding header. Throws if the body is
- * broken, has an unknown encoding, or becomes larger than `largest` bytes.
+ * Decompresses a body, because some gateways compress answers without being asked. `encodings` is the Content-Encoding
+ * header. Throws if the body is broken, has an unknown encoding, or becomes larger than `largest` bytes.
  */
 export async function decoded(body: Buffer, encodings: string, largest: number): Promise<Buffer> {
   let left = body;

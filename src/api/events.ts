@@ -20,7 +20,7 @@ export interface EventAnswer {
  * verdict.
  */
 export interface EventApi {
-  /** `body` is JSON. `fence` may stop the event right before it is sent. */
+  /** Sends an event. `body` is JSON. `fence` may stop the event right before it is sent. */
   track(body: string, options?: RequestOptions & { readonly fence?: Fence }): Promise<EventAnswer>;
   /** Opens a connection if none is idle, so that the next event need not wait for one. Throws a NotSentError. */
   connect?(): Promise<void>;

@@ -58,7 +58,7 @@ export interface Http {
 
 const LARGEST_ANSWER = 64 * 1_048_576;
 
-/** Nothing is loaded, resolved or connected before the first request. */
+/** Returns a client for one API. Nothing is loaded, resolved or connected before the first request. */
 export function openHttp(settings: HttpSettings): Http {
   const { setBy } = settings;
   let opening: Promise<Connections> | undefined;
@@ -109,8 +109,8 @@ async function open(settings: HttpSettings): Promise<Connections> {
 }
 
 /**
- * A service cannot apply an incomplete request, so a failure before the last bytes means "not sent", and a failure
- * after them means "may have been applied". The last slice of a large body waits for the fence.
+ * Sends a request. A service cannot apply an incomplete request, so a failure before the last bytes means "not sent",
+ * and a failure after them means "may have been applied". The last slice of a large body waits for the fence.
  */
 async function sendOnce(
   { sender, origin, prefix, headers: ofWay }: Connections,
@@ -202,7 +202,7 @@ function isSliced(body: Outgoing): body is Sliced {
   return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
 }
 
-/** For a large body, `complete` is called right before the last slice. */
+/** Returns the body in the form to send. For a large body, `complete` is called right before the last slice. */
 function outgoing(
   { body, type: kind = "application/json", fence }: HttpRequest,
   complete: () => void,
@@ -219,8 +219,8 @@ function outgoing(
 }
 
 /**
- * The first slice is larger than a socket's buffer, so the service has received nearly all of it when undici requests
- * the last slice.
+ * Yields a large body in two slices. The first slice is larger than a socket's buffer, so the service has received
+ * nearly all of it when undici requests the last slice.
  */
 async function* sliced(
   bytes: Uint8Array,

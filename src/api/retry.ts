@@ -112,7 +112,9 @@ export class AdaptiveConcurrency {
     }
   }
 
-  /** A read that started before the last change says nothing about the new limit. */
+  /**
+   * Halves the limit. A read that started before the last change says nothing about the new limit, so it is ignored.
+   */
   #slower(startedAt: number): void {
     if (startedAt < this.#changedAt) return;
     this.#width = Math.max(1, Math.floor(this.width / 2));

@@ -53,7 +53,10 @@ function namesOf({ operation, item }: Step): readonly string[] {
   return operation === "addOptions" ? [item.name, ...(item.children ?? []).map(({ name }) => name)] : [];
 }
 
-/** IDs ascend with time. `byList` compares the ID with the list before the run. */
+/**
+ * Returns whether this run or others created an option. IDs ascend with time. `byList` compares the ID with the list
+ * before the run.
+ */
 function creatorOfOption(id: string, byList: "before" | "after" | undefined, ownNewest: string | undefined) {
   if (!isUlid(id)) return "unclear";
   if (byList !== undefined) return byList === "before" ? "others" : "ours";

@@ -28,7 +28,7 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   return contextIds > MAX_UNCONFIRMED_REMOVALS;
 }
 
-/** A confirmation is valid only for the same digest. */
+/** Returns a digest of what would be removed. A confirmation is valid only for the same digest. */
 export function lossDigest(losses: readonly Loss[]): string {
   // The digest leaves out these names, because they are known only if they were read for another reason.
   const shown = losses.map(({ freedNames: _, ...loss }) => loss);
@@ -117,7 +117,7 @@ export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
 
 const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);
 
-/** A run whose undo has started must not be resumed. */
+/** Returns whether the undo of a run has started. The run must then not be resumed. */
 export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }

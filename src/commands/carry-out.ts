@@ -19,7 +19,7 @@ export async function isApproved(question: string, yes: boolean): Promise<boolea
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
-/** The sheet is the one that the plan was made from. The run updates `base` when it ends. */
+/** Stores a plan as a run. `sheet` is the sheet that the plan was made from. The run updates `base` when it ends. */
 export async function storePlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",

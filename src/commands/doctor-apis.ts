@@ -151,7 +151,7 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-/** The service is reachable, but this does not show whether the key is valid. */
+/** Returns what a BusyError shows: the service is reachable, but it is unknown whether the key is valid. */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
     ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Run doctor again after that time." }

@@ -32,7 +32,7 @@ export function checkNode(running: string): Check {
   return isRecent ? ok("Node", running) : problem("Node", `${running} is too old`, `Install Node ${least} or newer.`);
 }
 
-/** If the folder does not exist, its parent is checked. */
+/** Checks whether the state folder is writable. If it does not exist, its parent is checked. */
 async function checkStateFolder(folder: string): Promise<Check> {
   const about = "state folder";
   try {

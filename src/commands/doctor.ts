@@ -114,7 +114,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
   }
 }
 
-/** The port differs from that of the sandbox of a server that may be running. */
+/** Returns the settings for probes. The port differs from that of the sandbox of a server that may be running. */
 function forProbing(settings: Settings): Settings {
   const { environment } = settings;
   return {
@@ -128,13 +128,16 @@ function forProbing(settings: Settings): Settings {
   };
 }
 
-/** Imported on demand, because the parsers are large. */
+/** Checks the configuration files of hosts. The code is imported on demand, because the parsers are large. */
 async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
   const { openHostFiles } = await import("../setup/settings.ts");
   return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 
-/** Over stdio, the server opens the browser or asks the client, so there is nothing to check. */
+/**
+ * Checks whether a person can approve changes over HTTP. Over stdio, the server opens the browser or asks the client,
+ * so there is nothing to check.
+ */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
   if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];

@@ -64,7 +64,7 @@ function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<stri
   return writtenSheet({ name: "Options", above: 0, rows: rows() }, form);
 }
 
-/** The question says how many changes by others the person would accept. */
+/** Asks whether files may be replaced. The question says how many changes by others the person would accept. */
 async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boolean): Promise<boolean> {
   const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];
   const found = (await Promise.all(paths.map(async (path) => ((await isThere(path)) ? [path] : [])))).flat();

@@ -15,7 +15,7 @@ export function exposures(settings: Settings, input: SettingsInput): readonly Ex
   return [...openFiles(settings), ...plainAddresses(settings, input)];
 }
 
-/** `problem` is the reason why there are no traces. */
+/** Logs what is wrong with the settings. `problem` is the reason why there are no traces. */
 export function logStartWarnings(log: Log, settings: Settings, input: SettingsInput, problem: unknown): void {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is not a setting; check its spelling", { variable });
@@ -23,7 +23,10 @@ export function logStartWarnings(log: Log, settings: Settings, input: SettingsIn
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
 }
 
-/** On Windows, access lists protect files instead of modes. */
+/**
+ * Checks the permissions of files and folders with secrets. Windows has access lists instead of modes, so nothing is
+ * checked there.
+ */
 function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
   const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
@@ -71,7 +74,7 @@ const SENDERS: readonly (readonly [Setting<string>, string])[] = [
   [SETTINGS.publicUrl, "callers send their tokens and keys"],
 ];
 
-/** Sandbox keys are public, so they do not matter. */
+/** Checks whether keys are sent unencrypted. Sandbox keys are public, so they do not matter. */
 function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
   if (environment.kind === "sandbox") return [];
   return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {

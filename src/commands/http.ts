@@ -161,7 +161,7 @@ async function authOf(
   return { auth, metadata: resource.metadata };
 }
 
-/** All callers share the tools and their schemas. */
+/** Returns a function that creates the parts of a caller's server. All callers share the tools and their schemas. */
 function partsMaker(
   all: Projects,
   tools: readonly ListedTool[],

@@ -22,7 +22,7 @@ import { printLines, printNote } from "./terminal.ts";
 
 export type AskedFile = ReturnType<typeof askedFile>;
 
-/** `what` describes the file in error messages. */
+/** Reads the arguments about a file. `what` describes the file in error messages. */
 export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
@@ -131,7 +131,10 @@ function unreadable(path: string, thrown: unknown): FileError {
   });
 }
 
-/** All files are first written under temporary names, then moved in order. Existing files keep their permissions. */
+/**
+ * Writes files. All are first written under temporary names, then moved in order. Existing files keep their
+ * permissions.
+ */
 export async function writeOver(
   files: readonly {
     readonly path: string;

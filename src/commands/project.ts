@@ -77,7 +77,7 @@ export async function withRuns<Result>(
   });
 }
 
-/** A sandbox counts only if both mode and address are set. */
+/** Throws a SettingsError if no service is configured. A sandbox counts only if both mode and address are set. */
 function checkService({ environment }: Settings, mode: string | undefined): void {
   if (environment.kind === "live" && environment.management !== undefined) return;
   if (environment.kind === "sandbox" && mode === "sandbox") {

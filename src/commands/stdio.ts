@@ -117,7 +117,7 @@ async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promis
   };
 }
 
-/** `problem` is the reason why there are no traces. */
+/** Logs what is wrong with the settings. `problem` is the reason why there are no traces. */
 async function warn(log: Log, settings: Settings, input: SettingsInput, problem: unknown): Promise<void> {
   const { logStartWarnings } = await import("./exposures.ts");
   logStartWarnings(log, settings, input, problem);

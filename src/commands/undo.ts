@@ -44,7 +44,10 @@ export async function runUndo(line: CommandLine): Promise<number> {
   });
 }
 
-/** Keys may differ, because they can be replaced. */
+/**
+ * Returns whether a run was made with another service or sandbox. Other keys are accepted, because keys can be
+ * replaced.
+ */
 function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
 }

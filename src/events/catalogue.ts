@@ -111,7 +111,7 @@ export function finding(rule: RuleName, path: string, message: string, fix: stri
   return { path, rule, section, basis, severity: strength(rule) > 0 ? "verdict" : "warning", message, fix };
 }
 
-/** The verdict is the first of rejected, ignored, uncertain and recorded that applies. */
+/** Returns the verdict: the first of rejected, ignored, uncertain and recorded that applies. */
 export function deriveVerdict(findings: readonly Finding[]): Validation {
   if (findings.length === 0) return PLAIN;
   const ordered = findings.toSorted((one, other) => strength(other.rule) - strength(one.rule));
@@ -120,7 +120,10 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
   return { verdict, basis: basisOf(verdict, bases), findings: ordered };
 }
 
-/** A drop or rejection is documented if one of its reasons is; a recorded event, only if no finding is assumed. */
+/**
+ * Returns how a verdict is known. A drop or rejection is documented if one of its reasons is; a recorded event, only if
+ * no finding is assumed.
+ */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";
   return bases.find((basis) => basis === "documented") ?? bases[0] ?? "documented";

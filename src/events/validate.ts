@@ -141,7 +141,10 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
   checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
 }
 
-/** The limits for the number of items and the length of strings apply even to events that do not use `items`. */
+/**
+ * Checks `items` of an event that does not use them: the limits for their number and the length of strings apply even
+ * then.
+ */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
   for (const [position, item] of items.entries()) {
@@ -165,7 +168,7 @@ function checkRequired(check: Check, holder: JsonObject, shape: Shape, prefix: s
   }
 }
 
-/** The document does not mark `items` as required, so an event without items is recorded. */
+/** Checks that `items` is present. The document does not mark it as required, so an event without items is recorded. */
 function checkItemsPresent(check: Check, event: JsonObject, shape: Shape): void {
   if (!shape.parameters.has("items")) return;
   const { items } = event;
@@ -201,7 +204,7 @@ function checkFreeValue(check: Check, value: unknown, path: string): void {
   else checkWithin(check, value, path);
 }
 
-/** The document does not show whether the limit applies to strings inside a parameter. */
+/** Checks the strings inside a parameter. The document does not show whether the limit applies to them. */
 function checkWithin(check: Check, value: unknown, path: string): void {
   if (!holdsLongString(value)) return;
   const message = `"${path}" contains a text of over ${STRING_LIMIT} characters; the document does not show whether the limit applies`;
@@ -225,7 +228,7 @@ function fixOfMissing(check: Check, holder: JsonObject, wanted: string, valid: r
     return !valid.includes(name) && isJsonObject(inner) && inner[wanted] !== undefined;
   });
   if (around !== undefined) {
-    return `it stands in ${quoted(around)}: send the fields of ${quoted(around)} one level higher, without ${quoted(around)}`;
+    return `it is inside ${quoted(around)}: send the fields of ${quoted(around)} one level higher, without ${quoted(around)}`;
   }
   const meant = Object.keys(holder).find((name) => !valid.includes(name) && check.nearest(name, valid) === wanted);
   return meant === undefined ? `add "${wanted}"` : `rename ${quoted(meant)} to "${wanted}"`;
@@ -256,7 +259,7 @@ function add(check: Check, warning: Finding | undefined): void {
   if (warning !== undefined) check.findings.push(warning);
 }
 
-/** NaN and the infinities become null in JSON. */
+/** Returns whether a value is null in JSON. NaN and the infinities become null. */
 function isNull(value: unknown): boolean {
   return value === null || (typeof value === "number" && !Number.isFinite(value));
 }

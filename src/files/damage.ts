@@ -62,7 +62,7 @@ function codePoint(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-/** macOS and some tools decompose Hangul. */
+/** Composes Hangul, which macOS and some tools decompose. */
 export function composedHangul(text: string): string {
   return /[\u1100-\u11FF]/.test(text)
     ? text.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"))
@@ -105,7 +105,7 @@ export function isDamage(text: unknown): text is Damage["damage"] {
   return typeof text === "string" && Object.hasOwn(DAMAGE_WORDS, text);
 }
 
-/** `message` is the end of a sentence. */
+/** Describes a damaged text. `message` is the end of a sentence. */
 export function damageWords({ damage, characters = [] }: Damage): {
   readonly message: string;
   readonly remedy: string;

@@ -123,7 +123,7 @@ class TextScan {
     this.line = options.line;
   }
 
-  /** Undefined if the rest of the record has not arrived yet. */
+  /** Returns the next record. Undefined if the rest of it has not arrived yet. */
   record(): SheetRecord | undefined {
     const { delimiter, isLast, withPlaces } = this.#options;
     const { line } = this;

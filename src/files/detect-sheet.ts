@@ -137,7 +137,10 @@ async function delimiterOf(
   return { form: { delimiter: best.delimiter }, seen: {} };
 }
 
-/** With a wrong delimiter, the quotes may not match. Then only the records before that line are returned. */
+/**
+ * Returns the first records of a file. With a wrong delimiter, the quotes may not match. Then only the records before
+ * that line are returned.
+ */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
   const reader = new DelimitedReader({ delimiter });
   try {

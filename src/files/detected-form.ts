@@ -16,7 +16,7 @@ export function isUndetected({ given, sheet }: Pick<InputFile, "given" | "sheet"
   return given !== undefined && sheet === undefined;
 }
 
-/** The form of a marked file is detected once for all its copies. */
+/** Marks a file whose form must still be detected. The form is then detected once for all copies of the file. */
 export function markUndetected<File extends InputFile>(file: File): File & ReadableFile {
   return { ...file, [DETECTION]: {} };
 }

@@ -41,14 +41,14 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   throw new FileError(`there is no folder for ${quoted(given)}`, `Name a file in ${folderWords(allowedDirs)}.`);
 }
 
-/** The places that a path can mean, one in each allowed folder. Refuses links below these folders. */
+/** Returns the places that a path can mean, one in each allowed folder. Refuses links below these folders. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
       given,
       "file and saveTo are refused: no folder is allowed",
       "TARGETING_MCP_ALLOWED_DIRS names the folders that may be used; over HTTP the caller's token does. " +
-        "Without it, give the data in the call.",
+        "If no folder can be allowed, give the data in the call.",
     );
   }
   const inside = `Give a path inside ${folderWords(allowedDirs)}, without .. and links.`;
@@ -162,7 +162,7 @@ export interface RootGuard {
   readonly files: readonly string[];
 }
 
-/** The client's roots (MCP), without the root of a disk, the home folder, and guarded folders. */
+/** Returns the client's roots (MCP), without the root of a disk, the home folder, and guarded folders. */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);
   const folders = await Promise.all(guard.folders.map(realOrSame));

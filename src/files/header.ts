@@ -148,7 +148,10 @@ export function checkHeader(
   );
 }
 
-/** The columns of Context IDs are optional, so without a mapping their values would be ignored. */
+/**
+ * Returns how to map the headings. The columns of Context IDs are optional, so without a mapping their values would be
+ * ignored.
+ */
 function mappingWords(missing: string, header: Header, columns: readonly string[]): string {
   const isWithoutIds = columns.includes("contextId") && header.at("contextId") < 0 && header.at("contexts") < 0;
   if (!isWithoutIds || missing === "contextId" || missing === "contexts") {

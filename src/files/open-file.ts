@@ -114,7 +114,10 @@ function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: st
   );
 }
 
-/** JSON must be UTF-8 or UTF-16, so any other counts as UTF-8 and reading reports it. */
+/**
+ * Returns the encoding of a file. JSON must be UTF-8 or UTF-16, so any other encoding counts as UTF-8, and reading
+ * reports the invalid bytes.
+ */
 function encodingOf(format: Format, encodings: EncodingDetector): Encoding {
   if (format === "xlsx") return "utf-8";
   const found = encodings.found();

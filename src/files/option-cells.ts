@@ -37,7 +37,10 @@ function yesOrNo(is: boolean): string {
  */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 
-/** The cells fit into spreadsheets. IDs are separated by `|`, or form a JSON array if one of them needs it. */
+/**
+ * Returns Context IDs as cells that fit into spreadsheets. IDs are separated by `|`, or form a JSON array if one of
+ * them needs it.
+ */
 export function contextCells(contexts: readonly string[]): readonly string[] {
   if (contexts.length === 0) return [NONE];
   const parts: string[][] = [];

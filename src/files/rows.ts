@@ -135,7 +135,7 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   return shape.fromValue(row);
 }
 
-/** `problem` is a code that `answers/` turns into a sentence. */
+/** Returns the reason for an invalid row. `problem` is a code that `answers/` turns into a sentence. */
 export function invalidRow(problem: string, detail: Readonly<Record<string, unknown>>): { readonly reason: Reason } {
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }
@@ -171,8 +171,8 @@ export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Ite
 }
 
 /**
- * Rows with the same key become one item with the index of the first row. If one of these rows is unusable, so is the
- * item.
+ * Reads the items of a file. Rows with the same key become one item with the index of the first row. If one of these
+ * rows is unusable, so is the item.
  */
 export async function itemsIn<Item>(
   bytes: ByteSource,

@@ -54,7 +54,7 @@ export function saveFile(place: Place, pieces: Pieces, makeLink = link): Promise
   return saveFiles([{ place, pieces }], makeLink);
 }
 
-/** Names the files when all are complete, the first one last: if it exists, the others do, too. */
+/** Moves files to their names when all are complete, the first one last: if it exists, the others do, too. */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
   const whole = () => saveFiles(others, makeLink);
@@ -62,7 +62,7 @@ export async function saveFiles([file, ...others]: readonly NewFile[], makeLink 
   await saveBy(file, put, whole);
 }
 
-/** Atomic; keeps the mode of the file. Throws the errors of `saveFile`. */
+/** Replaces a file atomically and keeps its mode. Throws the errors of `saveFile`. */
 export async function replaceFile(place: Place, pieces: Pieces): Promise<void> {
   await saveBy({ place, pieces }, async (written, unfinished, path) => {
     await written.chmod((await stat(path)).mode & 0o777);

@@ -282,7 +282,10 @@ class RowReader {
     return [this.#blank === 0 ? held : { ...held, skipped: (held.skipped ?? 0) + this.#blank }];
   }
 
-  /** A single cell does not count, because an option may have the name of its column. */
+  /**
+   * Returns whether a row repeats the header. A single cell does not count, because an option may have the name of its
+   * column.
+   */
   #isHeader({ cells }: SheetRecord): boolean {
     const first = this.#read.indexOf(true);
     if (cells[first] !== this.#header.cells[first]) return false;

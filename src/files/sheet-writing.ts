@@ -28,12 +28,17 @@ export function delimiterNamed(text: string): string | undefined {
 const FORMULA = /^'*[=+\-@\t\r]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
 
-/** For a cell of a text file. A formula gets an apostrophe in front, so that spreadsheets do not run it. */
+/**
+ * Returns a text for a cell of a text file. A formula gets an apostrophe in front, so that spreadsheets do not run it.
+ */
 export function inertCell(text: string): string {
   return FORMULA.test(text) ? `'${text}` : text;
 }
 
-/** A workbook runs no texts: only a quoted formula gets a further apostrophe, for `uninertCell`. */
+/**
+ * Returns a text for a cell of a workbook, which runs no texts. Only a quoted formula gets a further apostrophe, for
+ * `uninertCell`.
+ */
 export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;
 }

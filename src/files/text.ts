@@ -7,7 +7,9 @@ const [NEWLINE, RETURN] = [0x0a, 0x0d];
 /** How many bytes are decoded at a time. Small pieces let the previous text be freed early. */
 const PART_BYTES = 8192;
 
-/** A byte order mark overrides `encoding`. Throws a FileError with the line of the first invalid bytes. */
+/**
+ * Decodes a file. A byte order mark overrides `encoding`. Throws a FileError with the line of the first invalid bytes.
+ */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
   let line = 1;

@@ -38,7 +38,10 @@ export interface Viewers {
 export function approverSessions(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
   const shownTo = { one: viewOfProject(of), all: viewOfAllProjects(of) };
-  /** `who` is the name on the page, `caller` the name when the person calls tools, `where` the visible project. */
+  /**
+   * Returns what a person sees. `who` is the name on the page, `caller` the name when the person calls tools, `where`
+   * the visible project.
+   */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
     const environment = { ...shownEnvironment(its.services, its.project), ...(where && { project: where }), who };

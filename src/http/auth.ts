@@ -89,7 +89,7 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/** A response to a request without a token contains no OAuth error code (RFC 6750, 3.1). */
+/** Returns the response to a request without a token. It contains no OAuth error code (RFC 6750, 3.1). */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
   return httpError(401, "A bearer token is required. Send it in the header Authorization: Bearer TOKEN.", {
@@ -177,7 +177,7 @@ export function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** A caller without a token is named after these keys. */
+/** Adds the keys in a request to its caller. A caller without a token is named after these keys. */
 function withOwnKeys(
   caller: Caller,
   { headers }: Request,

@@ -32,7 +32,7 @@ export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }
 
-/** Keys that cannot be used are omitted (RFC 7517, 5), but `count` includes them. */
+/** Reads the keys of the issuer. Keys that cannot be used are omitted (RFC 7517, 5), but `count` includes them. */
 export async function publishedKeys(options: IssuerKeysOptions) {
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));

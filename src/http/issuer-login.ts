@@ -59,7 +59,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const back = capped(BACK, now);
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
-  /** `before` is the same person if their rights are checked again. Throws a LoginRefused. */
+  /**
+   * Returns the person of a login. `before` is the same person if their rights are checked again. Throws a
+   * LoginRefused.
+   */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
     // If the response names no scope, the requested or previous scope applies (RFC 6749, 5.1 and 6).
@@ -144,7 +147,7 @@ async function claimsIn(idToken: string, idTokens: ReturnType<typeof jwtVerifier
   }
 }
 
-/** RFC 6749, 4.1.1; RFC 7636, 4.3. */
+/** Returns the address at which a person logs in (RFC 6749, 4.1.1; RFC 7636, 4.3). */
 function authorizationUrl(server: oauth.AuthorizationServer, asked: Readonly<Record<string, string>>): string {
   const to = new URL(endpointOf(server, "authorization_endpoint"));
   const always = { response_type: "code", scope: `openid ${APPROVE}`, code_challenge_method: "S256" };

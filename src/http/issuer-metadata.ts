@@ -10,7 +10,7 @@ export function requestOptions(issuer: string, proxies: Proxies) {
 
 const PLACES = { oauth2: "oauth-authorization-server", oidc: "openid-configuration" } as const;
 
-/** RFC 8414, or OpenID Connect Discovery. */
+/** Reads the metadata of an authorization server (RFC 8414, or OpenID Connect Discovery). */
 export async function readMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
   const at = new URL(issuer);
   const options = requestOptions(issuer, proxies);

@@ -143,7 +143,7 @@ function invalid(reason: string): OAuthError {
   return new OAuthError(OAuthErrorCode.InvalidToken, reason);
 }
 
-/** The reason contains nothing of the token. */
+/** Returns why a token is not valid. The reason contains nothing of the token. */
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof errors.JWTExpired) return "the token has expired";
   if (thrown instanceof errors.JWTClaimValidationFailed) return `the token's ${thrown.claim} is not the required one`;
@@ -164,7 +164,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   return { ...token, project };
 }
 
-/** An issuer contains no space, so different callers never get the same name. */
+/** Returns the name of a caller. An issuer contains no space, so different callers never get the same name. */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

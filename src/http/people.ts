@@ -31,7 +31,7 @@ interface PeopleParts {
 
 const PAGE_PATHS = /^\/(?:$|page\/|open\/|login(?:\/|$)|callback$)/;
 
-/** Without authentication, this machine's user approves. */
+/** Creates the page on which people approve changes. Without authentication, this machine's user approves. */
 export function people(parts: PeopleParts) {
   const { settings, asksWho } = parts;
   const { serve, pageFor, personOf } = asksWho ? approversWithLogin(parts) : localApprover(parts);

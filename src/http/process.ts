@@ -112,7 +112,7 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
   });
 }
 
-/** Embedded sandboxes are omitted: their runs end with the process. */
+/** Returns the runs of each project by its ID. Embedded sandboxes are omitted: their runs end with the process. */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
@@ -151,7 +151,7 @@ export function servedFigures(text: () => string, access: Access) {
   };
 }
 
-/** A request through a proxy on this machine does not count. */
+/** Returns whether a request comes from this machine. A request through a proxy on this machine does not count. */
 function isFromHere({ url, headers }: Request, from: string | undefined): boolean {
   const isLocal = from === "::1" || /^(?:::ffff:)?127\./.test(from ?? "");
   return isLocal && isLoopback(url) && !PROXY_HEADERS.some((name) => headers.has(name));

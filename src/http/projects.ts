@@ -26,7 +26,10 @@ interface CachedProject {
   usedAt: number;
 }
 
-/** `settings` belong to the configured keys; those for other keys are made from `input`. */
+/**
+ * Creates the projects of a process. `settings` belong to the configured keys; those for other keys are made from
+ * `input`.
+ */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared) {
   const configured: Project = {
     ...connect(settings, shared),
@@ -67,7 +70,10 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
       return id;
     },
     living: (): readonly Project[] => everyone(),
-    /** Undefined keys are the configured ones. Throws a SettingsError for unusable keys, and a TooBusyError. */
+    /**
+     * Returns the project of these keys; undefined means the configured keys. Throws a SettingsError for unusable keys,
+     * and a TooBusyError.
+     */
     of(keys: ProjectKeys | undefined): Project {
       if (keys === undefined || isEmbedded) return configured;
       const id = ownerOf("", keys);

@@ -179,7 +179,7 @@ function serving({
     const { runSubscriptions } = await import("./subscriptions.ts");
     return runSubscriptions(systemClock);
   });
-  /** The stream ends when the caller loses access. */
+  /** Opens a stream of notifications. It ends when the caller loses access. */
   const listen = async (admitted: Admitted, parts: ServerParts): Promise<Response> => {
     const { request, outgoing, authInfo, body, forgotten } = admitted;
     const over = new AbortController();
@@ -246,7 +246,7 @@ function requestIdOf(request: Request): string {
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** A stream of notifications may last for hours, so it has its own limit. */
+/** Returns whether a request opens a stream of notifications. It may last for hours, so it has its own limit. */
 function isSubscription(messages: readonly Message[]): boolean {
   return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }

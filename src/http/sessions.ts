@@ -64,7 +64,7 @@ function sessionTable(onerror: (error: Error) => void) {
       const inTheWay = crowd(caller);
       return inTheWay.length === 0 || inTheWay.some(isIdle);
     },
-    /** If a limit is reached, ends the session that has been idle longest. */
+    /** Adds a session. If a limit is reached, ends the session that has been idle longest. */
     add(session: Session): void {
       const oldest = crowd(session.caller).find(isIdle);
       if (oldest !== undefined) end(oldest).catch(onerror);

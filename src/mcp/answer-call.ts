@@ -215,7 +215,10 @@ function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Pr
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
 }
 
-/** The page needs an address that gives no access by itself, and a person who may approve there. */
+/**
+ * Returns whether a client may open the page. This needs an address that gives no access by itself, and a person who
+ * may approve there.
+ */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
 }

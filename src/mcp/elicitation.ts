@@ -30,7 +30,7 @@ interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
 
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
-/** The key has at least 32 bytes. A reply counts only from the client that was asked. */
+/** Creates the seal of questions. The key has at least 32 bytes. A reply counts only from the client that was asked. */
 export function questionSeal(key: Uint8Array): QuestionSeal {
   return createRequestStateCodec<SealedQuestion | SealedOpening>({
     key,
@@ -66,7 +66,10 @@ function modesOf(call: Declaring, server?: McpServer) {
   return capabilities.safeParse(declaredIn(call) ?? server?.server.getClientCapabilities()).data?.elicitation;
 }
 
-/** A call of protocol version 2026-07-28 is answered with a question, and repeated with the reply. */
+/**
+ * Returns whether a call has protocol version 2026-07-28. Such a call is answered with a question, and repeated with
+ * the reply.
+ */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
 }
@@ -93,7 +96,9 @@ const form = z.looseObject({
   content: z.looseObject({ [CONFIRM]: z.unknown() }).nullish(),
 });
 
-/** Only a ticked box approves, because a client may accept by itself, without content. */
+/**
+ * Returns the decision in a reply. Only a ticked box approves, because a client may accept by itself, without content.
+ */
 export function elicitationResult(answer: unknown): ElicitationResult {
   const { data } = form.safeParse(answer);
   if (data?.action === "decline") return "no";

@@ -47,7 +47,10 @@ function simplifiedObject(node: JsonSchema): JsonSchema {
   return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
 }
 
-/** The bounds of `z.int()`, and empty `additionalProperties` and `properties`, only repeat a default. */
+/**
+ * Returns whether a keyword only repeats a default: the bounds of `z.int()`, and empty `additionalProperties` and
+ * `properties`.
+ */
 function saysNothing(keyword: string, value: unknown): boolean {
   if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
   if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;

@@ -31,7 +31,10 @@ interface Opening {
   readonly redactor: Redactor;
 }
 
-/** The address contains no access, and opening it approves nothing: the person must log in and decide there. */
+/**
+ * Makes clients open the page. The address contains no access, and opening it approves nothing: the person must log in
+ * and decide there.
+ */
 export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
   const asksForms = mayAsk && canAsk(call, server);
   let opened: string | undefined;

@@ -9,7 +9,7 @@ const REMEDY = "Send the items in several calls, and as JSON arrays rather than 
 
 export const DEEPEST = 64;
 
-/** Recursive functions could overflow the stack on data that is nested too deeply. */
+/** Returns whether data is nested too deeply: recursive functions could overflow the stack. */
 export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
   if (typeof given !== "object" || given === null) return false;
   return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
@@ -140,7 +140,7 @@ const IDS: ReadonlySet<string> = new Set([
 ]);
 const LOWER_CASE_ID = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
 
-/** The service writes IDs in upper case. Returns the same object if nothing changes. */
+/** Converts IDs to upper case, as the service writes them. Returns the same object if nothing changes. */
 export function withUpperIds(given: unknown, field = ""): unknown {
   if (typeof given === "string") return IDS.has(field) && LOWER_CASE_ID.test(given) ? given.toUpperCase() : given;
   if (Array.isArray(given)) {

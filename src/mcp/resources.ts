@@ -32,7 +32,7 @@ const SPEC_RESOURCES: readonly ResourceDefinition[] = [
   page(
     "errors",
     "Error codes",
-    "Every error code of the management API, when it comes, and what its detail holds.",
+    "Every error code of the management API, when it occurs, and the fields of its detail.",
     async () => ({ errors: (await import("../spec/error-codes.ts")).ERROR_CODES }),
   ),
 ];
@@ -45,7 +45,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "event-test-suite",
     title: "Suite of event tests",
-    description: "A suite of event tests, in the form that was asked for.",
+    description: "A suite of event tests, in the requested format.",
     uriTemplate: suiteUri("{suiteId}"),
     complete: { suiteId: suitesLike },
     async read({ suiteId = "" }, context) {
@@ -140,7 +140,7 @@ const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "targeting-options-part",
     title: "Further options of a targeting",
-    description: "The options of a targeting from a position on, which the part before names.",
+    description: "The options of a targeting from a position on. The previous part ends with this address.",
     uriTemplate: "targeting://targetings/{targetingId}/options/{from}",
     complete: { targetingId: targetingIdsLike },
     read: readOptions,
@@ -159,7 +159,7 @@ const IN_PARTS = [
       "Every item of a run with how it ended, one JSON object a line. A last line with `next` names the next part.",
     further: {
       title: "Further results of a run",
-      description: "The results of a run from an item on, which the part before names.",
+      description: "The results of a run from an item on. The previous part ends with this address.",
     },
   },
   {
@@ -169,7 +169,7 @@ const IN_PARTS = [
     description: "What a run deleted or removed, one JSON object a line, stored so that an undo can restore it.",
     further: {
       title: "More of what a run removed",
-      description: "What a run removed, from a byte on, which the part before names.",
+      description: "What a run removed, from a byte on. The previous part ends with this address.",
     },
   },
   {
@@ -177,11 +177,12 @@ const IN_PARTS = [
     mimeType: NDJSON,
     title: "What a run did not remove",
     description:
-      "What a run planned to delete or remove and did not, or may not have, one JSON object a line with " +
+      "What a run planned to delete or remove but did not, or perhaps did not. One JSON object on each line, with " +
       '`removed: "no"` or `"unknown"`.',
     further: {
       title: "More of what a run did not remove",
-      description: "What a run did not remove, or may not have, from a byte on, which the part before names.",
+      description:
+        "What a run did not remove, or perhaps did not, from a byte on. The previous part ends with this address.",
     },
   },
   {
@@ -193,7 +194,7 @@ const IN_PARTS = [
       "A last line with `next` names the next part.",
     further: {
       title: "Further rows that failed",
-      description: "The rows of a run's file that failed, from a byte on, which the part before names.",
+      description: "The rows of a run's file that failed, from a byte on. The previous part ends with this address.",
     },
   },
 ] as const;

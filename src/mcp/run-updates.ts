@@ -18,7 +18,7 @@ const LOOK_MS = 1000;
 const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
-/** An address that never changes. Without an address to watch, the SDK would end the stream. */
+/** A resource that never changes. If a client watched no resource, the SDK would end the stream. */
 const NOTHING = "targeting://nothing";
 
 const listenRequest = z.looseObject({
@@ -121,7 +121,7 @@ interface Watched {
   readonly look: (send: Send) => Promise<boolean>;
 }
 
-/** Runs are read one after another, to limit the memory. */
+/** Returns the runs and tasks to watch. They are read one after another, to limit the memory. */
 async function findWatched(
   names: readonly string[],
   find: (name: string) => Promise<Watched | undefined>,
@@ -146,7 +146,9 @@ async function watchedResource(uri: string, { services, caller }: ServerParts): 
   };
 }
 
-/** The first check always sends the task, because it may have changed since the client last saw it. */
+/**
+ * Returns the task to watch. The first check always sends it, because it may have changed since the client last saw it.
+ */
 async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
   if ((await taskNow(taskId, request)) === undefined) return undefined;
   let last: string | undefined;

@@ -147,7 +147,9 @@ function objectSchema(schema: JsonSchema) {
   return { ...schema, type: "object" as const };
 }
 
-/** The SDK lists the schema but accepts every value: this server checks arguments itself, with better messages. */
+/**
+ * Returns a schema that the SDK lists but does not check: this server checks arguments itself, with better messages.
+ */
 function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unknown> {
   const schema = () => ({ ...json() });
   return {
@@ -160,7 +162,7 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
-/** Over stdio, each call gets a new ID. */
+/** Returns the ID of the HTTP request. Over stdio, each call gets a new ID. */
 function requestIdOf(log: Log): string {
   const { requestId } = log.facts();
   return typeof requestId === "string" ? requestId : randomUUID();

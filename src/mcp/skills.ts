@@ -21,7 +21,7 @@ interface ServedSkill {
 const FILE = "SKILL.md";
 const MARKDOWN = "text/markdown";
 
-/** The digests are computed on request, to keep the start fast. */
+/** Returns the source of the skills. The digests are computed on request, to keep the start fast. */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
   const all = once(async (): Promise<readonly ServedSkill[]> => {
     const { SKILL_TEXTS } = await import("./skill-texts.ts");

@@ -93,7 +93,10 @@ export class StdioConnection {
     for (const face of this.#faces.values()) face.onclose?.();
   }
 
-  /** A notification or response may belong to a request of either server, so both get it. */
+  /**
+   * Passes a message to its server. A notification or response may belong to a request of either server, so both get
+   * it.
+   */
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
     if (said === undefined && !("id" in message) && this.#faces.size > 0) {
@@ -270,7 +273,7 @@ export class Lines {
     if (this.#bytes > 0) this.#endLine();
   }
 
-  /** The first line may start with a byte order mark. */
+  /** Passes a line on. The first line may start with a byte order mark. */
   #pass(line: string): void {
     this.#use.onLine(this.#isFirst ? line.replace(/^\uFEFF/, "") : line);
     this.#isFirst = false;

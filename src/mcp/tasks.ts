@@ -182,7 +182,7 @@ function notFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
 }
 
-/** Nothing waits in this context, because the client asks again. */
+/** Returns the context of a request about a task. Nothing waits in it, because the client asks again. */
 async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   const services = await servicesOfCall(parts.services);
   const opens = canOpen(call) && services.page?.address !== undefined;
@@ -244,13 +244,16 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/** If a person approved to resume the run, returns the resumed one. */
+/** Returns the run of a task. If a person approved to resume it, returns the resumed one. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
-/** A run whose process was killed counts as interrupted, unless another process will claim it. */
+/**
+ * Returns the status of a run. If its process was killed, it counts as interrupted, unless another process will claim
+ * it.
+ */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";
@@ -262,7 +265,7 @@ async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): P
   return "interrupted";
 }
 
-/** The key of the question appears only in this task. */
+/** Returns the question to a task's person. The key of the question appears only in this task. */
 async function questionOf(
   runId: string,
   taskId: string,
@@ -277,7 +280,7 @@ async function questionOf(
 const RUN_BYTES = 16;
 const MARK_BYTES = 16;
 
-/** A handle cannot be guessed or forged, and only this caller can use it, in this project. */
+/** Returns the handle of a task. It cannot be guessed or forged, and only this caller can use it, in this project. */
 async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise<string> {
   const mark = await markOf(["task", runId, isPlan, context.caller, context.project.id], context);
   return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");

@@ -81,7 +81,9 @@ export function auditCall(
   if (runId === undefined || OPEN.has(status)) audit({ ...line, runId, outcome: status, counts });
 }
 
-/** Runs that only read get no entry. `requestId`: the HTTP request of the call, if known. */
+/**
+ * Writes the audit entry of a run. Runs that only read get none. `requestId`: the HTTP request of the call, if known.
+ */
 export function auditRun(
   audit: Audit,
   { kind, header, status, counts }: RestedRun,

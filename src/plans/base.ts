@@ -34,7 +34,7 @@ export interface Base {
   readonly options: ReadonlyMap<string, BaseOption>;
 }
 
-/** The base of `spring.yaml` is `spring.base.ndjson` in the same folder. */
+/** Returns the path of a base. The base of `spring.yaml` is `spring.base.ndjson` in the same folder. */
 export function basePathOf(path: string): string {
   return `${path.replace(/\.[^./\\]+$/, "")}.base.ndjson`;
 }
@@ -54,7 +54,7 @@ export function* baseText({ targeting, exportedAt, options }: Base): Generator<s
   for (const option of options.values()) yield `${JSON.stringify(option)}\n`;
 }
 
-/** `path` is only for messages. Throws a FileError that names the first invalid line. */
+/** Reads a base. `path` is only for messages. Throws a FileError that names the first invalid line. */
 export function readBase(text: string, path: string): Base {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();

@@ -35,7 +35,7 @@ export async function checkStoredPlan(
   return { ...(await look(document.plan)), further };
 }
 
-/** The options whose Context IDs decide whether a plan still fits. */
+/** Returns the options whose Context IDs decide whether a plan still fits. */
 function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   const ids = new Set<string>();
   const names = new Set<string>();

@@ -15,7 +15,7 @@ export function positionOf(ref: Ref): number | undefined {
   return ref.startsWith(NEW) ? Number(ref.slice(NEW.length)) : undefined;
 }
 
-/** Null for the top level. */
+/** Returns the reference to a group. Null for the top level. */
 export function groupAt(place: ParentRef): Ref | null {
   if (place === null) return null;
   return "_id" in place ? place._id : newRef(place.item);

@@ -134,18 +134,18 @@ export const planJsonSchema = z.object({
 });
 export type PlanJson = Fixed<z.input<typeof planJsonSchema>>;
 
-/** 0 without changes, 2 with changes, 1 for an error. */
+/** Returns the exit code: 0 without changes, 2 with changes, 1 for an error. */
 export function exitCodeOf(plan: StatePlan): PlanExitCode {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
 }
 
-/** The function returns the ID if the plan has no name for it. */
+/** Returns a function that finds the name of a group by its ID. It returns the ID if the plan has no name for it. */
 export function groupNamesOf({ groups }: PlanDocument): (id: string) => string {
   return (id) => groups[id] ?? id;
 }
 
-/** `requests` are those that applying the plan would send. */
+/** Returns a plan as JSON. `requests` are those that applying the plan would send. */
 export function planJson(document: PlanDocument, requests: PlanJson["requests"]): PlanJson {
   const { plan, digest } = document;
   const exitCode = exitCodeOf(plan);

@@ -152,7 +152,10 @@ function nothingOf(_id: string | undefined, present: PresentById): StatePlan {
   return { ...NOTHING_PLANNED, targeting: { _id, name } };
 }
 
-/** Context IDs that were not read stay empty, because nothing depends on them. */
+/**
+ * Returns the options in the form of a plan. Context IDs that were not read stay empty, because nothing depends on
+ * them.
+ */
 function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   const options = [...(present?.options.values() ?? [])];
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));

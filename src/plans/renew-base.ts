@@ -50,7 +50,7 @@ export interface AppliedObjects {
   idOf(object: number): string | undefined;
 }
 
-/** A created or renamed targeting precedes the first item among the objects of the run. */
+/** Returns the number of objects of a run before its first item: 1 if the targeting is created or renamed. */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }

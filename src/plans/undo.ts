@@ -103,7 +103,7 @@ function doubted({ _id, name, targeting }: UncertainObject): Pick<UndoRow, "targ
   return targeting === undefined ? about : { ...about, targeting };
 }
 
-/** The targeting of the option was not read before the run changed it. */
+/** Returns the row of an option whose targeting was not read before the run changed it. */
 function unplaced(option: OptionEffect): UndoRow {
   const { _id } = option;
   const unsure = option.did === "changed" ? (option.contexts?.unsure ?? 0) : 0;
@@ -219,7 +219,7 @@ function assembled(
   return [...back, ...rows];
 }
 
-/** First creations (groups first), then changes, then deletions (groups last). */
+/** Sorts changes: first creations (groups first), then changes, then deletions (groups last). */
 function inOrder(intents: readonly Intent[]): readonly Intent[] {
   const rank = ({ kind, type, there }: Intent): number => {
     if (kind === "create") return type === "collection" ? 0 : 1;

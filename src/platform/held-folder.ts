@@ -107,7 +107,7 @@ const O_NOFOLLOW_ANY = 0x2000_0000;
 const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
-/** Linux opens each folder from its parent and so follows no link. Other systems need `check`. */
+/** Opens a folder. Linux opens each folder from its parent and so follows no link. Other systems need `check`. */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
   const identity = () => identityOf(place.root, folders);

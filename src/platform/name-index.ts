@@ -46,7 +46,10 @@ export class NameIndex<Thing extends Named> {
     return { kind: "one", thing: only, isExact: exact.length > 0 };
   }
 
-  /** Names that contain `name` or are contained in it come first, then those that share the most letter pairs. */
+  /**
+   * Returns similar names. Those that contain `name` or are contained in it come first, then those that share the most
+   * letter pairs.
+   */
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
     if (this.#lookedFor > MAX_LOOKED_FOR) return [];

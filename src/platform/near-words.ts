@@ -12,7 +12,7 @@ export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
-/** The entry whose plain form has the fewest different letters; undefined if all differ too much. */
+/** Returns the entry whose plain form has the fewest different letters; undefined if all differ too much. */
 export function mistyped(
   plain: string,
   words: readonly string[],

@@ -1,7 +1,10 @@
 import { LIMITS } from "../spec/limits.ts";
 import type { NameProblem } from "../spec/names.ts";
 
-/** 1234567 becomes "1,234,567". `Number.toLocaleString` would load all locales, which slows the start by 8 %. */
+/**
+ * Writes a number with commas: 1234567 becomes "1,234,567". `Number.toLocaleString` would load all locales, which slows
+ * the start by 8 %.
+ */
 export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
 }
@@ -41,7 +44,7 @@ export function characterList(characters: readonly string[]): string {
 /** Characters that are invisible on their own: controls, spaces, combining marks, fillers and decomposed Hangul. */
 const UNSEEN = /[\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}\u1100-\u11FF]/u;
 
-/** An invisible character is escaped and followed by its code point. */
+/** Returns a character in quotation marks. An invisible character is escaped and followed by its code point. */
 function characterWords(character: string): string {
   if (!UNSEEN.test(character)) return `"${character.replace(/["\\]/, "\\$&")}"`;
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase();

@@ -18,7 +18,9 @@ export function readOptionContents(api: ManagementApi, optionId: string, signal:
   return untilStable(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
 }
 
-/** With `mayBeShort`, fewer Context IDs than the option's count are accepted. */
+/**
+ * Reads an option with its Context IDs once. With `mayBeShort`, fewer Context IDs than the option's count are accepted.
+ */
 async function readOnce(
   api: ManagementApi,
   optionId: string,

@@ -82,7 +82,7 @@ export async function* withContexts(
   for await (const { value } of rows) if (value !== undefined) yield value;
 }
 
-/** A sub-option gets the name of its group, or the ID if the name is unknown. */
+/** Returns an option as files contain it. A sub-option gets the name of its group, or the ID if the name is unknown. */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
   if (groupName === undefined && typeof parent === "string") {
@@ -140,7 +140,10 @@ export function contextLines(
   return inPieces(writtenSheet({ name: "Context IDs", above: 0, rows: rows() }, form));
 }
 
-/** An ID that would be read as "none", or that has decomposed Hangul, cannot have a row of its own. */
+/**
+ * Returns whether each Context ID can have a row of its own. An ID that would be read as "none", or that has decomposed
+ * Hangul, cannot.
+ */
 function isOneARow(contexts: readonly string[]): boolean {
   return contexts.length > 0 && !contexts.some((id) => id === NONE || /[\u1100-\u11ff]/.test(id));
 }

@@ -127,7 +127,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
       .reverse();
   };
-  /** If a process holds its lease, the dry run is kept: its call is not answered yet, or it is being applied. */
+  /** Removes a dry run, unless a process holds its lease: its call is then not answered yet, or it is being applied. */
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
@@ -139,7 +139,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     const bytes = await runs.sizes.of(await unfinishedOf(caller));
     if (bytes + (await suites.storedBytes(callerName(caller))) + more > mostBytes) throw full(mostBytes);
   };
-  /** If the run exceeds the share after `store`, removes the run and throws. */
+  /** Stores something with `store`. If the run then exceeds the share, removes the run and throws. */
   const within = async (runId: string, store: () => Promise<void>): Promise<void> => {
     try {
       await store();

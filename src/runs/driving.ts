@@ -155,7 +155,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);
-  /** The plan is on disk by now, so another process can continue. */
+  /** Leaves the run to other processes. The plan is on disk by now, so one of them can continue. */
   const leaveToOthers = (): void => {
     if (!held.isOurs) stopRequests.stop("interrupted");
   };

@@ -358,7 +358,10 @@ const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
-/** `attach` joins a run of an identical call that was still executed when this call arrived, in any process. */
+/**
+ * Starts or joins a run. `attach` joins a run of an identical call that was still executed when this call arrived, in
+ * any process.
+ */
 export function startOrJoin<R>(
   store: AnyStore,
   { fingerprint, arrivedAt }: MadeCall,

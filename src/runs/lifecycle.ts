@@ -79,7 +79,9 @@ export function parseRunHeader(value: unknown) {
   return header;
 }
 
-/** No other text is used in a path, so no path can leave the folder of runs. */
+/**
+ * Returns whether a text is the ID of a run. No other text is used in a path, so no path can leave the folder of runs.
+ */
 export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }

@@ -99,7 +99,9 @@ export function changesNothing({ from, to, exposeChildren: shown, ...rest }: Kno
   return shown !== undefined || rest.alreadyThere !== undefined || rest.absent !== undefined;
 }
 
-/** A group that the same call renames is the same group. */
+/**
+ * Returns a text that is equal for the same position and name. A group that the same call renames is the same group.
+ */
 function placeAndName(side: KnownChange["from"]): string | undefined {
   if (typeof side !== "object") return side;
   const { name, parent, parentName } = side;

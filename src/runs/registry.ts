@@ -99,7 +99,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.find(runId);
   }
 
-  /** The error for a damaged run says whether its removed data is complete. */
+  /** Finds a run of the caller. The error for a damaged run says whether its removed data is complete. */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {
       const run = await this.find(runId);
@@ -203,7 +203,7 @@ export class Runs {
     return this.#store.retention.tidy();
   }
 
-  /** Also works for a run whose record cannot be read. */
+  /** Returns whether a run belongs to a caller, even if its record cannot be read. */
   async #isOf(runId: string, caller: string): Promise<boolean> {
     const [next] = await this.#store.list({ caller, before: `${runId}${AFTER}` });
     return next === runId;

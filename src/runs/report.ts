@@ -140,7 +140,10 @@ export function statusAtRest(state: ReportedState): Status {
   return status === "interrupted" || status === "cancelled" ? status : "finished";
 }
 
-/** Once a run starts, its journal decides, because a crash can leave `running` in the record. */
+/**
+ * Returns the status of a run. Once a run starts, its journal decides, because a crash can leave `running` in the
+ * record.
+ */
 export function reportedStatus({ status }: Pick<RunRecord, "status">, state: ReportedState): RunStatus {
   if (status === "planned") return "planned";
   if (status === "waiting") return "needs_confirmation";

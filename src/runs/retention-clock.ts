@@ -27,8 +27,9 @@ export interface Judged {
 }
 
 /**
- * The clock may decide which runs are removed if it agrees with other clocks. After a jump, no run is removed for a
- * day, or for `keepMs` unless other clocks agreed before and after it, so a wrong clock removes none early.
+ * Returns whether the clock may decide which runs are removed: only if it agrees with other clocks. After a jump, no
+ * run is removed for a day, or for `keepMs` unless other clocks agreed before and after it, so a wrong clock removes
+ * none early.
  */
 export function checkRetentionClock(
   before: SeenClock | undefined,

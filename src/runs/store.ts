@@ -177,7 +177,7 @@ export interface OrphanedRuns {
   leave(runId: string): Promise<void>;
   /** `wake` is called when a run was left to others, or when this process can take another project. */
   startClaiming(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Runs of callers with the fewest executed projects come first, then the oldest runs. */
+  /** Returns orphaned runs. Those of callers with the fewest executed projects come first, then the oldest. */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
   /** Announces which runs this process may not execute. They then do not count as executed because of this process. */
   refuses(runIds: readonly string[]): Promise<void>;

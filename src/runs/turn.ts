@@ -54,7 +54,10 @@ export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
-/** The milliseconds since the readings, by the clock that shows more. Setting a clock back counts as time passed. */
+/**
+ * Returns the milliseconds since the readings, by the clock that shows more. Setting a clock back counts as time
+ * passed.
+ */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }

@@ -39,7 +39,10 @@ interface Parts {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** One tab shows all runs that need approval, so no second tab is opened while the first may still be loading. */
+/**
+ * Creates the page on which a person decides. One tab shows all runs that need approval, so no second tab is opened
+ * while the first may still be loading.
+ */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);
   const shownRuns = new Set<string>();

@@ -23,7 +23,7 @@ export async function observers(wantsFigures: boolean) {
   } as const;
 }
 
-/** The person may have installed this package next to this one. Without it, there are no traces. */
+/** Loads the traces. The person may have installed this package next to this one. Without it, there are none. */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
     const [{ traces }, api] = await Promise.all([import("../observe/traces.ts"), import("@opentelemetry/api")]);

@@ -56,7 +56,7 @@ export async function runMigrate(line: CommandLine): Promise<number> {
   }
 }
 
-/** An unreachable store does not delay the end of the process longer than `ms` milliseconds. */
+/** Closes an unreachable store after `ms` milliseconds, so that it does not delay the end of the process longer. */
 export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
   setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
 }

@@ -3,12 +3,17 @@ import { createInterface } from "node:readline";
 import { openPort, originOf } from "../platform/listen.ts";
 import { SettingsError } from "../settings/value-types.ts";
 
-/** On Windows, closing the console window sends SIGHUP. Elsewhere, SIGHUP is not included, so that `nohup` works. */
+/**
+ * Returns the signals that stop a process. On Windows, closing the console window sends SIGHUP. Elsewhere, SIGHUP is
+ * not included, so that `nohup` works.
+ */
 export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[] {
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }
 
-/** Later signals are ignored, because npx repeats the interrupt of the terminal. */
+/**
+ * Resolves at the first signal to stop. Later signals are ignored, because npx repeats the interrupt of the terminal.
+ */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const name of stopSignals(process.platform)) process.on(name, () => resolve());

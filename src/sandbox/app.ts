@@ -114,7 +114,7 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
   return reply;
 }
 
-/** `isLogged` is false if an injected fault or its size kept the event out of the event log. */
+/** Answers an event. `isLogged` is false if an injected fault or its size kept the event out of the event log. */
 async function serveEvent(
   world: World,
   c: NodeContext,
@@ -128,7 +128,7 @@ async function serveEvent(
   return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
 }
 
-/** The entry in the request log gets its status when the request is answered. */
+/** Adds a request to the request log. Its entry gets its status when the request is answered. */
 function begin(world: World, c: NodeContext, operation: Operation, body: RequestBody): RequestEntry {
   const entry: RequestEntry = {
     at: new Date(world.sources.now()).toISOString(),
@@ -145,12 +145,12 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
   return entry;
 }
 
-/** The time of the sandbox, from which clients learn the clock of the service. */
+/** Returns the header with the time of the sandbox, from which clients learn the clock of the service. */
 function dated(world: World): Headers {
   return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
 }
 
-/** A repeated parameter becomes a list, which validation rejects. */
+/** Returns the query of a request. A repeated parameter becomes a list, which validation rejects. */
 function queryOf(queries: Record<string, string[]>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),

@@ -67,7 +67,7 @@ export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   return app;
 }
 
-/** An empty body counts as `{}`. Throws an Error that lists every problem. */
+/** Reads the body of a request. An empty body counts as `{}`. Throws an Error that lists every problem. */
 async function parsed<T extends z.ZodType>(c: ControlContext, schema: T): Promise<z.output<T>> {
   const text = await c.req.text();
   const body: unknown = text === "" ? {} : JSON.parse(text);

@@ -23,7 +23,10 @@ export type EventLog = ReturnType<typeof eventLog>;
 /** `since` is in milliseconds since 1970. */
 type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
-/** The newest events: at most 100,000, and at most 64 MiB of bodies and findings. Calls `changed` after each change. */
+/**
+ * Stores the newest events: at most 100,000, and at most 64 MiB of bodies and findings. Calls `changed` after each
+ * change.
+ */
 export function eventLog(changed: () => void = () => undefined) {
   const kept = ringBuffer<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
   let counts = NONE;
@@ -111,7 +114,7 @@ function eventText({ text, isJson, ...event }: ArrivedEvent, withBody: boolean):
 
 const FINDINGS_KEPT = 100;
 
-/** `body` is the parsed `text`, if that is JSON. */
+/** Creates an entry of the event log. `body` is the parsed `text`, if that is JSON. */
 export function arrivedEvent({
   at,
   text,

@@ -49,7 +49,7 @@ export function eventFindings(body: unknown): readonly Finding[] {
   return [...commonFindings(body), ...lengthFindings(body), ...parameterFindings(body)];
 }
 
-/** Every event needs `uid` and `eventName` (event-tracking-api 2.1). */
+/** Checks for `uid` and `eventName`, which every event needs (event-tracking-api 2.1). */
 function commonFindings(body: Fields): readonly Finding[] {
   const uid = ownField(body, "uid");
   const eventName = ownField(body, "eventName");
@@ -130,7 +130,7 @@ function typeFinding(path: string, value: unknown, { type }: Parameter): readonl
   return fits ? [] : [finding(path, "wrongType")];
 }
 
-/** Never returns an inherited property such as `constructor`. */
+/** Returns a field of an object, but never an inherited property such as `constructor`. */
 function ownField(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }

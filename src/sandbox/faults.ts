@@ -77,7 +77,7 @@ export function faults(changed: () => void) {
     clear(): void {
       keep([]);
     },
-    /** `met` counts matching requests, `struck` those that triggered the fault. */
+    /** Returns the faults. `met` counts matching requests, `struck` those that triggered the fault. */
     list() {
       return entries.map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
     },

@@ -12,12 +12,14 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** `message` is a list of problems or one sentence (management-api 2.2). */
+/** Returns the answer to an invalid request. `message` is a list of problems or one sentence (management-api 2.2). */
 export function validationAnswer(message: readonly string[] | string): Answer {
   return { status: 400, body: { statusCode: 400, message, error: "Bad Request" } };
 }
 
-/** The answer for a business error of a whole request (management-api 2.2). `now` is in milliseconds since 1970. */
+/**
+ * Returns the answer for a business error of a whole request (management-api 2.2). `now` is in milliseconds since 1970.
+ */
 export function businessAnswer(error: BusinessError, now: number): Answer {
   // An unexpected error of a request for a single object is a 502 (management-api 4 rule 5).
   if (error.errorCode === "UNCATCHED") return statusAnswer(502);
@@ -26,7 +28,7 @@ export function businessAnswer(error: BusinessError, now: number): Answer {
   return { status: fields.statusCode, body: { ...fields, timestamp } };
 }
 
-/** Only server errors have the field `error` (management-api 2.2). */
+/** Returns an answer with a status. Only server errors have the field `error` (management-api 2.2). */
 export function statusAnswer(status: number, message: string = STATUS_CODES[status] ?? "Error"): Answer {
   const error = STATUS_CODES[status] ?? "Error";
   return { status, body: { statusCode: status, message, ...(status >= 500 ? { error } : {}) } };

@@ -5,7 +5,9 @@ import { type Seed, type SeedInput, seedSchema } from "./seed.ts";
 
 const MINUTE_MS = 60_000;
 
-/** A small shop with some wrong events. `newId` returns ascending ULIDs; `now` is in milliseconds since 1970. */
+/**
+ * Returns a small shop with some wrong events. `newId` returns ascending ULIDs; `now` is in milliseconds since 1970.
+ */
 function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];
   const options: NonNullable<SeedInput["options"]>[number][] = [];

@@ -92,7 +92,7 @@ export function plantSeed(world: World, seed: Seed) {
   return planted;
 }
 
-/** The parent of each option must exist before the option is added: in the project, or earlier in the seed. */
+/** Checks that the parent of each option exists before the option is added: in the project, or earlier in the seed. */
 function checkOptions(project: Project, seed: Seed): void {
   const removed = new Set(seed.remove);
   const targetings = new Set(seed.targetings.map(({ _id }) => _id));

@@ -16,8 +16,8 @@ export interface CommandLine {
 }
 
 /**
- * `own` are the flags of the command that are not settings. Ignores empty words, because hosts fill optional lists with
- * them. Throws a SettingsError if a flag is unknown or has no value.
+ * Reads a command line. `own` are the flags of the command that are not settings. Ignores empty words, because hosts
+ * fill optional lists with them. Throws a SettingsError if a flag is unknown or has no value.
  */
 export function parseCommandLine(argv: readonly string[], own: readonly CommandOption[] = []): CommandLine {
   const toggles = new Map<string, boolean>(own.map((option) => [option.flag, option.toggle === true]));

@@ -110,7 +110,10 @@ function nothingToUse(): SettingsError {
   );
 }
 
-/** The configured keys may be real, so they are sent only to a sandbox on this machine. */
+/**
+ * Returns the sandbox of the settings. The configured keys may be real, so they are sent only to a sandbox on this
+ * machine.
+ */
 function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
   const near = sandboxUrl === undefined || isLoopback(sandboxUrl);
@@ -164,7 +167,10 @@ export function proxyFor(url: string, proxies: Proxies): string | undefined {
   return proxy === undefined || isLoopback(url) || needsNoProxy(url, proxies.none ?? "") ? undefined : proxy;
 }
 
-/** NO_PROXY is a comma-separated list of hosts, each with an optional port and including its subdomains, or `*`. */
+/**
+ * Returns whether an address needs no proxy. NO_PROXY is a comma-separated list of hosts, each with an optional port
+ * and including its subdomains, or `*`.
+ */
 function needsNoProxy(url: string, none: string): boolean {
   const { protocol, hostname, port } = new URL(url);
   const host = bare(hostname);

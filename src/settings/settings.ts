@@ -107,7 +107,10 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
   } as const;
 }
 
-/** A server that ignored one of these settings would use the wrong store, key or sandbox. */
+/**
+ * Returns the invalid setting that blocks all calls. A server that ignored it would use the wrong store, key or
+ * sandbox.
+ */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
     const problem = unusable.get(variable);
@@ -140,7 +143,10 @@ function projectId(environment: Environment, name: string | undefined): string {
     .slice(0, 16);
 }
 
-/** The key identifies a project without a name: each key belongs to one project (management-api 5). */
+/**
+ * Returns what identifies a project without a name: its key, because each key belongs to one project (management-api
+ * 5).
+ */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
   const endpoint = environment.management ?? environment.events;
@@ -167,7 +173,7 @@ function readRoutes(file: string): Readonly<Record<string, string>> {
   return routes;
 }
 
-/** A key is a secret, and so is the password in an address. */
+/** Returns the secrets in a setting: a key, or the password in an address. */
 function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];

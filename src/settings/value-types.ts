@@ -96,7 +96,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word
   return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
-/** A comma-separated list. Repeated words count once. */
+/** Accepts a comma-separated list of these words. Repeated words count once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
   return {
     words: `a comma list of ${words.join(", ")}`,
@@ -176,7 +176,7 @@ export function optional<Value>(
   return setting(variable, form, undefined, meaning, otherwise);
 }
 
-/** A secret has no flag, because other users can see command lines. */
+/** Defines a setting for a secret. It has no flag, because other users can see command lines. */
 export function key(
   variable: string,
   meaning: string,
@@ -186,7 +186,7 @@ export function key(
   return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
 }
 
-/** A variable that other programs use too has no flag. */
+/** Defines a setting whose variable other programs use, too. It has no flag. */
 export function shared(
   variable: string,
   form: Form<string>,

@@ -176,7 +176,7 @@ function shownIn(variable: string, value: unknown, old: Fields): unknown {
   return setting !== undefined && old[variable] !== value ? FROM_ENVIRONMENT : HIDDEN;
 }
 
-/** A change loses arguments that a person added, so their flags are shown. Their values may be keys. */
+/** Hides arguments that may be keys. A change loses arguments that a person added, so their flags are shown. */
 function shownArguments(given: readonly unknown[], known: readonly string[]): readonly unknown[] {
   const flags = SETTING_LIST.flatMap(({ flag }) => (flag === undefined ? [] : [`--${flag}`]));
   return given.map((one, index) => {

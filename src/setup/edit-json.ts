@@ -69,7 +69,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
   };
 }
 
-/** Everything that does not change stays verbatim, except what the host cannot read. */
+/** Returns the changed file. Everything that does not change stays verbatim, except what the host cannot read. */
 function changedFile(
   { text, value }: ReturnType<typeof fileOf>,
   after: Fields,
@@ -259,7 +259,7 @@ function layoutOf(text: string) {
   return { unit: indent === undefined || indent === "" ? "  " : indent, eol: text.includes("\r\n") ? "\r\n" : "\n" };
 }
 
-/** Undefined if other text precedes the position in its line. */
+/** Returns the white space before a position. Undefined if other text precedes the position in its line. */
 function indentBefore(text: string, offset: number): string | undefined {
   const before = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
   return /\S/.test(before) ? undefined : before;
@@ -289,7 +289,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   return text.slice(0, start) + comma + kept + added + end + text.slice(closing);
 }
 
-/** Undefined if the list changed in another way than by removed items. */
+/** Returns the positions of removed items. Undefined if the list changed in another way. */
 function itemsGone(before: readonly unknown[], after: readonly unknown[]): readonly number[] | undefined {
   const isKept = (item: unknown): boolean => after.some((one) => isDeepStrictEqual(one, item));
   if (!isDeepStrictEqual(before.filter(isKept), after)) return undefined;

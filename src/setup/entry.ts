@@ -30,7 +30,7 @@ export interface ServerList {
 /** The message completes the sentence "FILE cannot be changed safely: …". */
 export class UnsafeChange extends Error {}
 
-/** The name under which a host that asks for keys stores the answer. */
+/** Returns the name under which a host that asks for keys stores the answer. */
 export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }
@@ -70,8 +70,8 @@ export function publishedLaunch(platform: NodeJS.Platform): Launch {
 const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
 
 /**
- * If npx downloaded this program from a registry, npx starts it; otherwise this Node starts its main file. Desktop
- * hosts often have another PATH than a terminal, so Node has its full path.
+ * Returns how a host starts this program. If npx downloaded it from a registry, npx starts it; otherwise this Node
+ * starts its main file. Desktop hosts often have another PATH than a terminal, so Node has its full path.
  */
 export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {
   const [, folder] = IN_NPX_CACHE.exec(file) ?? [];
@@ -84,7 +84,7 @@ interface LaunchOptions {
   readonly node: string;
 }
 
-/** False for an archive, a folder or an address. */
+/** Returns whether npx downloaded the package from a registry. False for an archive, a folder or an address. */
 async function isOfRegistry(manifest: string): Promise<boolean> {
   try {
     const { dependencies } = tableOf(JSON.parse(await readFile(manifest, "utf8"))) ?? {};

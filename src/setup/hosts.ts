@@ -124,7 +124,7 @@ function inHome(platform: Platform, parts: readonly string[]): string {
   return pathsOf(platform).join(platform.home, ...parts);
 }
 
-/** By default, the folder of a host is below the home folder. */
+/** Returns a file in the folder of a host, which is below the home folder by default. */
 function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
   const folder = platform.environment[variable]?.trim();
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);

@@ -31,7 +31,7 @@ function writtenText({ form }: Setting<unknown>, text: string): string {
   return form === folders ? (folders.read(text) ?? []).join(delimiter) : text;
 }
 
-/** A key is needed if the address of its API is set, except in sandbox mode. */
+/** Returns whether a key is needed: the address of its API is set, and the mode is not sandbox. */
 function isNeeded(variable: string, input: SettingsInput): boolean {
   if (settingText(SETTINGS.mode, input)?.text === "sandbox") return false;
   const address = { TARGETING_API_KEY: SETTINGS.targetingApiUrl, EVENT_APP_KEY: SETTINGS.eventApiUrl };

@@ -93,7 +93,7 @@ export async function remove(word: string | undefined, input: SettingsInput, per
   );
 }
 
-/** `byHand` explains how to change the file by hand, if that is not safe here. */
+/** Changes a file. `byHand` explains how to change it by hand, if that is not safe here. */
 async function changeSafely(
   file: string,
   byHand: () => string,

@@ -6,7 +6,7 @@ interface ContextIdProblem {
   readonly bytes: number;
 }
 
-/** The service stores Context IDs without leading and trailing white space (management-api 8.1). */
+/** Removes leading and trailing white space, as the service does before it stores a Context ID (management-api 8.1). */
 export function trimContextId(contextId: string): string {
   return contextId.trim();
 }

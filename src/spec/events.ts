@@ -99,7 +99,7 @@ export const ITEM_FIELDS = {
 
 export type EventName = keyof typeof EVENTS;
 
-/** Names are case-sensitive. */
+/** Returns whether an event is supported. Names are case-sensitive. */
 export function isEventName(name: string): name is EventName {
   return Object.hasOwn(EVENTS, name);
 }

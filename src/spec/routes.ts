@@ -59,7 +59,10 @@ export function isOperation(text: string): text is Operation {
   return Object.hasOwn(ROUTES, text);
 }
 
-/** The settings map operations to `"METHOD /path"`. Throws a RangeError that names an entry that is not valid. */
+/**
+ * Returns the routes. The settings map operations to `"METHOD /path"`. Throws a RangeError that names an entry that is
+ * not valid.
+ */
 export function routesWith(overrides: Readonly<Record<string, string>>): RouteTable {
   const table: Record<Operation, Route> = { ...ROUTES };
   for (const [operation, text] of Object.entries(overrides)) {

@@ -1,7 +1,7 @@
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-/** The format of every `_id` (management-api 2.1). Lower case is not accepted. */
+/** Returns whether a text has the format of every `_id` (management-api 2.1). Lower case is not accepted. */
 export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
@@ -25,8 +25,8 @@ export function ulidAt(time: number): string {
 }
 
 /**
- * Each new ULID sorts after the previous one, even within one millisecond. `now` returns milliseconds since 1970,
- * `random` a number from 0 up to but not including 1.
+ * Returns a source of ULIDs. Each new ULID sorts after the previous one, even within one millisecond. `now` returns
+ * milliseconds since 1970, `random` a number from 0 up to but not including 1.
  */
 export function ulidSource(now: () => number, random: () => number): () => string {
   let lastTime = -1;

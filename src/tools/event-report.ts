@@ -187,7 +187,10 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
   return uids.length === 0 ? failure : { ...failure, uids: [...new Set(uids)] };
 }
 
-/** A single event needs only its outcome: the caller knows the event, and the verdict says the rest. */
+/**
+ * Returns the first results of a run of events. A single event needs only its outcome: the caller knows the event, and
+ * the verdict says the rest.
+ */
 function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
   const results = failuresFirst(state, RESULTS_READ).map((result): ObjectResult => {
     const uid = uidOf(result.index);

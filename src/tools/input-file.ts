@@ -113,7 +113,9 @@ export async function openedFile(
   return { ...opened, file: (await undefinedIfLate(context, look)) ?? opened.file };
 }
 
-/** The folders of the settings, or of the token over HTTP. If there are none, the working folders of the client. */
+/**
+ * Returns the folders of the settings, or of the token over HTTP. If there are none, the working folders of the client.
+ */
 export async function readableDirs({
   allowedDirs,
   roots,

@@ -129,7 +129,10 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/** `matching` are the events that match the name and verdict. Undefined without such a filter. */
+/**
+ * Reports on the events that were checked. `matching` are those that match the name and verdict. Undefined without such
+ * a filter.
+ */
 function checkedOf(
   arrived: readonly SandboxEvent[],
   matching: readonly SandboxEvent[] | undefined,
@@ -279,7 +282,7 @@ interface Checks {
   readonly notes: readonly string[];
 }
 
-/** With `uids`, or order or time of several users, checks the events of each user separately. */
+/** Checks events. With `uids`, or order or time of several users, checks the events of each user separately. */
 export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
   const { expect = [], inOrder = false, withinMs, uids } = given;
   const users = uids ?? (inOrder || withinMs !== undefined ? usersWith(arrived, expect) : []);

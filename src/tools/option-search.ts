@@ -172,12 +172,12 @@ function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
 }
 
-/** IDs begin with the time of creation. */
+/** Compares options by their IDs, which begin with the time of creation. */
 function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
   return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }
 
-/** `<` compares UTF-16 units, which sorts characters outside the basic plane wrongly. */
+/** Compares texts by code points. `<` compares UTF-16 units, which sorts characters outside the basic plane wrongly. */
 function byCodePoints(one: string, other: string): number {
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {

@@ -279,7 +279,7 @@ async function problemsPlan(
   };
 }
 
-/** Planning continues without this result. */
+/** Ignores that time is up. Planning continues without this result. */
 function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }

@@ -289,7 +289,7 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
   return reportRun(await context.runs.find(runId), context, [], { approval, alwaysReportsApproval: true });
 }
 
-/** If the call had to be answered before a decision, a later approval resumes the run. */
+/** Answers if nobody decided. If the call had to be answered before a decision, a later approval resumes the run. */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;
   const answer = renderReport({

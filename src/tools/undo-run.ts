@@ -113,7 +113,7 @@ function byUndo(runId: string) {
   return { plannedBy: "undo_run", undoes: runId } as const;
 }
 
-/** A plan without changes is stored only if a run waits for it. */
+/** Stores an undo plan. A plan without changes is stored only if a run waits for it. */
 async function storeUndoPlan(
   runId: string,
   { rows, already, isEmpty, document, changes, text }: PlannedUndo,

@@ -42,7 +42,7 @@ const input = () => {
   });
 };
 
-/** Also returns a note about Context IDs that no option holds. */
+/** Returns which Context IDs are removed from which options, and a note about Context IDs that no option holds. */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");

@@ -523,7 +523,7 @@ test("rows go by what their options hold: names, Context IDs with separators, an
   const near = await client.callTool("update_contexts", { targetingId, file: "near.csv" });
   expect(near.structuredContent).toMatchObject({ counts: { succeeded: 1 } });
   expect(textOf(near)).toContain(
-    '1 Context ID differs from one that the option holds only in case, width or composition: "shoes" beside "Shoes"',
+    '1 Context ID differs only in case, width or composition from one that the option holds: "shoes" beside "Shoes"',
   );
   await write("plan.csv", `${header}\n${ids[1]},Two,Add,Ｙ\n`);
   const planned = await client.callTool("plan_targeting", { targetingId, file: "plan.csv" });
@@ -544,7 +544,7 @@ test.each([
   await write("near.csv", `Option ID,Option,Context IDs\n${form === "file" ? "" : id},One,${contexts.join("|")}\n`);
   const given = form === "items" ? { items: [{ name: "One", contexts }] } : { file: "near.csv" };
   const said =
-    "3 Context IDs differ from one that the option holds only in case, width or composition: " +
+    "3 Context IDs differ only in case, width or composition from one that the option holds: " +
     '"shoes" beside "Shoes", "e\u0301te\u0301" beside "\u00e9t\u00e9", "\uff53hoes" beside "Shoes"';
   const args = { targetingId, onExisting, ...given };
   expect(textOf(await client.callTool("bulk_add_options", { ...args, dryRun: true }))).toContain(said);

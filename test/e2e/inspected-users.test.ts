@@ -107,7 +107,7 @@ test("many users and expectations stay within the size of an answer, what is not
     expectations: expect.arrayContaining([expect.objectContaining({ uid: "user-0", index: 29, met: false })]),
     within: { met: false, byUid: { "user-0": { met: false } } },
   });
-  expect(textOf(given)).toMatch(/^\(\d+ more, 0 of them not met: uids "user-\d+", .* show theirs.*\)$/m);
+  expect(textOf(given)).toMatch(/^\(\d+ more, 0 of them not met: to see them, give uids "user-\d+", .*\)$/m);
 });
 
 test("a page that ends before its limit says why, and where it goes on", async () => {
@@ -130,10 +130,10 @@ test("without uid, order and time of several users are checked for each of them"
   expect(textOf(given)).toContain("The time held for 2 of 3 users:");
 });
 
-test("an order that holds beside an expectation that is not met is said of the events that came", async () => {
+test("an order that holds beside an expectation that is not met is said of the events that arrived", async () => {
   const { client } = await threeUsers();
   const more = expect_.map((one) => ({ ...one, count: one.eventName === "purchase" ? 1 : 0 }));
   const given = await client.callTool("inspect_events", { uid: "in time", expect: more, inOrder: true });
   expect(textOf(given)).toContain("NOT met");
-  expect(textOf(given)).toContain("The order held for the events that came; not all expectations are met.");
+  expect(textOf(given)).toContain("The order held for the events that arrived; not all expectations are met.");
 });

@@ -37,7 +37,7 @@ test("parameters of an event inside an object are named with the place where the
   const { send } = await withFiles();
   const event = { uid: "u-1", eventName: "purchase", params: { tx_id: "t-1" } };
   const sent = await send("track_events", "nested.ndjson", `${JSON.stringify(event)}\n`);
-  expect(textOf(sent)).toContain('It stands in "params"');
+  expect(textOf(sent)).toContain('It is inside "params"');
 });
 
 test("an unknown column of events is left out with an empty heading, as the error says", async () => {
@@ -65,7 +65,7 @@ test("an export whose base belongs to another export says why that file exists",
   expect((await save("brands-now.xlsx")).isError).toBeFalsy();
   const refused = textOf(await save("brands-now.csv"));
   expect(refused).toContain("brands-now.base.ndjson");
-  expect(refused).toContain("an export of the same name with another extension has written this one");
+  expect(refused).toContain("the base of an earlier export with the same name and another extension");
 });
 
 test("a changed row of an option that exists is named as not applied, also if existing options are skipped", async () => {

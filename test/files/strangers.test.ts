@@ -251,7 +251,7 @@ describe("cells of text files", () => {
       ["Two", "4.012.345"],
       ["Three", "04.03.2026"],
     ]);
-    expect(notes).toContain("2 Context IDs with thousands separators, read with them");
+    expect(notes).toContain("2 Context IDs with thousands separators, which were read as part of the ID");
     expect(notes).toContain("1 Context ID that is a date");
     expect(notes).not.toContain("commas");
   });

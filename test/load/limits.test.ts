@@ -124,7 +124,10 @@ test("of an item that does not fit nothing stays, and what then fits is applied,
   const report = await session.write("update_contexts", { items });
   expect(report.counts).toMatchObject({ items: 5, succeeded: 4, failed: 1 });
   expect(report.failures).toMatchObject([
-    { errorCode: "TARGETING_CONTEXT_LIMIT_EXCEEDED", message: expect.stringContaining("the item gives 48,000") },
+    {
+      errorCode: "TARGETING_CONTEXT_LIMIT_EXCEEDED",
+      message: expect.stringContaining("the item has 48,000 Context IDs"),
+    },
   ]);
   const counts = new Map(report.results.map(({ _id, outcome }) => [_id, outcome === "succeeded" ? 48_001 : 1]));
   const listed = await session.client.callTool("list_options", { targetingId: targeting });

@@ -90,7 +90,10 @@ class Cut {
     return canAdd ? "add" : undefined;
   }
 
-  /** A pure part does one operation. The last Context ID is removed at the very end, never before additions. */
+  /**
+   * Returns whether the next Context ID is added or removed. A pure part does one of both. The last Context ID is
+   * removed at the very end, never before additions.
+   */
   #nextPure(
     part: Readonly<Record<PartKind, readonly string[]>>,
     { canAdd, add, remove }: { readonly canAdd: boolean; readonly add: number; readonly remove: number },

@@ -89,7 +89,7 @@ export class OptionDrafts {
     return this.#withGroups().sort((one, other) => one.object - other.object);
   }
 
-  /** An option that others name as their group becomes a group, unless its row says otherwise. */
+  /** Makes an option that others name as their group a group, unless its row says otherwise. */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
       const object = this.#names.get(name);

@@ -154,7 +154,7 @@ function failedStep({ objects }: Step, reason: Reason): Predicted {
   return objects.map((object) => failed(object, reason));
 }
 
-/** The objects inside a new object that fails are not applied. */
+/** Returns the outcomes of a new object that fails. The objects inside it are not applied. */
 function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Reason): Predicted {
   const needsMain = ownReason("NEEDS_FAILED", { needs: main });
   return [

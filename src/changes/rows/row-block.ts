@@ -222,7 +222,7 @@ interface Json {
   readonly bytes: number;
 }
 
-/** Most texts need no escapes. One pass checks this and counts the UTF-8 bytes. */
+/** Returns a text as JSON with its size in bytes. Most texts need no escapes, which one pass checks. */
 function jsonOf(text: string): Json {
   let bytes = 2;
   for (let at = 0; at < text.length; at += 1) {

@@ -43,7 +43,7 @@ export class StepList {
     return this.#parts[id];
   }
 
-  /** Each block of rows is returned once. */
+  /** Yields separate steps and blocks of rows. Each block is returned once. */
   *parts(): Generator<Step | RowBlock> {
     for (let id = 0; id < this.length; ) {
       const part = this.#parts[id];
@@ -134,7 +134,7 @@ export class StepMaker {
     return { ...fields, operation: "deleteTargetings", item: undefined };
   }
 
-  /** The group is in `place.parent`, never in `item`. */
+  /** Creates a step that adds an option. The group is in `place.parent`, never in `item`. */
   addOption(item: OptionItem, place: OptionPlace, given: StepExtras): StepOf<"addOptions"> {
     const bindings: Binding[] = [{ field: "targeting", ...place.targeting }];
     if (place.parent !== undefined) bindings.push({ field: "parent", ...place.parent });
@@ -147,7 +147,10 @@ export class StepMaker {
     return { ...fields, operation: "addOptions", item };
   }
 
-  /** `option` is its ID, or the object that creates it. `group` is the group to move it into. */
+  /**
+   * Creates a step that changes an option. `option` is its ID, or the object that creates it. `group` is the group to
+   * move it into.
+   */
   updateOption(option: Bound, item: OptionChanges, given: StepExtras, group?: Bound): StepOf<"updateOptions"> {
     const { add = [], remove = [], set = [] } = item.contexts ?? {};
     const bindings: Binding[] = [{ field: "_id", ...option }];
@@ -159,7 +162,7 @@ export class StepMaker {
     return { ...fields, operation: "updateOptions", item };
   }
 
-  /** `inTree`: the option is a group or a sub-option (management-api 8.1). */
+  /** Creates a step that deletes an option. `inTree`: the option is a group or a sub-option (management-api 8.1). */
   deleteOption(option: Bound, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
     return { ...fields, operation: "deleteOptions", item: undefined };
@@ -266,7 +269,7 @@ export class ObjectList {
     return part instanceof RowBlock ? undefined : part?._id;
   }
 
-  /** Undefined for a separate object. */
+  /** Returns the row of an object. Undefined for a separate object. */
   rowAt(object: number): { readonly block: RowBlock; readonly row: number } | undefined {
     const part = this.#parts[object];
     return part instanceof RowBlock ? { block: part, row: object - part.firstObject } : undefined;

@@ -148,7 +148,7 @@ function hasTemporaryName(state: RunState, { step }: Deferred): boolean {
   return state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
 }
 
-/** Steps without a position come first. */
+/** Sorts steps for sending. Steps without a position come first. */
 function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
   if (turns.size === 0) return steps;
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));

@@ -123,7 +123,7 @@ function wholeList(ids: readonly string[]): NewestOptions {
   return { _id: ids.at(-1) ?? null, listed: marksOf(ids) };
 }
 
-/** `latest` is omitted if the page may not contain all of these options. */
+/** Returns the newest options among these IDs. `latest` is omitted if the page may not contain all of them. */
 function newestOf(ids: readonly string[]): NewestOptions {
   const newest = ids.at(-1);
   if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };
@@ -195,7 +195,7 @@ async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> 
   }
 }
 
-/** A failed read proves nothing. */
+/** Returns undefined for a failed read, which proves nothing. */
 export function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isApiError, reading);
 }

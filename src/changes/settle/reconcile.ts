@@ -114,7 +114,7 @@ function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]
 /** For a failed read. A resumed run reads again. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "the object that has this name now could not be read" });
 
-/** For an outcome that no further read can prove. It is not retried. */
+/** Returns the reason for an outcome that no further read can prove. It is not retried. */
 function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
@@ -129,7 +129,7 @@ interface FoundObject {
   readonly children?: readonly string[] | undefined;
 }
 
-/** Fields that the service does not return are ignored. */
+/** Returns whether an object equals what was sent. Fields that the service does not return are ignored. */
 function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
@@ -261,7 +261,7 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
   }
 }
 
-/** An update with `parent` counts as a group item (management-api 8.1). */
+/** Returns whether a step is an update with `parent`, which counts as a group item (management-api 8.1). */
 function isMove(step: Step): boolean {
   return step.operation === "updateOptions" && step.weight.groupItems > 0;
 }

@@ -166,7 +166,7 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
   return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
 }
 
-/** Steps that may have been applied become `unknown`, others `notApplied`. */
+/** Ends steps without further attempts. Steps that may have been applied become `unknown`, others `notApplied`. */
 function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
     stepsOf(driver, ids).map((step) => unknownIfSuspect(driver, step, { step: step.id, to: "notApplied", reason })),

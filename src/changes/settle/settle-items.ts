@@ -201,7 +201,10 @@ function unexpectedCount(
   return expected === undefined || expected === found ? {} : { contextCount: { expected, found } };
 }
 
-/** The sent fields and the kind of the option tell cases apart that share an error code (management-api 7.4, 8.1). */
+/**
+ * Adds the sent fields and the kind of the option to a reason. They tell apart cases that share an error code
+ * (management-api 7.4, 8.1).
+ */
 function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
     const [object = -1] = step.objects;
@@ -380,13 +383,16 @@ async function namesOrReason(
   }
 }
 
-/** The existing names could not be read. A resumed run tries again. */
+/** Ends a step for which the existing names could not be read. A resumed run tries again. */
 function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
   const to = driver.state.suspectSince(step.id) === undefined ? "notApplied" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };
 }
 
-/** Unless `onExisting` is `fail`, the sub-options are added to the existing group. */
+/**
+ * Decides about a new group whose name exists. Unless `onExisting` is `fail`, its sub-options are added to the existing
+ * group.
+ */
 function groupExists(
   driver: ChangeDriver,
   group: Group,

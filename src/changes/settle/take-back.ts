@@ -68,7 +68,10 @@ function changesMoreThan(only: "name" | "contexts", { item, bindings }: Step): b
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== only);
 }
 
-/** A resumed run tries the reversal again; if only the final name is missing, it sets that. */
+/**
+ * Decides about a reversal that failed. A resumed run tries it again; if only the final name is missing, it sets that
+ * name.
+ */
 function afterFailedReversal(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
   const wanted = steps.find(

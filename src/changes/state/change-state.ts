@@ -149,7 +149,8 @@ export class RunState {
   }
 
   /**
-   * The steps that may have been applied. Steps with `OWNER_UNCLEAR` are left out, because no read can resolve them.
+   * Returns the steps that may have been applied. Steps with `OWNER_UNCLEAR` are left out, because no read can resolve
+   * them.
    */
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
@@ -222,7 +223,7 @@ export class RunState {
     return did;
   }
 
-  /** When a step in doubt was first sent, by the clock of this machine. */
+  /** Returns when a step in doubt was first sent, by the clock of this machine. */
   suspectSince(step: number): number | undefined {
     return this.#work.standings.suspectSince(step);
   }
@@ -245,7 +246,10 @@ export class RunState {
     return standings.ofObject(object).flatMap((id) => (standings.isOpen(id) ? (steps.at(id) ?? []) : []));
   }
 
-  /** `isSure` is false if the step is in doubt. */
+  /**
+   * Returns the steps that only prepare others, if they were or may have been applied. `isSure` is false if a step is
+   * in doubt.
+   */
   preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
     return [...this.#work.standings.preparing].flatMap((id) => {
       const step = this.steps.at(id);
@@ -303,7 +307,9 @@ export class RunState {
     return ready;
   }
 
-  /** `changedSince`: another step was applied since the refusal. */
+  /**
+   * Returns the refused steps that wait for other changes. `changedSince`: another step was applied since the refusal.
+   */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
@@ -422,7 +428,7 @@ export class RunState {
     }
   }
 
-  /** These steps may have been sent too late, so even a known outcome becomes unknown. */
+  /** Puts steps in doubt that may have been sent too late. Even their known outcomes become unknown. */
   #doubt(steps: readonly number[], at: number): void {
     const { outcomes, standings } = this.#work;
     const reason = ownReason("NO_ANSWER", { reason: "the request was sent when another process was already writing" });
@@ -434,7 +440,7 @@ export class RunState {
     }
   }
 
-  /** A step that was sent becomes `unknown`, any other open step `notApplied`. */
+  /** Ends all open steps. A step that was sent becomes `unknown`, any other `notApplied`. */
   #stop(cause: StopCause, given: Reason | undefined): void {
     const { outcomes, standings } = this.#work;
     this.stopped = given === undefined ? { cause } : { cause, reason: given };
@@ -465,7 +471,10 @@ export class RunState {
     }
   }
 
-  /** Such a step is not sent again, because the object of an unknown creator would then look like one of this run. */
+  /**
+   * Returns whether it is unknown who created a step's object. Such a step is not sent again, because that object would
+   * then look like one of this run.
+   */
   #isUnclear(step: number): boolean {
     const main = this.steps.objectOf(step);
     return main !== undefined && this.reason(main)?.code === "OWNER_UNCLEAR";

@@ -112,7 +112,7 @@ export class StepStandings {
     for (let id = next(0); id >= 0; id = next(id + 1)) yield id;
   }
 
-  /** Steps that only prepare others come first. */
+  /** Yields the pending steps. Those that only prepare others come first. */
   *inOrder(): Generator<number> {
     for (const id of this.preparing) if (this.#standing[id] === "pending") yield id;
     for (const id of this.pending()) if (!this.preparing.has(id)) yield id;
@@ -122,7 +122,7 @@ export class StepStandings {
     return [...this.#deferrals].map(([id, deferral]) => ({ id, ...deferral }));
   }
 
-  /** Pending steps come first. */
+  /** Returns the pending and the deferred steps, in this order. */
   open(): number[] {
     return [...this.pending(), ...this.#deferrals.keys()];
   }
@@ -163,7 +163,7 @@ export class StepStandings {
     return this.#boundTo.get(object) ?? [];
   }
 
-  /** Steps never change, so each is tested only once. */
+  /** Returns whether another step passes a test. Steps never change, so each is tested only once. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     const search = this.#searches.get(test) ?? { next: 0, found: [] };
     this.#searches.set(test, search);
@@ -228,7 +228,7 @@ export class Outcomes {
     }
   }
 
-  /** An outcome other than `notApplied` is final. */
+  /** Sets the outcome of an object. An outcome other than `notApplied` is final. */
   settle({ object, outcome, reason, _id }: Settlement): void {
     const before = this.#standing[object];
     if (before === outcome || (before !== "pending" && before !== "notApplied")) return;
@@ -307,7 +307,7 @@ export class RunWork {
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
 
-  /** If a failed step creates an object, the objects inside were not attempted. */
+  /** Ends the objects of a failed step. If the step creates an object, the objects inside were not attempted. */
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;

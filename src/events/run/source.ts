@@ -128,7 +128,7 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
   });
 }
 
-/** The user's identifier becomes the hash that the service also stores. */
+/** Returns an event as reports show it. The user's identifier becomes the hash that the service also stores. */
 export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
   const corrections = mended?.slice(0, MAX_STORED_CORRECTIONS).map((one) => one.slice(0, MAX_CORRECTION_LENGTH));
   const place = { index, ...(line !== undefined && { line }), ...(corrections && { mended: corrections }) };
@@ -306,7 +306,7 @@ const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 /** A number such as 1.250 may mean 1250 in a file separated by semicolons, because commas are decimal there. */
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
-/** Also parses 1.250,00 and 1,250.00, but not 1,250, or 1.250 in a file separated by semicolons. */
+/** Parses a number. Accepts 1.250,00 and 1,250.00, but not 1,250, or 1.250 in a file separated by semicolons. */
 function numberIn(text: string, delimiter: string | undefined): number | undefined {
   if (delimiter === ";" && GROUPED_BY_POINTS.test(text)) return undefined;
   const plain = DECIMAL_COMMA.test(text) ? text.replaceAll(".", "").replace(",", ".") : text;

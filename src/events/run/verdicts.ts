@@ -45,7 +45,7 @@ export class VerdictKinds {
     for (let object = 0; object < items; object += 1) this.#kindOf.push(0);
   }
 
-  /** Undefined means recorded without findings. */
+  /** Stores the verdict on an event. Undefined means recorded without findings. */
   keep(object: number, verdict: EventVerdict | undefined): void {
     if (verdict === undefined && this.#plain === 0) this.#plain = this.#numberOf(PLAINLY_RECORDED);
     this.#kindOf[object] = verdict === undefined ? this.#plain : this.#numberOf(verdict);
@@ -214,7 +214,10 @@ const CODES = {
 
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
-/** `detail` has the decisive rule, its path and section, and the validator's `finding` and `fix`. */
+/**
+ * Returns the reason for an event's outcome. `detail` has the decisive rule, its path and section, and the validator's
+ * `finding` and `fix`.
+ */
 export function eventReason({ reason, predicted, statusCode, problem }: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
   const [first] = predicted.findings;

@@ -17,8 +17,9 @@ export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
     "itself sends against the catalogue of the event API. One run reports every wrong and every missing event.",
     `It checks ${of}.`,
     "Run it with: PAGE_URL=https://… npx playwright test <this file>",
-    `${ADDRESS_VARIABLE} names the service that the page sends to, where that is not the sandbox at ${fallback}.`,
-    "EXPECTED_EVENTS lists the events that the page must send, separated by commas; PAGE_WAIT_MS is how long it has.",
+    `If the page sends its events to another service than the sandbox at ${fallback}, set ${ADDRESS_VARIABLE} to its address.`,
+    "EXPECTED_EVENTS lists the events that the page must send, separated by commas. PAGE_WAIT_MS is how many milliseconds",
+    "the test waits for them.",
   ];
   return `${header.map((line) => `// ${line}\n`).join("")}import { expect, test } from "@playwright/test";
 

@@ -42,7 +42,7 @@ interface EmittedContents {
   readonly byBasis: Readonly<Record<string, number>>;
 }
 
-/** A case is one test, but all cases together are one Playwright test. */
+/** Returns how many tests a file contains. A case is one test, but all cases together are one Playwright test. */
 export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedContents {
   const counted = (names: readonly string[], of: (one: EventSuite["cases"][number]) => string) => {
     const counts = names.map((name) => [name, cases.filter((one) => of(one) === name).length] as const);
@@ -54,7 +54,10 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
   return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
-/** Playwright tests expect events at `sandboxUrl`; the other tests start their own sandbox. */
+/**
+ * Returns the content of a file with tests. Playwright tests expect events at `sandboxUrl`; the other tests start their
+ * own sandbox.
+ */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

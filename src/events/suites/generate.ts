@@ -34,7 +34,10 @@ const SEQUENCES = [
   },
 ] as const;
 
-/** The same choice always gives the same tests (event-tracking-api 2, 7, 8). Throws an UnsupportedEventError. */
+/**
+ * Generates tests. The same choice always gives the same tests (event-tracking-api 2, 7, 8). Throws an
+ * UnsupportedEventError.
+ */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
   const seed = choice.seed ?? 1;
   const uid = choice.uid ?? `${TEST_UID_PREFIX}${seed.toString(36)}`;
@@ -289,7 +292,7 @@ function seededRandom(seed: number): () => number {
 const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
 const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 
-/** A sample value is the same in all events of a suite, so that a cart and a purchase have the same item. */
+/** Returns a sample value, the same in all events of a suite, so that a cart and a purchase have the same item. */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
   const ownSeed = [...name].reduce((mixed, letter) => Math.imul(mixed, 31) + (letter.codePointAt(0) ?? 0), seed);

@@ -23,7 +23,7 @@ type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
 /** Stores suites. A caller sees only its own. Throws a RunStoreError if a file cannot be read or written. */
 export interface SuiteStore {
-  /** The same suite in the same format gets the same ID again. */
+  /** Stores a suite. The same suite in the same format gets the same ID again. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
   /** Replaces the report of an earlier run. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
@@ -31,7 +31,7 @@ export interface SuiteStore {
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
   /** Returns whether tests were already started with an approval token. */
   wasRun(yes: string): Promise<boolean>;
-  /** `yes` is the token of the approval that the tests wait for. */
+  /** Stores tests that wait for approval. `yes` is the token of that approval. */
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
   planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
@@ -49,7 +49,7 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
 /** Planned tests are stored separately from the suites of the caller. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
-/** Several processes may share its `texts`. */
+/** Creates the store of suites. Several processes may share its `texts`. */
 export function suiteStore(texts: SuiteTexts): SuiteStore {
   const find: SuiteStore["find"] = async (caller, suiteId) =>
     isSuiteId(suiteId) ? parseStored(await texts.get(caller, suiteId), keptSuite) : undefined;

@@ -26,9 +26,12 @@ const body = z.record(z.string(), z.unknown()).describe("An event, as it is sent
 const common = {
   id: z.string().describe("Stable for the same event, kind and rule."),
   title: z.string(),
-  expected: z.enum(VERDICTS).describe("What becomes of each event of the case."),
+  expected: z.enum(VERDICTS).describe("What the service does with each event of the case."),
   basis: z.enum(BASES).describe("How the expected verdict is known."),
-  rule: z.enum(Object.keys(RULES)).optional().describe("The rule that the case tries; absent where all rules hold."),
+  rule: z
+    .enum(Object.keys(RULES))
+    .optional()
+    .describe("The rule that the case breaks. Absent if the case breaks none."),
 };
 
 const singleCase = z.strictObject({ ...common, kind: z.enum(CASE_KINDS).exclude(["sequence"]), body });

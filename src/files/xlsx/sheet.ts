@@ -40,7 +40,7 @@ export async function* readSheet(
   yield reader.taken();
 }
 
-/** The merged ranges come after the rows but are needed to read these, so the file is read twice. */
+/** Returns the merged ranges. They come after the rows but are needed to read these, so the file is read twice. */
 async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
   const ranges: MergedRange[] = [];
   let before = Buffer.alloc(0);

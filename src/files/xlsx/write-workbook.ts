@@ -167,7 +167,10 @@ const NAMED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">"
 /** Characters that XML cannot contain, and the carriage return, which XML would read as a line feed. */
 const NOT_IN_XML = /[^\P{Cc}\t\n]|[\ufffe\uffff]/gu;
 
-/** Forbidden characters become codes such as `_x000D_`; a text that looks like a code is escaped. */
+/**
+ * Escapes a text for XML. Forbidden characters become codes such as `_x000D_`; a text that looks like a code is
+ * escaped.
+ */
 export function escaped(text: string): string {
   return text
     .toWellFormed()
@@ -208,7 +211,7 @@ function sheetRelations(): string {
   ]);
 }
 
-/** Sheet names are changed where Excel would refuse them. */
+/** Returns the XML of the list of sheets. Sheet names are changed where Excel would refuse them. */
 function workbook(names: readonly [string, string], filters: readonly string[]): string {
   const [first, second] = names.map((name) => name.replaceAll(/[\\/?*[\]:]/g, " ").slice(0, 31));
   const shown = [first || "Options", second === first ? `${second?.slice(0, 29)} 2` : second];

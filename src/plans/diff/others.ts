@@ -107,7 +107,7 @@ function mayBeDeleted(
   return changes.length + given === 0;
 }
 
-/** By group: how many sub-options others have added since the base. */
+/** Returns, by group, how many sub-options others have added since the base. */
 function subOptionsAddedSince({ base, service }: Sides): ReadonlyMap<string, number> {
   const given = new Map<string, number>();
   for (const { _id, parent } of service.options) {

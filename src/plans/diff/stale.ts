@@ -77,7 +77,7 @@ class Look {
     return isThere && isExposed && there.type === type && there.digest === digestOfContexts(contexts);
   }
 
-  /** A group that the plan creates is found by its name. */
+  /** Returns whether an option is in a group. A group that the plan creates is found by its name. */
   #isIn(parent: ParentRef, there: ServiceOption): boolean {
     if (parent === null || there.parent === null) return parent === there.parent;
     if ("_id" in parent) return parent._id === there.parent;

@@ -87,7 +87,7 @@ export class UnreadableFile extends Error {
 export class Problems {
   readonly all: Problem[] = [];
 
-  /** `lines` are all lines that the problem is about, if there are several. */
+  /** Reports a problem. `lines` are all lines that the problem is about, if there are several. */
   add({ line, column }: Spot, message: string, remedy: string, lines?: readonly number[]): undefined {
     this.all.push({ line, column, ...(lines !== undefined && { lines }), message, remedy });
     return undefined;

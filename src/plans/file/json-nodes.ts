@@ -130,7 +130,7 @@ function readRow(node: MapNode, drafts: Drafts): void {
   addOption(fields, { spot: node, parent, parentSpot: entry && spotOf(entry) }, drafts);
 }
 
-/** Null and `[]` mean the top level. A blank text specifies nothing. */
+/** Reads the parent of a row. Null and `[]` mean the top level. A blank text specifies nothing. */
 function parentOf(entry: Entry | undefined, problems: Problems): ParentWish {
   if (entry === undefined) return { kind: "keep" };
   const { value } = entry;

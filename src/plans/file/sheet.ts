@@ -57,7 +57,7 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
 }
 
-/** In a text file, the position of the cell in the text; in a workbook, its row and column. */
+/** Returns the position of a cell: in a text file, its position in the text; in a workbook, its row and column. */
 function spotIn({ line, places }: SheetRow, at: number): Spot {
   const place = places?.[at];
   return place === undefined ? { line, column: at + 1 } : spotOf(place);
@@ -224,7 +224,10 @@ class Rows {
     return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
   }
 
-  /** A text that looks damaged may be valid on the service, so its name rules are checked later. */
+  /**
+   * Reads the name in a cell. A text that looks damaged may be valid on the service, so its name rules are checked
+   * later.
+   */
   #name(cell: Cell): string | undefined {
     if (!this.#isSuspect(cell, cell.text, "name")) return nameIn(cell.text, cell, this.#drafts.problems);
     return cell.text;
@@ -305,7 +308,7 @@ class Rows {
     return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add", ...split }, spot };
   }
 
-  /** A cell that begins with `[` is a JSON array of texts. */
+  /** Reads the texts in a cell. A cell that begins with `[` is a JSON array of texts. */
   #texts(cell: Cell, isOne: boolean): readonly string[] | undefined {
     if (isOne) return cell.text.trim() === NONE ? [] : [cell.text];
     const texts = this.#textsOf(cell.text);

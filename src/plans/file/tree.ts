@@ -91,7 +91,7 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
   return row;
 }
 
-/** Only rows have `op`, which says whether to set, add or remove the Context IDs. */
+/** Reads the Context IDs of an option. Only rows have `op`, which says whether to set, add or remove them. */
 function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
   const op = textField(fields, "op", problems);
   const said = op && contextActionIn(op.text);

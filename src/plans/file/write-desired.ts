@@ -9,7 +9,10 @@ import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
-/** Equal targetings give equal bytes. Throws a FileError if the targeting is too large for YAML. */
+/**
+ * Returns a targeting as the text of a file. Equal targetings give equal bytes. Throws a FileError if the targeting is
+ * too large for YAML.
+ */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
   if (format === "csv") yield* csvText(there);
   else if (format === "ndjson") yield* ndjsonText(there);

@@ -90,7 +90,7 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   return { rows, header, sheet: file.sheet ?? {} };
 }
 
-/** All rows of an option get the same ID. */
+/** Adds IDs to rows. All rows of an option get the same ID. */
 function withTheirIds(
   { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
   byLine: Ids,
@@ -124,7 +124,10 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
   return list?.kind === "list" ? list.items.flatMap((item) => (item.kind === "map" ? [item] : [])) : [];
 }
 
-/** The ID gets its own line if the first field begins a line, or if the object has no braces. */
+/**
+ * Returns where and how an ID is inserted. It gets its own line if the first field begins a line, or if the object has
+ * no braces.
+ */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const before = text.slice(start, offset);

@@ -189,7 +189,9 @@ async function readOwnMark(): Promise<ProcessMark> {
   return { pid: process.pid, host: hostname(), boot: boot?.trim(), namespace, startedAt };
 }
 
-/** Only within the same boot and namespace of process IDs can a process be proven gone. */
+/**
+ * Returns whether a process still exists. It can be proven gone only within the same boot and namespace of process IDs.
+ */
 async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const mine = await ownMark();
   if (mine.boot === undefined && mark.boot === undefined) {
@@ -212,7 +214,10 @@ function isThere(pid: number): boolean {
   }
 }
 
-/** The start time is field 22. Field 2, the name, may contain any characters, but ends with the last bracket. */
+/**
+ * Returns when a process started: field 22. Field 2, the name, may contain any characters, but ends with the last
+ * bracket.
+ */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
@@ -328,7 +333,7 @@ async function lastAsked(folder: string): Promise<number> {
   }
 }
 
-/** A lock within this process only. Callers get it in turn, and each caller in the order of its calls. */
+/** Creates a lock within this process only. Callers get it in turn, and each caller in the order of its calls. */
 export function processLock(clock: Clock): ProjectLock {
   const turn = permitWithoutLease(clock);
   const queues = new Map<string, Queue>();
@@ -357,7 +362,7 @@ interface Queue {
   turns: number;
 }
 
-/** The caller whose last turn was longest ago comes next. Returns false if no work waits. */
+/** Begins the next work: that of the caller whose last turn was longest ago. Returns false if no work waits. */
 function beginNext({ waiting, served }: Queue): boolean {
   const lastTurn = (one: string): number => served.get(one) ?? 0;
   const [caller] = [...waiting.keys()].sort((one, other) => lastTurn(one) - lastTurn(other));

@@ -32,7 +32,7 @@ export const FILES = {
   rejects: "rejects",
 } as const;
 
-/** The highest version is the current one. */
+/** Returns the name of a file with a record. The highest version is the current one. */
 export function recordFile(version: number): string {
   return `record.${version}.json`;
 }
@@ -45,8 +45,8 @@ export async function runsIn(folder: string): Promise<readonly string[]> {
 }
 
 /**
- * If the journal has entries or the newest record cannot be read, the run counts as started, because a power failure
- * can restore an old record. If a file is damaged, the summary says so.
+ * Reads the record of a run. If the journal has entries or the newest record cannot be read, the run counts as started,
+ * because a power failure can restore an old record. If a file is damaged, the summary says so.
  */
 export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
   const place = join(folder, runId);
@@ -274,7 +274,10 @@ export interface KeptMark {
   readonly holdsRemoved: boolean;
 }
 
-/** One folder for each caller, with an empty file for each run: `<run>`, or `<run>.removed` with removed data. */
+/**
+ * Lists runs by caller. Each caller has a folder with an empty file for each run: `<run>`, or `<run>.removed` with
+ * removed data.
+ */
 export function callerRuns(place: string) {
   return {
     async note(caller: string, runId: string, change: "kept" | "removed" | "gone"): Promise<void> {

@@ -150,7 +150,10 @@ async function listed(index: RunIndex, query: RunQuery): Promise<readonly string
 
 const STOP_ASKED = "stop-asked.";
 
-/** If the previous executor may still run, replaces the journal, so that its later entries have no effect. */
+/**
+ * Takes the lease of a run. If the previous executor may still run, replaces the journal, so that its later entries
+ * have no effect.
+ */
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
@@ -186,7 +189,10 @@ function parseHeader(runId: string, text: string): RunHeader {
   return header;
 }
 
-/** The revision differs after any change: a replaced file has another inode or time, a longer journal another size. */
+/**
+ * Returns the revision of a run. It differs after any change: a replaced file has another inode or time, a longer
+ * journal another size.
+ */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesIn(place)).filter((name) => name.startsWith("record."));
   const files = [FILES.header, FILES.proposed, FILES.journal];
@@ -242,7 +248,10 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
   });
 }
 
-/** Runs that store removed data are removed by age alone, unapproved plans after a day, and unfinished runs never. */
+/**
+ * Removes old runs. Runs that store removed data are removed by age alone, unapproved plans after a day, and unfinished
+ * runs never.
+ */
 function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
   const waiting = new Map<string, boolean>();
@@ -267,7 +276,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
     }
   };
-  /** Runs without a mark must be in the index already. */
+  /** Removes old runs of all callers. Runs without a mark must be in the index already. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     if ((await doubt()) !== undefined) return;

@@ -53,7 +53,10 @@ interface Lines {
 
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
-/** Context IDs as lines of a file to which all processes append. A full file replaces the one that was full before. */
+/**
+ * Stores Context IDs as lines of a file to which all processes append. A full file replaces the one that was full
+ * before.
+ */
 export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
   let turn: Promise<unknown> = Promise.resolve();

@@ -19,7 +19,10 @@ const RUNS_AT_ONCE = 200;
 export interface Member {
   /** Resolves when other processes can see that this process lives. Throws a StoreUnavailableError. */
   number(): Promise<number>;
-  /** `wake` is called when there may be runs of these projects to claim. */
+  /**
+   * Announces the projects whose runs this process executes. `wake` is called when there may be runs of these projects
+   * to claim.
+   */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
   /** Announces that this process may not execute these runs, although it claims runs of their projects. */
   refuses(runIds: readonly string[]): Promise<void>;
@@ -31,7 +34,10 @@ export interface Member {
   close(): Promise<void>;
 }
 
-/** Stored among the projects that a process claims, for a run that it may not execute. */
+/**
+ * Returns the entry for a run that this process may not execute. It is stored among the projects that the process
+ * claims.
+ */
 export function refusedRun(runId: string): string {
   return `!${runId}`;
 }
@@ -51,7 +57,10 @@ interface Shown {
   readonly stops: Listeners;
 }
 
-/** An advisory lock on a separate connection, which ends with the process, shows that it lives. */
+/**
+ * Shows other processes that this process lives, by an advisory lock on a separate connection, which ends with the
+ * process.
+ */
 export function memberOf(database: Database, clock: Clock): Member {
   const shown: Shown = { projects: [], refused: [], wake: () => {}, changes: new Map(), stops: new Map() };
   let session: Promise<Session> | undefined;

@@ -210,13 +210,13 @@ const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')
 
 type StoredRecord = { readonly record: string | null; readonly version: string };
 
-/** A run with an unreadable record counts as started; its journal shows its status. */
+/** Reads a record. A run with an unreadable record counts as started; its journal shows its status. */
 function recordIn({ record, version }: StoredRecord): RunRecord {
   if (record === null) return CREATED;
   return runRecord.safeParse(parseJson(record)).data ?? { version: Number(version), status: "running" };
 }
 
-/** Late entries of a previous executor stay at their position. */
+/** Yields the entries of a journal. Late entries of a previous executor stay at their position. */
 async function* entryBodies(database: Database, runId: string): AsyncGenerator<Uint8Array> {
   let [seq, late] = ["-1", 0];
   for (;;) {
@@ -303,7 +303,7 @@ interface Appended {
   readonly stop_asked: boolean | null;
 }
 
-/** During an outage, an append waits until the lease is lost. Later API answers stay in memory. */
+/** Opens a journal. During an outage, an append waits until the lease is lost. Later API answers stay in memory. */
 async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
   const lease = storedLease(given);
   const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);

@@ -24,7 +24,7 @@ import {
 import type { NewOption, OptionToAdd } from "./requests.ts";
 import { idsBy, optionRecordOf, type Project, putOption, type StoredOption, type StoredTargeting } from "./store.ts";
 
-/** Items without an error are added all together or not at all (management-api 4.1). */
+/** Adds options. Items without an error are added all together or not at all (management-api 4.1). */
 export function addOptions(
   project: Project,
   items: readonly OptionToAdd[],
@@ -51,7 +51,10 @@ export function addOptions(
   return applyUnit(checked, interference);
 }
 
-/** `settled` has the errors that are already known, by index. Items with an error use no names, Context IDs or room. */
+/**
+ * Checks items. `settled` has the errors that are already known, by index. Items with an error use no names, Context
+ * IDs or room.
+ */
 function checkItems(
   project: Project,
   items: readonly OptionToAdd[],
@@ -96,7 +99,10 @@ function placeError(project: Project, item: OptionToAdd, parent: string): Busine
   return parentError(project, item.targeting, parent);
 }
 
-/** 404 if `parent` is not in the targeting; it must be a top-level option group (management-api 7.4 case 4). */
+/**
+ * Returns the error of a parent: 404 if `parent` is not in the targeting; it must be a top-level option group
+ * (management-api 7.4 case 4).
+ */
 export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
   const group = project.options.get(parent);
   if (group === undefined || group.targeting !== targeting) return businessError("TARGETING_CATEGORY_NOT_FOUND");
@@ -104,7 +110,7 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/** The error contains the IDs of the options that have the names. */
+/** Returns the error if names are taken. It contains the IDs of the options that have the names. */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],
@@ -147,7 +153,7 @@ export interface Sources {
   newId(): string;
 }
 
-/** With `children` but without `type`, a new option is a group (assumed). */
+/** Returns the type of a new option. With `children` but without `type`, it is a group (assumed). */
 function typeOf(option: NewOption): OptionType {
   return option.type ?? (option.children === undefined ? "atomic" : "collection");
 }

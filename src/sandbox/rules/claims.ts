@@ -113,12 +113,18 @@ export function requiredLimitError(
   });
 }
 
-/** New top-level options inherit the settings of some ad products. */
+/**
+ * Returns how many more required options ad products get with new top-level options, which inherit the settings of some
+ * ad products.
+ */
 export function increasesByNewOptions(project: Project, targeting: string, count: number): RequiredIncreases {
   return increases(project, (product) => (product.newOptions.has(targeting) ? count : 0));
 }
 
-/** The sub-options `heirs` inherit the settings of their group. `groupGoes`: the group is deleted. */
+/**
+ * Returns how many more required options ad products get if the sub-options `heirs` inherit the settings of their
+ * group. `groupGoes`: the group is deleted.
+ */
 export function increasesByHeirs(
   project: Project,
   group: string,
@@ -152,7 +158,7 @@ export function takeOverAsNew(project: Project, targeting: string, option: strin
   }
 }
 
-/** An option that was a sub-option gets the settings of its group (management-api 7.2). */
+/** Gives an option that was a sub-option the settings of its group (management-api 7.2). */
 export function inheritRequiredSetting(project: Project, group: string, heir: string): void {
   for (const product of project.products.values()) {
     const setting = product.required.get(group);
@@ -160,14 +166,18 @@ export function inheritRequiredSetting(project: Project, group: string, heir: st
   }
 }
 
-/** A used option cannot move into a group (management-api 7.2 `TARGETING_CATEGORY_LOCKED`). */
+/**
+ * Returns whether an option is in use and so cannot move into a group (management-api 7.2 `TARGETING_CATEGORY_LOCKED`).
+ */
 export function isOptionLocked(project: Project, option: string): boolean {
   for (const product of project.products.values()) if (product.required.has(option)) return true;
   for (const campaign of project.campaigns.values()) if (!campaign.ended && campaign.options.has(option)) return true;
   return false;
 }
 
-/** A running campaign uses these targetings, so they cannot be deleted (management-api 7.2 `TARGETING_LOCKED`). */
+/**
+ * Returns the targetings that a running campaign uses, which cannot be deleted (management-api 7.2 `TARGETING_LOCKED`).
+ */
 export function lockedTargetings(project: Project): ReadonlySet<string> {
   const locked = new Set<string>();
   for (const campaign of project.campaigns.values()) {

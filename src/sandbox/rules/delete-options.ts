@@ -30,8 +30,8 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
 }
 
 /**
- * Options without an error are deleted all together or not at all (management-api 4.1). Remaining sub-options of a
- * deleted group become top-level options.
+ * Deletes options. Those without an error are deleted all together or not at all (management-api 4.1). Remaining
+ * sub-options of a deleted group become top-level options.
  */
 export function deleteOptions(
   project: Project,

@@ -74,7 +74,7 @@ function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Pr
   };
 }
 
-/** An invalid ID in the path is answered with one sentence (management-api 2.2). */
+/** Checks the ID in a path. An invalid ID is answered with one sentence (management-api 2.2). */
 function withPathId(preparer: (pathId: string) => Preparer): Preparer {
   return (parts) =>
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
@@ -92,7 +92,7 @@ function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
   return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });
 }
 
-/** The answer is the data or the error of the only object (management-api 4 rule 5). */
+/** Applies a rule to one object. The answer is the data or the error of that object (management-api 4 rule 5). */
 function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
   return (project, sources, interference) => {
     const [outcome] = rule(project, [item], interference, sources);

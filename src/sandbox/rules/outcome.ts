@@ -48,7 +48,7 @@ export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<stri
   return { results, succeeded, failed: results.length - succeeded };
 }
 
-/** The fields that answers show (management-api 2.2). */
+/** Returns the fields of an error that answers show (management-api 2.2). */
 export function errorFields(error: BusinessError): {
   statusCode: number;
   errorCode: string;

@@ -146,7 +146,7 @@ export type GetQuery = z.output<typeof QUERIES.getOption>;
 /** The problems are complete (management-api 2.2). */
 type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
 
-/** Each problem is a sentence that begins with the path of the field. */
+/** Validates a body. Each problem is a sentence that begins with the path of the field. */
 export function validate<T>(schema: z.ZodType<T>, value: unknown): Validated<T> {
   const result = schema.safeParse(value);
   return result.success ? { value: result.data } : { problems: result.error.issues.flatMap(sentences) };
@@ -162,8 +162,8 @@ function sentences(issue: z.core.$ZodIssue): readonly string[] {
 export type BodyOperation = keyof typeof BODIES;
 
 /**
- * Problems of a whole request (management-api 8.1). Counts all entries even if some are invalid, so that the answer
- * lists every problem.
+ * Returns the problems of a whole request (management-api 8.1). Counts all entries even if some are invalid, so that
+ * the answer lists every problem.
  */
 export function requestProblems(operation: BodyOperation, body: unknown): readonly string[] {
   const items = "items" in BODIES[operation].shape ? listAt(body, "items") : [body];

@@ -80,7 +80,7 @@ export function emptyProject(_id: string, name: string): Project {
   };
 }
 
-/** Replaces an existing audience targeting with the same `_id`. */
+/** Stores an audience targeting. It replaces one with the same `_id`. */
 export function putAudience(project: Project, audience: AudienceTargeting): void {
   removeAudience(project, audience._id);
   project.audience.set(audience._id, audience);
@@ -163,7 +163,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   return option;
 }
 
-/** The caller must have moved or removed the sub-options. */
+/** Removes an option. The caller must have moved or removed its sub-options. */
 export function dropOption(project: Project, option: StoredOption): void {
   replaceContexts(project, option, new Set());
   siblings(project, option)?.remove(option._id);
@@ -192,7 +192,7 @@ export function moveStoredOption(project: Project, option: StoredOption, parent:
   siblings(project, option)?.add(option._id);
 }
 
-/** `contexts` must be trimmed. */
+/** Replaces the Context IDs of an option. `contexts` must be trimmed. */
 export function replaceContexts(project: Project, option: StoredOption, contexts: ReadonlySet<string>): void {
   if (option.type === "collection") {
     const before = new Set(option.contexts);

@@ -20,7 +20,7 @@ import {
   targetingRecordOf,
 } from "./store.ts";
 
-/** Items without an error are created all together or not at all (management-api 4.1). */
+/** Creates targetings. Items without an error are created all together or not at all (management-api 4.1). */
 export function createTargetings(
   project: Project,
   items: readonly TargetingToCreate[],
@@ -70,7 +70,10 @@ function createError(
   return claimContexts(claims, options);
 }
 
-/** The error contains the ID of the other targeting unless that is an audience targeting (management-api 4.3). */
+/**
+ * Returns the error if a name is taken. It contains the ID of the other targeting unless that is an audience targeting
+ * (management-api 4.3).
+ */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
   const holders = idsBy(project.targetingNames, name, except);
   if (holders.length === 0) return undefined;
@@ -101,8 +104,8 @@ export function renameTargetings(
 }
 
 /**
- * Targetings without an error are deleted all together or not at all (management-api 4.1). Those with options in a
- * running campaign are locked (7.2).
+ * Deletes targetings. Those without an error are deleted all together or not at all (management-api 4.1). Targetings
+ * with options in a running campaign are locked (7.2).
  */
 export function deleteTargetings(
   project: Project,

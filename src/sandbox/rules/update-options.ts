@@ -32,7 +32,7 @@ interface UpdateClaims extends Claims {
 
 const NOT_SUPPORTED = businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 
-/** A failed item does not affect others (management-api 4.1). */
+/** Updates options. A failed item does not affect others (management-api 4.1). */
 export function updateOptions(
   project: Project,
   items: readonly OptionUpdate[],
@@ -56,7 +56,7 @@ export function updateOptions(
   });
 }
 
-/** `names` is empty if the name stays the same. */
+/** Returns the new name of an option and its targeting. `names` is empty if the name stays the same. */
 function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
   const option = project.options.get(item._id);
   const changes = item.name !== undefined && option !== undefined && option.name !== item.name;
@@ -85,13 +85,13 @@ function typeError(project: Project, option: StoredOption, item: OptionUpdate): 
   return isGroup && item.parent !== undefined ? NOT_SUPPORTED : undefined;
 }
 
-/** The API cannot change a group inside a group or an option of such a group. */
+/** Returns whether the API cannot change an option: a group inside a group, or an option of such a group. */
 export function isUnchangeable(project: Project, option: StoredOption): boolean {
   if (option.parent === undefined) return false;
   return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
 }
 
-/** `to` is null for the top level (management-api 7.2, 7.4 cases 4 and 6). */
+/** Checks a move. `to` is null for the top level (management-api 7.2, 7.4 cases 4 and 6). */
 function moveError(
   claims: UpdateClaims,
   option: StoredOption,
@@ -150,7 +150,7 @@ function contextsError(claims: UpdateClaims, option: StoredOption, changes: Cont
   return projectContextError(claims, after.size - option.contexts.length);
 }
 
-/** `set` replaces all; otherwise `add` is applied first, then `remove`. */
+/** Returns the Context IDs after a change. `set` replaces all; otherwise `add` is applied first, then `remove`. */
 function contextsAfter(before: readonly string[], changes: ContextChanges): ReadonlySet<string> {
   if (changes.set !== undefined) return new Set(changes.set);
   const after = new Set(before);

@@ -4,7 +4,7 @@ import { ulidBytes, ulidOfBytes } from "../../spec/ulid.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 
-/** `effect` is the text that the person approves. */
+/** Returns a confirmation token with its effect, which is the text that the person approves. */
 export async function askFor(
   planned: Pick<Agreement, "run" | "digest">,
   effect: string,
@@ -117,7 +117,10 @@ export interface InView {
 
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
-/** Only the host can prevent the model from deciding in a view instead of the person. */
+/**
+ * Returns whether a person may decide in a view. Only the host can prevent the model from deciding there instead of the
+ * person.
+ */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
 }

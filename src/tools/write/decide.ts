@@ -243,7 +243,7 @@ export async function startDecided(
   return changes.runs.find(header.runId);
 }
 
-/** By default, the effect that the person saw was already compared. */
+/** Returns an approval in the client. By default, the effect that the person saw was already compared. */
 export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: Decision["saw"] = () => true): Decision {
   return { answer: "approved", channel: "client", person: personOf(context), saw };
 }
@@ -255,7 +255,7 @@ export function refusedError(): ToolError {
   );
 }
 
-/** The person who answers through the client or uses the token of a call. */
+/** Returns the person who answers through the client or uses the token of a call. */
 export function personOf({ person, caller }: Pick<ToolContext, "person" | "caller">): Person {
   return { who: person ?? caller, caller };
 }

@@ -87,7 +87,7 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/** An event that may have been recorded is not sent again. */
+/** Returns whether a run should be resumed. An event that may have been recorded is not sent again. */
 async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
   const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();

@@ -103,7 +103,7 @@ function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
 
-/** Must be called after the address was changed by script, which triggers no event. */
+/** Reads the address again. Must be called after a script has changed it, which triggers no event. */
 export function noteAddress(): void {
   hash.value = location.hash;
 }
