@@ -2,7 +2,7 @@ import type { Loss } from "../changes/plan/plan.ts";
 import type { Decided, EffectObject, EffectPart } from "../changes/rows/entries.ts";
 import { amount, cutText, thousands } from "../platform/text.ts";
 import type { Asked, KnownChange, ReportedObject } from "../runs/outcome.ts";
-import { nameProblem } from "../spec/names.ts";
+import { nameProblem } from "../spec/names-and-contexts.ts";
 import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";

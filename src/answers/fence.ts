@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { amount, thousands } from "../platform/text.ts";
 import type { FailureDetail, PlaceRange } from "../runs/report.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS } from "../spec/events.ts";
-import { nameProblem } from "../spec/names.ts";
+import { nameProblem } from "../spec/names-and-contexts.ts";
 
 const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;

@@ -3,7 +3,7 @@ import { damageWords, isDamage } from "../files/damage.ts";
 import { capitalized, nameProblemWords } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
-import { NAME_RULES } from "../spec/names.ts";
+import { NAME_RULES } from "../spec/names-and-contexts.ts";
 import { quoteUntrusted } from "./fence.ts";
 import {
   because,

@@ -4,7 +4,7 @@ import type { Did, ReportedObject, RowCounts } from "../runs/outcome.ts";
 import type { Interrupted } from "../runs/registry.ts";
 import type { RunStatus } from "../runs/report.ts";
 import { LIMITS } from "../spec/limits.ts";
-import { nameProblem } from "../spec/names.ts";
+import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { Approval } from "./approvals.ts";
 import { placeWords, quoteUntrusted } from "./fence.ts";
 import { many, number } from "./message-words.ts";

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { Fence } from "../platform/fence.ts";
 import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
 import { isErrorCode } from "../spec/error-codes.ts";
 import { LIMITS } from "../spec/limits.ts";
@@ -12,6 +13,7 @@ import {
   type TargetingRecord,
   targetingRecord,
 } from "../spec/records.ts";
+import type { Operation, RouteTable } from "../spec/routes.ts";
 import {
   AmbiguousError,
   type ApiError,
@@ -23,7 +25,7 @@ import {
   RejectedError,
   type RejectionKind,
 } from "./errors.ts";
-import type { HttpAnswer } from "./http.ts";
+import type { Http, HttpAnswer } from "./http.ts";
 
 // The API documents do not define most shapes of an answer, so these functions accept several. Each returns undefined
 // if it cannot read the body.
@@ -155,7 +157,7 @@ function recordIn<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.
   return second.success ? second.data : undefined;
 }
 
-export interface Asked {
+interface Asked {
   readonly operation: Purpose;
   readonly route: string;
   readonly setBy?: string | undefined;
@@ -187,7 +189,7 @@ export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer):
 }
 
 /** Returns the error for a 2xx answer with an unreadable body, which a proxy or firewall may have sent. */
-export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): AmbiguousError {
+function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): AmbiguousError {
   const { statusCode } = answer;
   const messages = titleIn(answer);
   const network = messages.length > 0 ? "notTheService" : undefined;
@@ -269,4 +271,65 @@ function within(ms: number, most: number): number {
 export function serverTimeOf({ date }: HttpAnswer["headers"]): number | undefined {
   const time = typeof date === "string" ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;
+}
+
+export interface CallParts {
+  readonly parameters?: Readonly<Record<string, string | undefined>>;
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  /** JSON, as a string or as UTF-8 bytes. */
+  readonly body?: string | Uint8Array;
+  readonly signal?: AbortSignal | undefined;
+  readonly fence?: Fence | undefined;
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface Called {
+  readonly asked: Asked;
+  readonly answer: HttpAnswer;
+}
+
+/**
+ * Returns the answer whatever its status. Throws the errors of Http.send, and a NotSentError if a parameter is missing.
+ */
+export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
+  const { method, path: template } = routes[operation];
+  const path = !template.includes("{")
+    ? template
+    : template.replace(/\{(\w+)\}/g, (_whole, name: string) => {
+        const value = parts.parameters?.[name];
+        if (value === undefined) {
+          throw new NotSentError({ operation, reason: `the route ${method} ${template} needs a value for ${name}` });
+        }
+        return encodeURIComponent(value);
+      });
+  const answer = await http.send({
+    operation,
+    method,
+    path: path + queryText(path, parts.query),
+    body: parts.body,
+    signal: parts.signal,
+    fence: parts.fence,
+    timeoutMs: parts.timeoutMs,
+  });
+  return { asked: { operation, route: `${method} ${path}`, setBy: http.setBy }, answer };
+}
+
+/** Reads a value from a 2xx answer. Throws an ApiError for any other status or an unreadable body. */
+export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) => Value | undefined): Value {
+  if (!isSuccess(answer)) throw errorOf(asked, answer);
+  const value = read(jsonIn(answer.body));
+  if (value !== undefined) return value;
+  throw notUnderstood(asked, answer);
+}
+
+export function isSuccess({ statusCode }: HttpAnswer): boolean {
+  return statusCode >= 200 && statusCode < 300;
+}
+
+function queryText(path: string, query: CallParts["query"] = {}): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],
+  );
+  if (pairs.length === 0) return "";
+  return (path.includes("?") ? "&" : "?") + pairs.join("&");
 }

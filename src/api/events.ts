@@ -3,8 +3,7 @@ import type { Fence } from "../platform/fence.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { EVENT_MESSAGES } from "../spec/events.ts";
 import type { RouteTable } from "../spec/routes.ts";
-import { errorOf, jsonIn } from "./answers.ts";
-import { call, isSuccess, valueIn } from "./calls.ts";
+import { call, errorOf, isSuccess, jsonIn, valueIn } from "./answers.ts";
 import type { Http } from "./http.ts";
 import type { RequestOptions } from "./management.ts";
 

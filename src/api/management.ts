@@ -1,8 +1,16 @@
 import type { Fence } from "../platform/fence.ts";
 import type { BulkResult, OptionPage, OptionWithContexts, TargetingRecord } from "../spec/records.ts";
 import type { BulkOperation, RouteTable } from "../spec/routes.ts";
-import { bulkResults, optionPageIn, optionWithContextsIn, serverTimeOf, targetingIn } from "./answers.ts";
-import { type Called, call, valueIn } from "./calls.ts";
+import {
+  bulkResults,
+  type Called,
+  call,
+  optionPageIn,
+  optionWithContextsIn,
+  serverTimeOf,
+  targetingIn,
+  valueIn,
+} from "./answers.ts";
 import type { Http } from "./http.ts";
 
 export interface BulkAnswer {

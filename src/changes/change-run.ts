@@ -5,7 +5,7 @@ import type { checkStoredPlan } from "../plans/look-again.ts";
 import type { Reading, ResolvedRun } from "../plans/planned-undo.ts";
 import type { AppliedObjects, renewBaseAt } from "../plans/renew-base.ts";
 import type { Clock } from "../platform/clock.ts";
-import { inPieces } from "../platform/durable-files.ts";
+import { inPieces } from "../platform/files.ts";
 import { placedOptions, savedOption, withContexts } from "../reads/saved-options.ts";
 import type { ProjectLock, TargetingMemory } from "../runs/backend.ts";
 import type {

@@ -1,7 +1,7 @@
 import { access, constants, mkdtemp, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import { syncFolder } from "../platform/durable-files.ts";
+import { syncFolder } from "../platform/files.ts";
 import { runsIn } from "../runs/files/run-folder.ts";
 import type { FoundStore } from "../runs/postgres/start.ts";
 import type { Settings } from "../settings/settings.ts";

@@ -6,7 +6,7 @@ import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
 import { cannotListen, stopSignal } from "../runtime/terminal.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
-import { readSeed, SeedError } from "../sandbox/sample.ts";
+import { readSeed, SeedError } from "../sandbox/seed.ts";
 import { DataFileError } from "../sandbox/state-dump.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { address, isPlain, path, type SandboxSeed, SettingsError, text, wholeNumber } from "../settings/value-types.ts";

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from "../platform/json.ts";
 import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
-import { codePoints } from "../spec/names.ts";
+import { codePoints } from "../spec/names-and-contexts.ts";
 import {
   COMMON_SHAPE,
   deriveVerdict,

@@ -1,8 +1,8 @@
 import { FileError } from "../platform/files.ts";
 import { parseJson } from "../platform/json.ts";
 import { ownReason, type Reason } from "../runs/outcome.ts";
-import { contextIdProblem, trimContextId } from "../spec/context-ids.ts";
 import { LIMITS } from "../spec/limits.ts";
+import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import { type Header, NONE } from "./columns.ts";
 import { damageIn } from "./damage.ts";
 

@@ -1,5 +1,5 @@
 import type { ByteSource } from "../platform/held-folder.ts";
-import { trimContextId } from "../spec/context-ids.ts";
+import { trimContextId } from "../spec/names-and-contexts.ts";
 import { composedHangul } from "./damage.ts";
 import type { SheetRecord } from "./delimited.ts";
 import { isArchive, textRecords } from "./sheet-rows.ts";

@@ -1,7 +1,7 @@
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { cutText, detached } from "../platform/text.ts";
-import { trimContextId } from "../spec/context-ids.ts";
+import { trimContextId } from "../spec/names-and-contexts.ts";
 import { BETWEEN_CONTEXTS, splitter } from "./cells.ts";
 import { type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
 import { damageIn } from "./damage.ts";

@@ -1,9 +1,9 @@
 import { lstat, readdir, realpath, stat } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, parse, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { letterPairs, shareOf } from "../platform/by-key.ts";
 import { FileError, FolderRefused, hasCode, linkRefused } from "../platform/files.ts";
 import { holdFolder, type Place, SymlinkError } from "../platform/held-folder.ts";
-import { letterPairs, shareOf } from "../platform/name-index.ts";
 
 export type { Place } from "../platform/held-folder.ts";
 

@@ -1,4 +1,4 @@
-import { addTo } from "../platform/grouping.ts";
+import { addTo } from "../platform/by-key.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { isJsonObject, parseJson } from "../platform/json.ts";
 import type { Reason } from "../runs/outcome.ts";

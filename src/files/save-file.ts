@@ -1,8 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { type FileHandle, link, open, stat } from "node:fs/promises";
 import { dirname, extname } from "node:path";
-import { type Pieces, syncFolder } from "../platform/durable-files.ts";
-import { FileError, hasCode, linkRefused, moveIntoPlace, removeFile } from "../platform/files.ts";
+import {
+  FileError,
+  hasCode,
+  linkRefused,
+  moveIntoPlace,
+  type Pieces,
+  removeFile,
+  syncFolder,
+} from "../platform/files.ts";
 import { holdFolder, type Place, type SafeDirectory, SymlinkError } from "../platform/held-folder.ts";
 import { findFreePlace } from "./folders.ts";
 import { delimiterNamed } from "./sheet-writing.ts";

@@ -77,7 +77,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
     async read({ suiteId = "" }, { suites, caller }) {
       const report = (await suites.find(caller, suiteId))?.report;
       if (report === undefined) return undefined;
-      const { junitXml } = await import("../events/suites/junit.ts");
+      const { junitXml } = await import("../events/suites/run-suite.ts");
       return { mimeType: JUNIT, text: junitXml(report, `event tests ${suiteId}`) };
     },
     async list({ suites, caller }) {
@@ -105,7 +105,7 @@ const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from 
   // Imported on demand, to keep the start fast.
   const { managementOf } = await import("../tools/apis.ts");
   const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
-  const { walkOptions } = await import("../reads/option-walk.ts");
+  const { walkOptions } = await import("../reads/option-lists.ts");
   const { untilStable } = await import("../reads/pages.ts");
   const { optionRow } = await import("../answers/reading.ts");
   const text = await untilStable(async (walk) => {

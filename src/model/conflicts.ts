@@ -1,6 +1,5 @@
-import { addTo } from "../platform/grouping.ts";
-import type { KnownOption, Ref } from "./targeting-model.ts";
-import type { Change } from "./work.ts";
+import { addTo } from "../platform/by-key.ts";
+import type { Change, KnownOption, Ref } from "./targeting-model.ts";
 
 /** A rule of the service that all changes together would break. */
 export type Conflict =

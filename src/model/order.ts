@@ -1,6 +1,15 @@
-import { groupedBy } from "../platform/grouping.ts";
-import { type Batch, type Item, type KnownOption, ownCount, type Ref, type UpdateItem } from "./targeting-model.ts";
-import { isNothing, type Left, type Work } from "./work.ts";
+import { groupedBy } from "../platform/by-key.ts";
+import {
+  type Batch,
+  type Item,
+  isNothing,
+  type KnownOption,
+  type Left,
+  ownCount,
+  type Ref,
+  type UpdateItem,
+  type Work,
+} from "./targeting-model.ts";
 
 /** In order of preference. */
 const OPERATIONS = ["update", "create", "delete"] as const;

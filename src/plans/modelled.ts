@@ -1,5 +1,4 @@
-import type { KnownOption, Ref } from "../model/targeting-model.ts";
-import type { Change } from "../model/work.ts";
+import type { Change, KnownOption, Ref } from "../model/targeting-model.ts";
 import type { ServiceOption } from "./base.ts";
 import type { ParentRef, PlanItem } from "./diff/plan.ts";
 

@@ -1,6 +1,6 @@
-import { groupedBy } from "../platform/grouping.ts";
+import { groupedBy } from "../platform/by-key.ts";
 import type { Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
-import { nameProblem } from "../spec/names.ts";
+import { nameProblem } from "../spec/names-and-contexts.ts";
 import { digestOfContexts } from "./base.ts";
 import {
   itemCount,

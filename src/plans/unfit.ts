@@ -1,7 +1,7 @@
 import { type Conflict, conflicts } from "../model/conflicts.ts";
-import type { Change } from "../model/work.ts";
+import type { Change } from "../model/targeting-model.ts";
 import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
-import { nameProblem } from "../spec/names.ts";
+import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { DifferingField, ShownValue } from "./diff/plan.ts";
 import { knownOption } from "./modelled.ts";
 import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo-plan.ts";

@@ -1,8 +1,10 @@
-import { type FileHandle, rename, rm } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { type FileHandle, link, mkdir, open, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** The parts of the operating system that retries depend on; tests replace them. */
-export interface PatientSystem {
+interface PatientSystem {
   readonly platform: NodeJS.Platform;
   readonly sleep: (ms: number) => Promise<unknown>;
 }
@@ -80,4 +82,120 @@ export function hasCode(thrown: unknown, code: string): boolean {
 /** Returns the error for a path that contains a symbolic link now, or contained one when the file was opened. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
   return new FileError(`${JSON.stringify(path)} goes through a link, which is refused`, remedy, options);
+}
+
+/** The contents of a file: texts and byte arrays that are written one after the other. */
+export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
+
+const OWNER_ONLY = 0o600;
+
+/** The error codes of systems that cannot sync a folder: Windows, vfat and some network file systems. */
+const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
+
+/** Syncs a folder, so that changed entries survive a power failure. Returns false if the system cannot do that. */
+export async function syncFolder(folder: string): Promise<boolean> {
+  try {
+    await withHandle(open(folder, "r"), (handle) => handle.sync());
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof Error && "code" in thrown && NOT_SYNCED.includes(thrown.code)) return false;
+    throw thrown;
+  }
+}
+
+/** Creates a folder and its missing parents, readable by the owner only, and syncs each created one to the disk. */
+export async function makeFolder(folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let made = resolve(folder); made.length >= resolve(first).length; made = dirname(made)) {
+    await syncFolder(dirname(made));
+  }
+}
+
+/**
+ * Replaces a file atomically: even after a power failure, the disk has the old or the new content. Resolves once the
+ * file is on the disk.
+ */
+export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
+  const fresh = besideOf(file);
+  try {
+    await writeWhole(fresh, typeof pieces === "string" ? [pieces] : pieces, mode);
+    await moveIntoPlace(fresh, file);
+  } catch (thrown) {
+    await removeFile(fresh);
+    throw thrown;
+  }
+  await syncFolder(dirname(file));
+}
+
+/** Resolves once the file is on the disk; to false if it exists. Without hard links, it is empty for a moment. */
+export async function createFile(file: string, text: string): Promise<boolean> {
+  const fresh = besideOf(file);
+  try {
+    await writeWhole(fresh, [text], OWNER_ONLY);
+    const isMade = await isCreated(link(fresh, file)).catch(() =>
+      isCreated(writeFile(file, text, { flag: "wx", mode: OWNER_ONLY, flush: true })),
+    );
+    await syncFolder(dirname(file));
+    return isMade;
+  } finally {
+    await removeFile(fresh);
+  }
+}
+
+/** Waits until the line is on the disk. It does not continue a previous line that a power failure cut off. */
+export async function appendLine(file: string, line: string): Promise<void> {
+  const isNew = await withHandle(open(file, "a+", OWNER_ONLY), async (handle) => {
+    const { size } = await handle.stat();
+    const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
+    const isCutOff = size > 0 && buffer[0] !== NEWLINE;
+    await handle.appendFile(`${isCutOff ? "\n" : ""}${line}\n`);
+    await handle.datasync();
+    return size === 0;
+  });
+  if (isNew) await syncFolder(dirname(file));
+}
+
+const NEWLINE = 0x0a;
+
+/** Returns a temporary name in the same folder, for a file that is still being written. Readers ignore such names. */
+function besideOf(file: string): string {
+  return join(dirname(file), `${randomUUID()}.new`);
+}
+
+function writeWhole(file: string, pieces: Pieces, mode: number): Promise<void> {
+  return withHandle(open(file, "wx", mode), async (handle) => {
+    for await (const piece of pieces) await handle.appendFile(piece);
+    await handle.datasync();
+  });
+}
+
+/** Resolves to false if the file existed already. */
+export async function isCreated(making: Promise<void>): Promise<boolean> {
+  try {
+    await making;
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "EEXIST")) return false;
+    throw thrown;
+  }
+}
+
+const PIECE_CHARACTERS = 65_536;
+
+/** Joins short texts into longer ones, so that each write to the disk is worth its cost. Byte arrays pass unchanged. */
+export async function* inPieces<Piece extends string | Uint8Array>(
+  pieces: AsyncIterable<Piece> | Iterable<Piece>,
+): AsyncGenerator<Piece | string> {
+  let text = "";
+  for await (const piece of pieces) {
+    const isText = typeof piece === "string";
+    if (isText) text += piece;
+    if (text !== "" && (!isText || text.length >= PIECE_CHARACTERS)) {
+      yield text;
+      text = "";
+    }
+    if (!isText) yield piece;
+  }
+  if (text !== "") yield text;
 }

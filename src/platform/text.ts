@@ -1,5 +1,5 @@
 import { LIMITS } from "../spec/limits.ts";
-import type { NameProblem } from "../spec/names.ts";
+import type { NameProblem } from "../spec/names-and-contexts.ts";
 
 /**
  * Writes a number with commas: 1234567 becomes "1,234,567". `Number.toLocaleString` would load all locales, which slows

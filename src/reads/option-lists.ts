@@ -1,8 +1,146 @@
+import { ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { stretches } from "./option-walk.ts";
-import { readList } from "./pages.ts";
+import { isMissing } from "./option-contents.ts";
+import { listPages, type OptionList, readList } from "./pages.ts";
 import { sideBySide } from "./side-by-side.ts";
+
+/** Where a walk continues: at the top-level option `top`, or in that group after `inside` sub-options. */
+export interface WalkPosition {
+  readonly top: number;
+  readonly inside?: number | undefined;
+}
+
+export interface Walk extends OptionList {
+  /** Whether the reported total may change during the walk. */
+  readonly totalMayChange?: boolean | undefined;
+}
+
+export interface Walked {
+  readonly topLevel: number;
+  readonly subOptions: number;
+}
+
+export interface Step {
+  readonly option: OptionRecord;
+  readonly next: WalkPosition;
+  /** The counts since the start of this walk. */
+  readonly walked: Walked;
+  readonly groupName?: string | undefined;
+  /** For a group: its own Context IDs and those of its sub-options, summed over these options. */
+  readonly countWithChildren?: number | undefined;
+}
+
+/** Consecutive options, of which only the last may be a group. */
+interface Stretch<Option> {
+  readonly options: readonly Option[];
+  readonly group: Option | undefined;
+}
+
+/** Yields each option once, in the order of the service; each group is followed by its sub-options. */
+export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
+  const read = sideBySide({
+    source: (signal) => stretchesFrom(api, { ...walk, signal }, from.top),
+    map: (stretch, signal) => withChildren(api, { ...walk, signal }, stretch, from),
+    signal: walk.signal,
+    pace: api.pace,
+  });
+  const yielded = new Set<string>();
+  const walked = { topLevel: 0, subOptions: 0 };
+  const one = (kind: keyof Walked): Walked => {
+    walked[kind] += 1;
+    return { ...walked };
+  };
+  const isTop = walk.parent === undefined ? "topLevel" : "subOptions";
+  const isNew = ({ _id }: OptionRecord): boolean => !yielded.has(_id) && yielded.add(_id).size > 0;
+  for await (const { value } of read) {
+    if (value === undefined) continue;
+    const { at, options, group, children, inside } = value;
+    for (const [index, option] of options.entries()) {
+      const top = at + index;
+      const isBehind = from.inside !== undefined && top === from.top;
+      if (isBehind || !isNew(option)) continue;
+      const behind = option === group ? { top, inside: 0 } : { top: top + 1 };
+      const countWithChildren = option === group ? sum([group, ...children]) : undefined;
+      yield { option, next: behind, walked: one(isTop), countWithChildren };
+    }
+    if (group === undefined) continue;
+    const top = at + options.length - 1;
+    for (const [index, child] of children.entries()) {
+      const next = { top, inside: inside + index + 1 };
+      if (!isNew(child)) continue;
+      const option = { ...child, parent: group._id };
+      yield { option, next, walked: one("subOptions"), groupName: group.name };
+    }
+  }
+}
+
+interface ReadStretch extends Stretch<OptionRecord> {
+  readonly at: number;
+  readonly children: readonly OptionRecord[];
+  /** How many sub-options of the group come before `children`. */
+  readonly inside: number;
+}
+
+function withChildren(
+  api: ManagementApi,
+  walk: Walk,
+  stretch: Stretch<OptionRecord> & { readonly at: number },
+  from: WalkPosition,
+): ReadStretch | Promise<ReadStretch> {
+  const { at, options, group } = stretch;
+  if (group === undefined) return { ...stretch, children: [], inside: 0 };
+  const inside = at + options.length - 1 === from.top ? (from.inside ?? 0) : 0;
+  const read = subOptions(api, { ...walk, parent: group._id }, inside);
+  return read.then((children) => ({ ...stretch, children, inside }));
+}
+
+function sum(options: readonly OptionRecord[]): number | undefined {
+  let count = 0;
+  for (const { contextCount } of options) {
+    if (contextCount === undefined) return undefined;
+    count += contextCount;
+  }
+  return count;
+}
+
+async function* stretchesFrom(api: ManagementApi, walk: Walk, from: number) {
+  const { parent, totalMayChange = false } = walk;
+  for await (const { at: first, options } of listPages(api, walk, { from, totalMayChange })) {
+    let at = first;
+    for (const stretch of stretches(options, (option) => parent === undefined && hasSubOptions(option))) {
+      yield { ...stretch, at };
+      at += stretch.options.length;
+    }
+  }
+}
+
+export function* stretches<Option>(
+  options: readonly Option[],
+  isGroup: (option: Option) => boolean,
+): Generator<Stretch<Option>> {
+  let from = 0;
+  for (const [index, option] of options.entries()) {
+    if (!isGroup(option)) continue;
+    yield { options: options.slice(from, index + 1), group: option };
+    from = index + 1;
+  }
+  if (from < options.length) yield { options: options.slice(from), group: undefined };
+}
+
+async function subOptions(api: ManagementApi, list: OptionList, from: number): Promise<readonly OptionRecord[]> {
+  try {
+    return await readList(api, list, (option) => option, from);
+  } catch (thrown) {
+    if (isMissing(thrown)) throw new ListError("listOptions", "shifts");
+    throw thrown;
+  }
+}
+
+function hasSubOptions({ type, childCount, children }: OptionRecord): boolean {
+  if (childCount !== undefined) return childCount > 0;
+  return type === "collection" || (children?.length ?? 0) > 0;
+}
 
 type ListedOption = ReturnType<typeof listed>;
 

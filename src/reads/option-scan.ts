@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { type ContentsSource, contextIdsOf } from "./option-contents.ts";
-import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
+import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-lists.ts";
 import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
 /** An option must meet all conditions. */

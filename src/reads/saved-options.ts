@@ -4,7 +4,7 @@ import { contextCells, OPTION_HEADER, optionCells, type SheetOption } from "../f
 import type { SavedForm } from "../files/save-file.ts";
 import { inertCell, workbookCell, writtenSheet } from "../files/sheet-writing.ts";
 import type { SheetFormat, WrittenRow } from "../files/written-rows.ts";
-import { inPieces } from "../platform/durable-files.ts";
+import { inPieces } from "../platform/files.ts";
 import type { OptionRecord, OptionType } from "../spec/records.ts";
 import { type ContentsSource, contextIdsOf, isMissing, readOptionContents } from "./option-contents.ts";
 import { readOptions } from "./option-lists.ts";

@@ -1,5 +1,5 @@
-import type { Pieces } from "../platform/durable-files.ts";
-import { NameIndex, type NameMatch } from "../platform/name-index.ts";
+import { NameIndex, type NameMatch } from "../platform/by-key.ts";
+import type { Pieces } from "../platform/files.ts";
 import { isUnstarted } from "./lifecycle.ts";
 import { callerName, type RunHeader, type RunStore, RunStoreError, undefinedIfUnreadable } from "./store.ts";
 import type { Turn } from "./turn.ts";

@@ -1,6 +1,5 @@
 import type * as z from "zod";
-import type { Pieces } from "../platform/durable-files.ts";
-import { FileError } from "../platform/files.ts";
+import { FileError, type Pieces } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { RunRecord, runHeaderSchema, runSummarySchema } from "./lifecycle.ts";
 import type { RetentionWatch } from "./retention-clock.ts";

@@ -37,7 +37,7 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
   const seed = once(async () =>
-    choice === "none" ? undefined : (await import("../sandbox/sample.ts")).readSeed(choice),
+    choice === "none" ? undefined : (await import("../sandbox/seed.ts")).readSeed(choice),
   );
   return {
     seeded: async () =>

@@ -1,7 +1,6 @@
 import { parseJson } from "../platform/json.ts";
 import { EVENT_MESSAGES } from "../spec/events.ts";
-import { arrivedEvent } from "./event-log.ts";
-import { eventFindings, type Finding, finding, verdictOf } from "./event-verdict.ts";
+import { arrivedEvent, eventFindings, type Finding, finding, verdictOf } from "./event-log.ts";
 import { replyAfter, replyBefore, waitBefore } from "./faults.ts";
 import type { RequestEntry } from "./last-entries.ts";
 import { type Answer, type Reply, type RequestBody, statusAnswer } from "./reply.ts";

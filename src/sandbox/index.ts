@@ -1,13 +1,18 @@
 import type { Socket } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
-import type { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { openPort, originOf } from "../platform/listen.ts";
-import { type FailedRequest, sandboxApp } from "./app.ts";
-import { checkForward } from "./event-endpoint.ts";
+import { type Operation, ROUTES } from "../spec/routes.ts";
+import { callerOf, isFromLoopback, isServed, type ServedNames } from "./callers.ts";
+import { controlPlane } from "./control-plane.ts";
+import { answerEvent, checkForward } from "./event-endpoint.ts";
 import type { ArrivedEvent } from "./event-log.ts";
 import type { ManagementKey } from "./keys.ts";
-import { SeedError } from "./sample.ts";
-import { plantSeed, type Seed } from "./seed.ts";
+import type { RequestEntry } from "./last-entries.ts";
+import { answerManagement } from "./management.ts";
+import { deliver, type Reply, type RequestBody, readBody, statusAnswer } from "./reply.ts";
+import { type ManagementOperation, OPERATIONS } from "./rules/operations.ts";
+import { plantSeed, type Seed, SeedError } from "./seed.ts";
 import { dataFile, dumpWorld, loadWorld, noState, readDataFile } from "./state-dump.ts";
 import { newWorld, type World } from "./world.ts";
 
@@ -149,4 +154,160 @@ async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port:
       server.on("connection", (socket: Socket) => socket.unref());
     },
   };
+}
+
+const NOT_SERVED =
+  "this sandbox does not accept the host name in the Host or Origin header; " +
+  "to accept it, add the name to TARGETING_MCP_ALLOWED_HOSTS";
+
+type NodeContext = Context<{ Bindings: HttpBindings }>;
+
+const CORS = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Allow-Methods": "POST, OPTIONS",
+  "Access-Control-Allow-Headers": "Authorization, Content-Type",
+  "Access-Control-Max-Age": "600",
+};
+
+const CONTROL_PLANE = "/_sandbox";
+
+/** `status` is undefined if the request got no answer. */
+interface FailedRequest {
+  readonly at: string;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number | undefined;
+  readonly message: string;
+}
+
+interface AppOptions {
+  readonly forward: string | undefined;
+  readonly names: ServedNames;
+  /** Only browsers on this machine can open the page. */
+  readonly page?: ((request: Request) => Promise<Response>) | undefined;
+  /** Called with each failed API request that is not in the event log. */
+  readonly failed?: ((request: FailedRequest) => void) | undefined;
+}
+
+const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
+
+/** Serves the event API, the management API, and the control plane under `/_sandbox`, for requests of this machine. */
+function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
+  const { forward, names, page, failed } = options;
+  const app = new Hono<{ Bindings: HttpBindings }>();
+  const send = (c: NodeContext, reply: Reply, headers = dated(world)): Promise<Response> => {
+    if (failed !== undefined) reportFailure(world, c, reply, failed);
+    return deliver(reply, c.env.incoming, headers);
+  };
+  app.route(CONTROL_PLANE, controlPlane(world));
+  app.use(async (c, next) => {
+    if (isServed(callerOf(c.env.incoming), names, c.req.path === ROUTES.trackEvent.path)) return next();
+    return send(c, statusAnswer(403, NOT_SERVED));
+  });
+  app.use(async (c, next) => {
+    const { incoming } = c.env;
+    if (page === undefined || !isOfPage(c.req.path) || !isFromLoopback(callerOf(incoming))) return next();
+    return page(c.req.raw);
+  });
+  app.options(ROUTES.trackEvent.path, (c) => c.body(null, 204, CORS));
+  app.post(ROUTES.trackEvent.path, async (c) => {
+    const { reply, isLogged } = await serveEvent(world, c, forward);
+    const headers = dated(world);
+    for (const [name, value] of Object.entries(CORS)) headers.set(name, value);
+    return isLogged ? deliver(reply, c.env.incoming, headers) : send(c, reply, headers);
+  });
+  for (const operation of Object.keys(OPERATIONS).filter(isManagementOperation)) {
+    const { method, path } = ROUTES[operation];
+    app.on(method, honoPath(path), async (c) => send(c, await serveManagement(world, c, operation)));
+  }
+  const refuse = (status: number) => (c: NodeContext) =>
+    send(c, statusAnswer(status, `Cannot ${c.req.method} ${c.req.path}`));
+  for (const { path } of Object.values(ROUTES)) app.all(honoPath(path), refuse(405));
+  app.notFound(refuse(404));
+  app.onError((error, c) => send(c, statusAnswer(500, error.message)));
+  return app;
+}
+
+function reportFailure(world: World, c: NodeContext, reply: Reply, failed: (request: FailedRequest) => void): void {
+  const { method, path } = c.req;
+  const request = { at: new Date(world.sources.now()).toISOString(), method, path };
+  if (typeof reply === "string") {
+    const message =
+      reply === "reset" ? "a simulated failure broke the connection" : "a simulated failure gave no answer";
+    failed({ ...request, status: undefined, message });
+  } else if (reply.status >= 400) {
+    failed({ ...request, status: reply.status, message: messageOf(reply.body) });
+  }
+}
+
+function messageOf(body: unknown): string {
+  const message = typeof body === "object" && body !== null && "message" in body ? body.message : "";
+  return Array.isArray(message) ? message.join("; ") : String(message);
+}
+
+async function serveManagement(world: World, c: NodeContext, operation: ManagementOperation): Promise<Reply> {
+  const body = await readBody(c.env.incoming);
+  const entry = begin(world, c, operation, body);
+  const reply = await answerManagement(world, {
+    operation,
+    key: c.req.header("x-api-key"),
+    pathId: c.req.param("id") ?? "",
+    query: queryOf(c.req.queries()),
+    body,
+    entry,
+  });
+  entry.status = typeof reply === "string" ? null : reply.status;
+  return reply;
+}
+
+/** Answers an event. `isLogged` is false if an injected fault or its size kept the event out of the event log. */
+async function serveEvent(
+  world: World,
+  c: NodeContext,
+  forward: string | undefined,
+): Promise<{ readonly reply: Reply; readonly isLogged: boolean }> {
+  const body = await readBody(c.env.incoming);
+  const entry = begin(world, c, "trackEvent", body);
+  const [authorization, contentType] = [c.req.header("authorization"), c.req.header("content-type")];
+  const reply = await answerEvent(world, { authorization, contentType, body, entry }, forward);
+  entry.status = typeof reply === "string" ? null : reply.status;
+  return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
+}
+
+/** Adds a request to the request log. Its entry gets its status when the request is answered. */
+function begin(world: World, c: NodeContext, operation: Operation, body: RequestBody): RequestEntry {
+  const entry: RequestEntry = {
+    at: new Date(world.sources.now()).toISOString(),
+    operation,
+    method: c.req.method,
+    // Copied, because a part of the request line would keep the whole line in memory.
+    path: Buffer.from(c.req.path).toString("utf8"),
+    status: null,
+    applied: false,
+    bytes: "tooLarge" in body ? body.tooLarge : body.bytes,
+    items: null,
+  };
+  world.requests.add(entry);
+  return entry;
+}
+
+/** Returns the header with the time of the sandbox, from which clients learn the clock of the service. */
+function dated(world: World): Headers {
+  return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
+}
+
+/** Returns the query of a request. A repeated parameter becomes a list, which validation rejects. */
+function queryOf(queries: Record<string, string[]>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
+  );
+}
+
+function isManagementOperation(name: string): name is ManagementOperation {
+  return Object.hasOwn(OPERATIONS, name);
+}
+
+/** Routes have at most one parameter. */
+function honoPath(path: string): string {
+  return path.replace(/\{\w+\}/, ":id");
 }

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
-import { replaceFile } from "../platform/durable-files.ts";
+import { replaceFile } from "../platform/files.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { SCOPES } from "./keys.ts";
 import { emptyProject, type Project, putAudience, putOption, putTargeting, type StoredOption } from "./rules/store.ts";

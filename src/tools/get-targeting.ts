@@ -11,9 +11,9 @@ import {
 } from "../answers/reading.ts";
 import { RejectedError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
-import { folded } from "../platform/name-index.ts";
+import { folded } from "../platform/by-key.ts";
+import { type WalkPosition, walkOptions } from "../reads/option-lists.ts";
 import { isEmpty } from "../reads/option-scan.ts";
-import { type WalkPosition, walkOptions } from "../reads/option-walk.ts";
 import { untilStable } from "../reads/pages.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";

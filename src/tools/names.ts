@@ -5,7 +5,7 @@ import type { ManagementApi } from "../api/management.ts";
 import type { NamedTargeting } from "../changes/call.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import type { OpenedFile } from "../files/rows.ts";
-import { NameIndex } from "../platform/name-index.ts";
+import { NameIndex } from "../platform/by-key.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";

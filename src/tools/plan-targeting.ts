@@ -26,7 +26,7 @@ import { FileError } from "../platform/files.ts";
 import { bytesAt, wholeOf } from "../platform/held-folder.ts";
 import { capitalized } from "../platform/text.ts";
 import { RunStoreError } from "../runs/store.ts";
-import { nearContextIds } from "../spec/context-ids.ts";
+import { nearContextIds } from "../spec/names-and-contexts.ts";
 import { changesOf, DeadlineExceeded, fileWithinWait, undefinedIfLate } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";

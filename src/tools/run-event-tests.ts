@@ -4,9 +4,8 @@ import { approvalLines, approvalOf, declinedIn, effectText } from "../answers/ap
 import { confirmationStep, confirmationText } from "../answers/run-report.ts";
 import { liveTestsEffect, suiteReportAnswer } from "../answers/suite-reports.ts";
 import { isApproval } from "../approvals/approvals.ts";
-import { observerOf } from "../events/observe.ts";
-import { junitXml } from "../events/suites/junit.ts";
-import { runSuite, type SuiteReport } from "../events/suites/run-suite.ts";
+import { observerOf } from "../events/run/verdicts.ts";
+import { junitXml, runSuite, type SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventSuite } from "../events/suites/suite.ts";
 import type { KeptSuite } from "../events/suites/suite-store.ts";
 import { findFile, findFreePlace, type Place } from "../files/folders.ts";

@@ -2,8 +2,7 @@ import { describe, expect, it } from "vitest";
 import { AmbiguousError, BusyError, RejectedError } from "../../src/api/errors.ts";
 import type { EventAnswer, EventApi } from "../../src/api/events.ts";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
-import { junitXml } from "../../src/events/suites/junit.ts";
-import { type RunSuiteOptions, runSuite } from "../../src/events/suites/run-suite.ts";
+import { junitXml, type RunSuiteOptions, runSuite } from "../../src/events/suites/run-suite.ts";
 import { keptAs } from "./reference-service.ts";
 import { virtualClock } from "./virtual-clock.ts";
 

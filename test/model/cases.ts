@@ -1,4 +1,4 @@
-import type { Change } from "../../src/model/work.ts";
+import type { Change } from "../../src/model/targeting-model.ts";
 import { randomFrom } from "../faults/random.ts";
 
 /** An option of a tree as these tests have it. */

@@ -1,6 +1,5 @@
 import { planRequests } from "../../src/model/order.ts";
-import { TargetingModel } from "../../src/model/targeting-model.ts";
-import { Work } from "../../src/model/work.ts";
+import { TargetingModel, Work } from "../../src/model/targeting-model.ts";
 import { type Case, type Random, randomCase, randomOf, type Tree, tightCase } from "./cases.ts";
 import { StrictService, textOf } from "./strict-service.ts";
 

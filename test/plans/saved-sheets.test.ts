@@ -9,7 +9,7 @@ import type { ServiceTargeting } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { desiredText, sheetOf } from "../../src/plans/file/write-desired.ts";
-import { trimContextId } from "../../src/spec/context-ids.ts";
+import { trimContextId } from "../../src/spec/names-and-contexts.ts";
 import { idOf, option, there } from "./sides.ts";
 
 // What one tool saves as a sheet, every other reads as it was.

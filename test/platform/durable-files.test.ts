@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { appendLine, createFile, makeFolder, replaceFile, syncFolder } from "../../src/platform/durable-files.ts";
+import { appendLine, createFile, makeFolder, replaceFile, syncFolder } from "../../src/platform/files.ts";
 
 // The order of what reaches the disk is in test/durability.
 

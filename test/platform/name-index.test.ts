@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { NameIndex } from "../../src/platform/name-index.ts";
+import { NameIndex } from "../../src/platform/by-key.ts";
 
 test("a name is compared with similar ones by its first 256 letters alone, so that millions do not delay other calls", () => {
   const winter = { _id: "1", name: "Winter Boots" };

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { readSeed } from "../../src/sandbox/sample.ts";
+import { readSeed } from "../../src/sandbox/seed.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { ROUTE, withSandbox } from "./service.ts";
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { nameProblemWords } from "../../src/platform/text.ts";
-import { contextIdProblem, trimContextId } from "../../src/spec/context-ids.ts";
-import { codePoints, nameProblem } from "../../src/spec/names.ts";
+import { codePoints, contextIdProblem, nameProblem, trimContextId } from "../../src/spec/names-and-contexts.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 import { isUlid, ulidSource, ulidTime } from "../../src/spec/ulid.ts";
 

@@ -1,5 +1,5 @@
 import type { Row } from "../../files/rows.ts";
-import { NameIndex } from "../../platform/name-index.ts";
+import { NameIndex } from "../../platform/by-key.ts";
 import { mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
 import { ownReason } from "../../runs/outcome.ts";

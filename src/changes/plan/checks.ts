@@ -1,7 +1,6 @@
 import { ownReason, type Reason } from "../../runs/outcome.ts";
-import { bytesOf, contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
-import { nameProblem } from "../../spec/names.ts";
+import { bytesOf, contextIdProblem, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 import { isUlid } from "../../spec/ulid.ts";
 
 /** Returns why a name cannot be sent (management-api 8.3). */

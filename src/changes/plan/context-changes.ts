@@ -1,7 +1,7 @@
 import type { OptionContents } from "../../reads/option-contents.ts";
 import type { Reason } from "../../runs/outcome.ts";
-import { bytesOf } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
+import { bytesOf } from "../../spec/names-and-contexts.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { parts, tooManyForOption } from "./checks.ts";
 import { type ContextWork, contextParts, type Growth } from "./context-parts.ts";

@@ -1,5 +1,5 @@
 import type { ManagementApi } from "../../api/management.ts";
-import { addTo } from "../../platform/grouping.ts";
+import { addTo } from "../../platform/by-key.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
 import { emptyOptions, isLeftEmpty } from "../../reads/option-scan.ts";

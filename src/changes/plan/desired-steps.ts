@@ -1,14 +1,16 @@
 import { createHash } from "node:crypto";
 import { planRequests } from "../../model/order.ts";
 import {
+  type Change,
   type CreateItem,
   type Item,
   type KnownOption,
+  type Placeholders,
   type Ref,
   TargetingModel,
   type UpdateItem,
+  Work,
 } from "../../model/targeting-model.ts";
-import { type Change, type Placeholders, Work } from "../../model/work.ts";
 import type { ParentRef, PlanItem } from "../../plans/diff/plan.ts";
 import { changeOf, groupAt, knownOption, NO_CONTEXTS, positionOf } from "../../plans/modelled.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";

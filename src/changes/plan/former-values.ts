@@ -2,7 +2,7 @@ import { isApiError } from "../../api/errors.ts";
 import { aroundReads } from "../../api/management.ts";
 import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import type { KnownChange, ReportedObject } from "../../runs/outcome.ts";
-import { nearContextIds } from "../../spec/context-ids.ts";
+import { nearContextIds } from "../../spec/names-and-contexts.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { type Step, targetOf } from "../rows/entries.ts";

@@ -1,5 +1,5 @@
 import type { RejectedError } from "../../api/errors.ts";
-import { folded, NameIndex } from "../../platform/name-index.ts";
+import { folded, NameIndex } from "../../platform/by-key.ts";
 import { isMissing, mapConcurrently } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
 import { type MatchedName, ownReason, type Reason } from "../../runs/outcome.ts";

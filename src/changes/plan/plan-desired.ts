@@ -1,6 +1,6 @@
 import type { ChangeItem, ParentRef, PlanItem } from "../../plans/diff/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
-import { groupedBy } from "../../platform/grouping.ts";
+import { groupedBy } from "../../platform/by-key.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { type KnownChange, type OptionPosition, ownReason, type ReportedObject } from "../../runs/outcome.ts";
 import type { PlannedRequest } from "../rows/entries.ts";

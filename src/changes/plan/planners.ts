@@ -1,10 +1,9 @@
 export { planAddOptions } from "./add-options.ts";
-export { planCreateTargetings } from "./create-targetings.ts";
 export { planDeleteOptions, planDeleteTargetings } from "./deletes.ts";
 export { notePreviousValues, noteTargetingFacts } from "./former-values.ts";
 export { optionFinder, readCurrentNames } from "./names.ts";
 export { OptionDrafts } from "./option-drafts.ts";
 export { Plan } from "./plan.ts";
 export { planDesired } from "./plan-desired.ts";
-export { planRenameTargetings, planUpdateOptions } from "./renames.ts";
+export { planCreateTargetings, planRenameTargetings, planUpdateOptions } from "./targetings.ts";
 export { planUpdateContexts, targetsOf } from "./update-contexts.ts";

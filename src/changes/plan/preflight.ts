@@ -1,6 +1,6 @@
 import type { RejectedError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
-import { addTo } from "../../platform/grouping.ts";
+import { addTo } from "../../platform/by-key.ts";
 import { findOptions, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
 import { isLeftEmpty } from "../../reads/option-scan.ts";

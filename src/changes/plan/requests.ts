@@ -1,4 +1,4 @@
-import { addTo } from "../../platform/grouping.ts";
+import { addTo } from "../../platform/by-key.ts";
 import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 import type { PlannedRequest, Weight } from "../rows/entries.ts";

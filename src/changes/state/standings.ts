@@ -1,4 +1,4 @@
-import { addTo } from "../../platform/grouping.ts";
+import { addTo } from "../../platform/by-key.ts";
 import { type Counts, ownReason, type Reason, type Standing } from "../../runs/outcome.ts";
 import type { RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
 import { RowBlock } from "../rows/row-block.ts";

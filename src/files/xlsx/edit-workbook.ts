@@ -1,6 +1,6 @@
 import { parser } from "sax";
+import { addTo } from "../../platform/by-key.ts";
 import { FileError } from "../../platform/files.ts";
-import { addTo } from "../../platform/grouping.ts";
 import { bytesIn, wholeOf } from "../../platform/held-folder.ts";
 import { columnOf } from "./sheet.ts";
 import { partOfSheet } from "./workbook.ts";

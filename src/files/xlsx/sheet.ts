@@ -1,6 +1,6 @@
 import { formatValue } from "hucre";
+import { groupedBy } from "../../platform/by-key.ts";
 import { FileError } from "../../platform/files.ts";
-import { groupedBy } from "../../platform/grouping.ts";
 import { NO_VALUE } from "../damage.ts";
 import { type SheetRecord, SUM_FORMULA } from "../delimited.ts";
 import { type Archive, readXml, unescaped } from "./archive.ts";

@@ -1,9 +1,8 @@
 import { splitBeside } from "../../files/cells.ts";
 import { type Conflict, conflicts as conflictsIn } from "../../model/conflicts.ts";
-import type { Ref } from "../../model/targeting-model.ts";
-import type { Change } from "../../model/work.ts";
-import { bytesOf } from "../../spec/context-ids.ts";
+import type { Change, Ref } from "../../model/targeting-model.ts";
 import { LIMITS } from "../../spec/limits.ts";
+import { bytesOf } from "../../spec/names-and-contexts.ts";
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";
 import { type ContextsWish, Problems, quoted, type Spot } from "../file/desired.ts";
 import { addSuspect } from "../file/read-desired.ts";

@@ -1,7 +1,6 @@
 import { nameProblemWords } from "../../platform/text.ts";
-import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import { nameProblem } from "../../spec/names.ts";
+import { contextIdProblem, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { type Problems, quoted, type Spot } from "./desired.ts";
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";

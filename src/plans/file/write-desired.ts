@@ -1,8 +1,8 @@
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { OPTION_HEADER, optionCells } from "../../files/option-cells.ts";
 import type { SheetFormat, WrittenRow } from "../../files/written-rows.ts";
+import { groupedBy } from "../../platform/by-key.ts";
 import { FileError } from "../../platform/files.ts";
-import { groupedBy } from "../../platform/grouping.ts";
 import { thousands } from "../../platform/text.ts";
 import type { ServiceOption, ServiceTargeting } from "../base.ts";
 import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";

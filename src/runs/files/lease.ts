@@ -3,10 +3,9 @@ import { link, readFile, readlink, stat, utimes, writeFile } from "node:fs/promi
 import { hostname } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
+import { addTo } from "../../platform/by-key.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { isCreated, makeFolder } from "../../platform/durable-files.ts";
-import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
-import { addTo } from "../../platform/grouping.ts";
+import { hasCode, isCreated, makeFolder, moveIntoPlace, removeFile } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";

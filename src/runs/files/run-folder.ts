@@ -4,8 +4,16 @@ import { copyFile, type FileHandle, open, readdir, readFile, rm, stat, writeFile
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type * as z from "zod";
-import { makeFolder, type Pieces, replaceFile, syncFolder } from "../../platform/durable-files.ts";
-import { hasCode, moveIntoPlace, removeFile, withHandle } from "../../platform/files.ts";
+import {
+  hasCode,
+  makeFolder,
+  moveIntoPlace,
+  type Pieces,
+  removeFile,
+  replaceFile,
+  syncFolder,
+  withHandle,
+} from "../../platform/files.ts";
 import { type ByteSource, bytesOf } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import { CREATED, isRunId, isUnstarted, type RunRecord, runHeaderSchema, runRecord } from "../lifecycle.ts";

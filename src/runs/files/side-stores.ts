@@ -4,8 +4,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { systemClock } from "../../platform/clock.ts";
-import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
-import { hasCode, moveIntoPlace, withHandle } from "../../platform/files.ts";
+import { createFile, hasCode, makeFolder, moveIntoPlace, replaceFile, withHandle } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import {
   type ContentsStore,

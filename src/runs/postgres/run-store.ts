@@ -20,8 +20,7 @@ import {
 } from "../store.ts";
 import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
 import { type Database, IS_NAMED, inCallTime } from "./database.ts";
-import { driverOf, type LeasesOf, StoredLease, storedLease, TTL, takeLease } from "./lease.ts";
-import { refusedRun, STOPS } from "./member.ts";
+import { driverOf, type LeasesOf, refusedRun, STOPS, StoredLease, storedLease, TTL, takeLease } from "./member.ts";
 import type { Sweeper } from "./retention.ts";
 
 const ENTRIES_AT_ONCE = 50;

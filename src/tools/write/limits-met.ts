@@ -3,8 +3,8 @@ import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
-import { bytesOf } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
+import { bytesOf } from "../../spec/names-and-contexts.ts";
 import type { ToolContext } from "../context.ts";
 import { shortReads, undefinedIfFailed } from "./follow-run.ts";
 

@@ -4,7 +4,7 @@ import { duringCall, systemClock } from "../../../src/platform/clock.ts";
 import type { Backend } from "../../../src/runs/backend.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
-import { StoredLease } from "../../../src/runs/postgres/lease.ts";
+import { StoredLease } from "../../../src/runs/postgres/member.ts";
 import { migrate } from "../../../src/runs/postgres/migrations.ts";
 import { DamagedRunError, LostEntriesError } from "../../../src/runs/store.ts";
 import { backendContract } from "../../runs/backend-contract.ts";

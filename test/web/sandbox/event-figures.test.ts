@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { arrivedEvent, eventLog } from "../../../src/sandbox/event-log.ts";
-import { eventFindings, finding } from "../../../src/sandbox/event-verdict.ts";
+import { arrivedEvent, eventFindings, eventLog, finding } from "../../../src/sandbox/event-log.ts";
 import { eventDetail, eventFigures, matchingEvents } from "../../../src/web/event-figures.ts";
 import type { Words } from "../../../src/web/sandbox-wire.ts";
 
