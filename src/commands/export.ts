@@ -5,7 +5,7 @@ import { baseOf, basePathOf, baseText, type ServiceTargeting } from "../plans/ba
 import { driftSince } from "../plans/diff/match.ts";
 import { type DesiredFormat, formatOfDesired } from "../plans/file/read-desired.ts";
 import { desiredText, sheetOf } from "../plans/file/write-desired.ts";
-import { resolveTargetingArgument } from "../plans/read-targeting.ts";
+import { checkSeenName, resolveTargetingArgument } from "../plans/read-targeting.ts";
 import { FileError } from "../platform/files.ts";
 import { amount } from "../platform/text.ts";
 import { isOn } from "../runtime/settings-input.ts";
@@ -26,6 +26,7 @@ export async function runExport(line: CommandLine): Promise<number> {
   return withProject(line, "export", async (context) => {
     const targetingId = await resolveTargetingArgument(given, context.memory);
     const there = await readShowing(context, targetingId, fresh);
+    checkSeenName({ given, byName: false }, there);
     if (to === undefined) {
       for (const piece of desiredText(there, "yaml")) process.stdout.write(piece);
       return 0;

@@ -6,7 +6,7 @@ import { driftFromFile, driftSince } from "../plans/diff/match.ts";
 import type { Problem } from "../plans/file/desired.ts";
 import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../plans/plan-document.ts";
 import { asPlanned } from "../plans/planned-undo.ts";
-import { whichTargeting } from "../plans/read-targeting.ts";
+import { checkSeenName, whichTargeting } from "../plans/read-targeting.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { path, SettingsError } from "../settings/value-types.ts";
@@ -105,12 +105,14 @@ async function drift({ file, targeting: given, fresh, sheet }: AskedFile, contex
   printReading(read);
   const base = await baseFor(file, undefined);
   const { memory } = context;
-  const targetingId = await whichTargeting({ given, file: desired.targeting, base, byName: false, memory });
+  const hints = { given, file: desired.targeting, base, byName: false };
+  const targetingId = await whichTargeting({ ...hints, memory });
   if (targetingId === undefined) {
     printNote("The targeting of this file has never been created or read here, so there is nothing to compare.");
     return 1;
   }
   const there = await readShowing(context, targetingId, fresh);
+  checkSeenName(hints, there);
   if (base !== undefined) {
     const found = driftSince(base, there);
     printLines(driftLines(there.targeting, found, `the export of ${base.exportedAt}`).map(changed));

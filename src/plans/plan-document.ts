@@ -19,7 +19,7 @@ import {
   type Thresholds,
   ulid,
 } from "./diff/plan.ts";
-import { whichTargeting } from "./read-targeting.ts";
+import { checkSeenName, whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo-plan.ts";
 
 /** Only in undo plans. */
@@ -197,8 +197,10 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
       "Export the targeting first: list_options with saveTo writes its base, NAME.base.ndjson. Then give that file with the argument base. Without files, leave prune out and delete the unwanted options with delete_options.",
     );
   }
-  const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });
+  const hints = { given: targeting, file: desired.targeting, base, byName };
+  const targetingId = await whichTargeting({ ...hints, memory });
   const there = targetingId === undefined ? undefined : await scene.read(targetingId);
+  if (there !== undefined) checkSeenName(hints, there);
   const plan = planOf({ desired, base, there, prune, byName, thresholds });
   return {
     document: planDocument(plan, { environment, apiUrl, fileDigest, prune, byName }, groupsIn(there?.options)),

@@ -1,5 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
 import { FileError } from "../platform/files.ts";
+import { folded } from "../platform/name-index.ts";
 import { contextIdsOf, isMissing } from "../reads/option-contents.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
@@ -138,6 +139,28 @@ async function checkNameOfBase(
     `To change ${owner}, put _id: ${targeting._id} below targeting in the file; the name then renames it. ` +
       `For ${named}, save the file under another name, without a base beside it; to match the options of an ` +
       "exported file by their names, use byName: true.",
+  );
+}
+
+/**
+ * Throws a FileError if a targeting that was found by a remembered name has another name now: the file or the call may
+ * mean another targeting.
+ */
+export function checkSeenName(
+  { given, file, base, byName }: Omit<TargetingHints, "memory">,
+  { targeting: { _id, name } }: ServiceTargeting,
+): void {
+  const isById = (file?._id !== undefined && !byName) || base !== undefined;
+  const asked = given ?? (isById ? undefined : file?.name);
+  if (asked === undefined || isUlid(asked.trim().toUpperCase()) || folded(asked) === folded(name)) return;
+  const [seen, now] = [asked, name].map((one) => JSON.stringify(one));
+  throw new FileError(
+    `the targeting that was named ${seen} (${_id}) is now named ${now}`,
+    given === undefined
+      ? `To change ${now}, or to give it the name ${seen} again, put _id: ${_id} below targeting in the file. ` +
+          `For another targeting that is named ${seen} now, put its ID there (shown in the web console).`
+      : `To use it, give the ID ${_id} or the name ${now}. ` +
+          `For another targeting that is named ${seen} now, give its ID (shown in the web console).`,
   );
 }
 

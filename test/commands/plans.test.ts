@@ -51,6 +51,25 @@ test("a workbook is planned: its sheet, and headings that are mapped", async () 
   expect((await run([...given, "--sheet", "Nothing"])).text).toContain('"Read me", "Options"');
 });
 
+test.each(["export", "plan", "drift"])(
+  "a remembered name that its targeting no longer has is refused: %s",
+  async (command) => {
+    const { run, targeting, at, url } = await shop();
+    await run(["export", targeting]);
+    const answer = await fetch(`${url}/context-targeting/bulk/update`, {
+      method: "POST",
+      headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
+      body: JSON.stringify({ items: [{ _id: targeting, name: "Autumn" }] }),
+    });
+    expect(answer.ok).toBe(true);
+    const file = at("named.yaml");
+    writeFileSync(file, "version: 1\ntargeting: {name: Spring}\noptions:\n  - name: Boots\n");
+    const { code, stderr } = await run([command, command === "export" ? "Spring" : file]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`the targeting that was named "Spring" (${targeting}) is now named "Autumn"`);
+  },
+);
+
 test("export to standard output is YAML without a base; a targeting that was seen has a name", async () => {
   const { run, targeting } = await shop();
   const first = await run(["export", targeting]);

@@ -45,6 +45,20 @@ test.for([
   expect(textOf(now)).toContain(targetingId);
 });
 
+test.each([
+  { targetingName: "Shop Campaigns", desired: { version: 1, options: [{ name: "One" }] } },
+  { desired: { version: 1, targeting: { name: "Shop Campaigns" }, options: [{ name: "One" }] } },
+])("plan_targeting refuses it as an argument and in a state: %o", async (given) => {
+  const { client, targetingId } = await renamedElsewhere();
+  const refused = await client.callTool("plan_targeting", given);
+  expect(refused.isError).toBe(true);
+  expect(textOf(refused)).toContain(
+    `the targeting that was named "Shop Campaigns" (${targetingId}) is now named "Shop Promotions"`,
+  );
+  const desired = { version: 1, targeting: { _id: targetingId, name: "Shop Campaigns" }, options: [] };
+  expect(textOf(await client.callTool("plan_targeting", { desired }))).toMatch(/^Planned.*"Shop Promotions"/);
+});
+
 test("the name in an answer about a write by ID finds the targeting afterwards", async () => {
   const { client, control } = await startSession();
   const [targetingId = ""] = SEEDED.parse(
