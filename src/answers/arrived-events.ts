@@ -59,7 +59,7 @@ function cut(text: string): string {
 
 const COLUMNS = 80;
 
-/** Lines have at most 80 columns. */
+/** Returns a coverage report as text. Lines have at most 80 columns. */
 export function coverageText(coverage: Coverage): string {
   const { summary, neverSeen, alwaysRight, sometimesWrong, alwaysWrong, parametersNeverSeen, unsupported } = coverage;
   const missing = Object.entries(parametersNeverSeen).map(([event, names]) => `${event} ${names.join(" ")}`);

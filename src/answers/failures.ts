@@ -97,7 +97,7 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly isOfFile?: boolean;
 }
 
-/** Objects with the same code and next step form a group. */
+/** Groups the failures of a run. Objects with the same code and next step form a group. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   const most = reader === "page" ? MOST_RANGES.person : MOST_RANGES.agent;
   return failureGroups(state, (reason) => messageFor(reason).remedy, most).map(({ reason, ...group }) => {

@@ -326,7 +326,10 @@ interface AnsweredUndo {
   };
 }
 
-/** Objects that are not restored come first. The resource of the run has all objects. */
+/**
+ * Returns the answer with an undo plan. Objects that are not restored come first. The resource of the run has all
+ * objects.
+ */
 export function undoAnswer(answer: AnsweredUndo): RenderedReport {
   const rows = inOrder(answer.rows);
   return fitted((most) => renderAnswer(undoData(answer, rows, most), undoWords(answer, rows, most)), UNDO_ROWS);

@@ -4,7 +4,7 @@ export interface Redactor {
   bytes(given: Buffer): Buffer;
   /** Returns a copy without secrets in texts and property names. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
-  /** Ignores secrets that could be ordinary words. */
+  /** Returns whether a value contains a secret. Ignores secrets that could be ordinary words. */
   holds(given: unknown): boolean;
 }
 

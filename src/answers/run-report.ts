@@ -314,7 +314,7 @@ export function confirmationText(confirmation: NonNullable<ReportedRun["confirma
   return token === undefined ? `${effect}\n${WAITS_FOR[channel]}, until ${timeWords(expiresAt)}.` : effect;
 }
 
-/** Helps an agent that has lost the token of a run. */
+/** Returns the step that helps an agent that has lost the token of a run. */
 export function tokenAgainStep(tool: string): string {
   return `without its token: the same ${tool} call again asks about this run and gives a new token`;
 }

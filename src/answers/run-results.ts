@@ -186,7 +186,7 @@ function titleOf(title: string, results: readonly ObjectResult[], { done, isPlan
   return isPlanned ? "Would change" : title;
 }
 
-/** Objects inside another object have two numbers: `items 1-3, 3.1, 3.2`. */
+/** Returns positions as text. Objects inside another object have two numbers: `items 1-3, 3.1, 3.2`. */
 function positionWords(results: readonly ObjectResult[]): string {
   const byLine = results.some(({ line }) => line !== undefined);
   const spots: { first: number; last: number; within: string }[] = [];

@@ -290,7 +290,7 @@ function isLeaving(message: unknown): message is Leaving {
   return typeof message === "object" && message !== null && "request" in message && "socket" in message;
 }
 
-/** Bytes that the receiver has not acknowledged; 0 if the system does not report it. */
+/** Returns the bytes that the receiver has not acknowledged; 0 if the system does not report them. */
 async function queuedBytes({ localPort = 0, remotePort = 0, remoteFamily = "" }: Connection): Promise<number> {
   const table = TABLES[remoteFamily];
   if (table === undefined) return 0;

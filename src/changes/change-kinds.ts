@@ -168,7 +168,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
       const look = await lookAt(tool, { input }, context.bytes);
       if (look !== undefined) plan.facts = { ...plan.facts, look };
       const { notePreviousValues } = await planners();
-      // These planners have recorded the previous values themselves.
+      // The planners of these two tools have already recorded the previous values.
       if (tool !== "update_contexts" && tool !== "apply_plan") await notePreviousValues(plan, context);
       return plan;
     },

@@ -56,7 +56,7 @@ export interface ChangeWorld extends FinishingWorld {
   /** Random numbers in [0, 1). */
   readonly random: () => number;
   readonly project: string;
-  /** In milliseconds. An unanswered request has ended by then. */
+  /** The time limit of a request, in milliseconds. An unanswered request has ended by then. */
   readonly requestTimeoutMs: number;
   readonly lookAgain?: typeof checkStoredPlan;
 }

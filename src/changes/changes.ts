@@ -45,7 +45,7 @@ type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
-  /** If planning fails, such a run cannot be resumed. */
+  /** Whether the run only stores a plan. If planning fails, such a run cannot be resumed. */
   readonly isForKeeping?: boolean;
 }
 

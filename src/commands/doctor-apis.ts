@@ -121,7 +121,7 @@ function checksOf(
   return [ok(names.about, "reachable"), keyCheck(outcomes, names), ...scopes, ...ofRoutes];
 }
 
-/** Stops after a probe that shows that the API cannot be used. */
+/** Runs the probes one after another. Stops after a probe that shows that the API cannot be used. */
 async function outcomesOf(probes: readonly Probe[]): Promise<readonly ProbeOutcome[]> {
   const outcomes: ProbeOutcome[] = [];
   for (const probe of probes) {
@@ -193,7 +193,7 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
   return problem(about, "the project of the key no longer exists", `Set ${key} to a key of another project.`);
 }
 
-/** Status 403 also proves that the key is valid: the service knows its scopes. */
+/** Checks the key. Status 403 also proves that the key is valid: the service knows its scopes. */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
   return proven

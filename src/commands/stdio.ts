@@ -51,7 +51,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
   // As soon as a host has its first response, it may start an app that sends events to the embedded sandbox.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
-  // Otherwise runs in the background would continue after the client has disconnected.
+  // Stops the runs, which would otherwise continue in the background after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
   const calls = callsUnderWay();
   const offer = availabilityOf(settings);
@@ -171,7 +171,7 @@ function connectLazily(
   }, SOON_MS).unref();
   return {
     connected,
-    /** With the web page on which this machine's user decides. */
+    /** The services, with the web page on which this machine's user decides. */
     services: once(async () => {
       const [its, { withPage }] = await Promise.all([connected(), import("../runtime/decision-page.ts")]);
       return withPage(its, settings, environment);

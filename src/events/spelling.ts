@@ -105,7 +105,10 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   );
 }
 
-/** Caches its results, because many events of a batch have the same mistake. */
+/**
+ * Returns a function that finds the nearest name. It caches its results, because many events of a batch have the same
+ * mistake.
+ */
 export function rememberingNearestName(): NearestName {
   return remembering(nearestName);
 }

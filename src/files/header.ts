@@ -191,7 +191,9 @@ const TYPE_OR_REQUIRED = new RegExp(
   "i",
 );
 
-/** Templates explain columns in such rows, by a rule or an example, or by types and requirements. */
+/**
+ * Returns whether a row explains the columns, as in templates: by a rule or an example, or by types and requirements.
+ */
 export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
   const name = (cells[at("name")] ?? "").trim();
   if (EXAMPLE.test(name) || RULE.test(name)) return true;

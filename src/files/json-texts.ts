@@ -10,7 +10,7 @@ export interface JsonText {
 
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
-  // Parts of an unfinished line are joined when it ends, so that it is not searched again with each.
+  // Parts of an unfinished line are joined when it ends, so that the whole line is not searched again with each part.
   let begun: string[] = [];
   const takeLines = (text: string): readonly JsonText[] => {
     const [first = "", ...others] = text.split("\n");

@@ -106,7 +106,7 @@ async function* jsonRows<Item>(
   let index = 0;
   let isLineEach: boolean | undefined;
   for await (const batch of texts) {
-    // Lines are useless if several elements are on one line.
+    // Line numbers are useless if several elements are on one line.
     isLineEach ??= batch.every(({ line }, at) => line !== batch[at - 1]?.line);
     const hasLines = isLineEach;
     const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));

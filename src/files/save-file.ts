@@ -103,7 +103,7 @@ async function saveIn(
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
-    // Where a folder cannot be held open, this ensures that no byte is written through a link.
+    // Where a folder cannot be held open, this check ensures that no byte is written through a link.
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();

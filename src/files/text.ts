@@ -14,7 +14,10 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
   let decode: Decode | undefined;
   let line = 1;
   let isMac: boolean | undefined;
-  /** Programs of old Macs and Excel's "CSV (Macintosh)" end lines with carriage returns only. */
+  /**
+   * Returns a text with line feeds. Programs of old Macs and Excel's "CSV (Macintosh)" end lines with carriage returns
+   * only.
+   */
   const withLines = (text: string): string => {
     if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = !text.includes("\n");
     return isMac === true ? text.replaceAll("\r", "\n") : text;

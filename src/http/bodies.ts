@@ -195,7 +195,7 @@ export function largeBodies(mostBytes: number) {
       const [next] = waiting;
       const own = takenBy.get(caller) ?? 0;
       if (next === undefined || (own > 0 && own + next.bytes > mostBytes / 2)) continue;
-      // Otherwise smaller bodies might overtake a large one forever.
+      // The next body waits its turn. Otherwise smaller bodies might overtake a large one forever.
       if (taken > 0 && taken + next.bytes > mostBytes) return;
       waitingOf.delete(caller);
       waitingOf.set(caller, waiting);

@@ -31,7 +31,7 @@ export async function readMetadata(issuer: string, proxies: Proxies): Promise<oa
 export async function readLoginMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
   const found = await readMetadata(issuer, proxies);
   for (const name of ["authorization_endpoint", "token_endpoint"] as const) endpointOf(found, name);
-  // Metadata may omit the signing algorithms. The default are those that the verification of ID tokens supports.
+  // If the metadata omits the signing algorithms, those are used that the verification of ID tokens supports.
   return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
 }
 

@@ -11,7 +11,10 @@ import type { SummarizedFailure } from "../tools/define-tool.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { PlanningError } from "../tools/write/planned.ts";
 
-/** Details of an unexpected error are written only to the log, under an ID that the answer contains. */
+/**
+ * Returns the answer to an unexpected error. Its details are written only to the log, under an ID that the answer
+ * contains.
+ */
 export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {
   if (
     thrown instanceof ToolError ||

@@ -2,7 +2,10 @@ import type { Failure } from "../answers/request-messages.ts";
 import type { ServerParts } from "./server-parts.ts";
 import type { Hidden } from "./tool-list.ts";
 
-/** Mentions only listed tools. The first 500 characters can be understood alone: some hosts show no more. */
+/**
+ * Returns the instructions for the model. They mention only listed tools. Their first 500 characters can be understood
+ * alone: some hosts show no more.
+ */
 export function instructions({
   environment,
   tools,

@@ -70,7 +70,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
-  // Such a run is stored before this process executes it.
+  // A run that is planned before it starts is stored before this process executes it.
   if (kind.isPlannedFirst) isKept();
   const { left } = context.store;
   const ended = left?.drives(header.project);

@@ -250,8 +250,8 @@ export class ExecutionRefusedError extends Error {
 }
 
 /**
- * Undefined for a run of another kind. Throws a DamagedRunError if the call is invalid. Reading an invalid entry throws
- * one, too.
+ * Parses a stored run. Undefined for a run of another kind. Throws a DamagedRunError if the call is invalid, and when
+ * an invalid entry is read.
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,

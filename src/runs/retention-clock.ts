@@ -50,7 +50,7 @@ export function checkRetentionClock(
   return { seen: { ...seen, jump }, doubt: jumped(jump, until) };
 }
 
-/** Ignores small differences, because the clock is read often. */
+/** Returns whether a reading of the clock is stored. The clock is read often, so small differences are ignored. */
 function shouldStoreReading(before: SeenClock | undefined, seen: SeenClock): boolean {
   const { at = Number.NEGATIVE_INFINITY, ...rest } = before ?? {};
   const { at: now, ...others } = seen;

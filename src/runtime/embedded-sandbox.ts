@@ -33,7 +33,7 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
   readonly seed: SandboxSeed;
 };
 
-/** Listens on `port` (0: a free port) from the first request of its address. */
+/** Creates a sandbox that listens on `port` (0: a free port) from the first request of its address. */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
   const seed = once(async () =>

@@ -187,7 +187,7 @@ export function eventLog(changed: () => void = () => undefined) {
       }
       return { events: newestFirst.reverse(), total, dropped: kept.dropped() };
     },
-    /** Includes events that were removed for space. */
+    /** Returns the counts of all events, including those that were removed for space. */
     counts: () => counts,
   };
 }

@@ -134,7 +134,8 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 
 /** Throws the error of the system if the port cannot be opened. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
-  // Longer than any pause of a busy machine: a client would lose a request that it sends while the connection is closed.
+  // Idle connections stay open for longer than any pause of a busy machine: a client would lose a request that it sends
+  // while the connection is closed.
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions: { keepAliveTimeout: KEEP_ALIVE_MS } });
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {

@@ -46,7 +46,7 @@ export function ringBuffer<Entry>({
     },
     /** Since the start or the last `clear`. */
     dropped: () => oldest - cleared,
-    /** Entries are numbered from 1. Undefined if the entry was dropped. */
+    /** Returns an entry by its number, from 1. Undefined if the entry was dropped. */
     at: (number: number): Entry | undefined =>
       number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined,
     /** The number of the newest entry ever added; 0 at the start. `cleared` returns what it was at the last `clear`. */

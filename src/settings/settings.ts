@@ -24,8 +24,8 @@ export interface SettingsInput extends Platform {
 export type Settings = ReturnType<typeof readSettings>;
 
 /**
- * Flags come before environment variables, and these before defaults. Throws a SettingsError that names the first
- * invalid setting.
+ * Reads the settings. Flags come before environment variables, and these before defaults. Throws a SettingsError that
+ * names the first invalid setting.
  */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
@@ -183,7 +183,7 @@ function secretsIn(given: string | undefined): readonly string[] {
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
 
-/** Variables with our prefix that are not settings are most likely misspelt. */
+/** Returns the variables with our prefix that are not settings. They are most likely misspelt. */
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(environment).filter(
     (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
@@ -283,7 +283,7 @@ export function settingText(
   return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
 }
 
-/** Hosts pass an empty text or `${user_config.name}` for optional settings that a person left out. */
+/** Returns undefined for a setting that was left out: hosts then pass an empty text or `${user_config.name}`. */
 function meaningful(given: string | undefined): string | undefined {
   const trimmed = given?.trim();
   return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;

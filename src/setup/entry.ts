@@ -35,7 +35,7 @@ export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }
 
-/** References with a default value do not count. */
+/** Returns whether a text is a reference to a variable. References with a default value do not count. */
 export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }

@@ -130,7 +130,7 @@ function inOwnFolder(platform: Platform, variable: string, parts: readonly strin
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
 }
 
-/** Windows redirects Claude Desktop to this folder if it was installed from the store (MSIX). */
+/** Returns a file in the folder to which Windows redirects Claude Desktop if it was installed from the store (MSIX). */
 function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
   const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
   return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);

@@ -67,7 +67,7 @@ const WHERE_KEYS_COME_FROM = {
   file: (keys, host, file) => `Now write ${keys} into ${file}: ${host} reads keys from this file.`,
 } as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
-/** Contains a targeting's ID, because the service cannot list targetings. */
+/** Returns a first question to the agent. It contains a targeting's ID, because the service cannot list targetings. */
 function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
   const isLive = (address: string, key: string): boolean =>
     isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));

@@ -7,7 +7,7 @@ import { bytesOf, isFileError, modeForOthers, textOf } from "./config-file.ts";
 import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf, UnsafeChange } from "./entry.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 
-/** Contains references to keys instead of their values. */
+/** Returns the entry of this server. It contains references to keys instead of their values. */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};

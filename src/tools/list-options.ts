@@ -187,7 +187,7 @@ async function pageOf(
 
 const DIGEST_DIGITS = 16;
 
-/** Includes the total, because a page may stay the same while the list grows. */
+/** Returns a digest of a page. It includes the total, because a page may stay the same while the list grows. */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
   return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();

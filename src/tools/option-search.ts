@@ -187,7 +187,7 @@ function byCodePoints(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** Surrogates come after all other units, as their code points do. */
+/** Returns a number by which units are sorted. Surrogates come after all other units, as their code points do. */
 function inOrder(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;

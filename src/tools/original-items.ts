@@ -58,7 +58,7 @@ async function givenEvents(
   return given;
 }
 
-/** Omits events that are not stored any more. */
+/** Returns the events with these indexes, without those that are not stored any more. */
 export async function eventsAt(source: EventSource, indexes: readonly number[]): Promise<GivenOf> {
   const given = new Map<number, unknown>();
   const open = new Set(indexes);

@@ -87,7 +87,7 @@ export async function planDesiredState(
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
   let reading: Promise<ReadDesired> | undefined = readState(bytes, source, context);
-  // If the call is answered before this is read, the run reports its errors.
+  // If the call is answered before the state is read, the run reports the errors of reading.
   reading.catch(() => undefined);
   const read = await undefinedIfLate(context, reading.then(withoutOptions));
   const notes = read === undefined ? [] : read.notes;

@@ -106,7 +106,10 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
 
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
-/** Omits rows that were or may have been sent, because sending them again would count them twice. */
+/**
+ * Returns the results of the rows of events. Rows that were or may have been sent are left out, because sending them
+ * again would count them twice.
+ */
 function resultsOfEvents({ state }: EventRun): ResultSource["resultOf"] {
   let index = 0;
   return () => {

@@ -6,9 +6,11 @@ import { bytesInBody, PART_BYTES } from "./checks.ts";
 export interface ContextWork {
   readonly add: readonly string[];
   readonly remove: readonly string[];
-  /** Removed first, because another group of the same call gets these Context IDs. */
+  /** Context IDs that are removed first, because another group of the same call gets them. */
   readonly early?: readonly string[];
-  /** Added from the second request on, because another group holds them until its first request. */
+  /**
+   * Context IDs that are added from the second request on, because another group holds them until its first request.
+   */
   readonly late?: readonly string[];
 }
 

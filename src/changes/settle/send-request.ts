@@ -73,7 +73,7 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "end") return { ended: true, reason: next.reason };
     if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
     if (next.kind === "resend") {
-      // Otherwise a crash during the pause would leave the answered items in doubt.
+      // Writes the answer to disk first. Otherwise a crash during the pause would leave the answered items in doubt.
       if (attempt.kind === "answer") await driver.flush();
       // Two kinds of attempts are no failures: refusals of an item in doubt, which have their own limit, and held-back
       // requests, which were not sent.

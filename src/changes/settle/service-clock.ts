@@ -10,13 +10,16 @@ export interface ClockReading {
 
 export type Order = "before" | "after" | "unclear";
 
-/** Smaller contradictions, in milliseconds, are ignored: servers update the header `Date` with a delay. */
+/** Contradictions below this many milliseconds are ignored: servers update the header `Date` with a delay. */
 const NOISE_MS = 20;
 
-/** The middle of a narrower range is a good estimate. In milliseconds, about the latency of one request. */
+/**
+ * If the range is narrower than this many milliseconds (about the latency of one request), its middle is a good
+ * estimate.
+ */
 const NARROW_MS = 50;
 
-/** Older readings, in milliseconds, are discarded, because clocks drift apart. */
+/** Readings that are older than this many milliseconds are discarded, because clocks drift apart. */
 const STALE_MS = 5 * 60_000;
 
 interface Range {

@@ -10,7 +10,7 @@ export interface Spot {
   readonly column: number;
 }
 
-/** Omits all other fields. */
+/** Returns the line and column of a value, without its other fields. */
 export function spotOf({ line, column }: Spot): Spot {
   return { line, column };
 }

@@ -24,7 +24,7 @@ const content = z.object({
   startedAt: z.string().optional(),
   token: z.string(),
   released: z.boolean(),
-  /** When this was written, the previous holder could still send requests. */
+  /** When this lease was written, the previous holder could still send requests. */
   unsettled: z.boolean().optional(),
 });
 type LeaseContent = z.infer<typeof content>;

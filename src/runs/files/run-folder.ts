@@ -72,7 +72,10 @@ export async function readRecord(folder: string, runId: string): Promise<RunReco
   return { ...record, rest: (await isDamaged(folder, runId, rest)) ? { ...summary, isDamaged: true } : summary };
 }
 
-/** Judges files by their first and last characters. Read the summary first, because the journal may grow. */
+/**
+ * Returns whether files are damaged, judged by their first and last characters. Read the summary first, because the
+ * journal may grow.
+ */
 export async function isDamaged(folder: string, runId: string, summary?: RunSummary): Promise<boolean> {
   const [header, journal] = await Promise.all([
     endsOf(join(folder, runId, FILES.header)),
@@ -410,7 +413,7 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
   return 0;
 }
 
-/** Omits an incomplete last line, which a crash cut off. */
+/** Yields the lines of a journal. Omits an incomplete last line, which a crash cut off. */
 export async function* journalLines(file: string): AsyncGenerator<string> {
   const bytes = await wholeBytes(file);
   if (bytes === 0) return;

@@ -129,7 +129,7 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
   return {
     rested(caller: string): void {
       waiting.add(caller);
-      // If this fails, the end of a later run triggers another attempt.
+      // If the sweep fails, the end of a later run triggers another one.
       if (!isClosed) timer ??= setTimeout(() => void sweep().catch(() => undefined), SOON_MS).unref();
     },
     all,

@@ -141,7 +141,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   const targeting = project.targetings.get(record.targeting);
   const option: StoredOption = {
     _id,
-    // Not the string of the request, because each item has its own copy of it.
+    // Uses the stored string of the ID, because each item of a request has its own copy.
     targeting: targeting?._id ?? record.targeting,
     name,
     type,

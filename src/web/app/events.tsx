@@ -121,7 +121,7 @@ function Endpoint() {
   );
 }
 
-/** Instructions for the first event, if no event has arrived yet. */
+/** Shows instructions for the first event, if no event has arrived yet. */
 function Nothing() {
   const { address = "", appKey = "" } = sandbox.value ?? {};
   const body = `'{"uid":"user-1","eventName":"app_open"}'`;

@@ -136,7 +136,7 @@ export function Sentences({ title, of }: { readonly title?: string; readonly of:
   );
 }
 
-/** Buttons for the rows before and after the shown ones. */
+/** Shows buttons for the rows before and after the shown ones. */
 export function Pager({
   previous,
   next,
