@@ -308,7 +308,7 @@ function isManagementOperation(name: string): name is ManagementOperation {
   return Object.hasOwn(OPERATIONS, name);
 }
 
-/** Routes have at most one parameter. */
+/** Returns a path in the form of Hono. Routes have at most one parameter. */
 function honoPath(path: string): string {
   return path.replace(/\{\w+\}/, ":id");
 }

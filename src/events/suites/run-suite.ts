@@ -147,7 +147,7 @@ async function sendPatiently(
   }
 }
 
-/** Cases that cannot be observed are skipped tests. */
+/** Returns a report as JUnit XML. Cases that cannot be observed are skipped tests. */
 export function junitXml(report: SuiteReport, name: string): string {
   const { cases, mismatched, unobservable, results } = report;
   const time = seconds(results.reduce((sum, { milliseconds }) => sum + milliseconds, 0));
@@ -191,7 +191,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "\r": "&#13;",
 };
 
-/** Characters that XML does not allow become U+FFFD. */
+/** Escapes a text for XML. Characters that XML does not allow become U+FFFD. */
 function escaped(text: string): string {
   return text
     .replace(/[&<>"\t\n\r]/g, (letter) => ENTITIES[letter] ?? letter)
