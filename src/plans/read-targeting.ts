@@ -1,6 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
+import { folded } from "../platform/by-key.ts";
 import { FileError } from "../platform/files.ts";
-import { folded } from "../platform/name-index.ts";
 import { contextIdsOf, isMissing } from "../reads/option-contents.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
