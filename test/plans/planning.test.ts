@@ -1,12 +1,67 @@
 import { expect, test } from "vitest";
+import type { ServiceTargeting } from "../../src/plans/base.ts";
 import { baseAt, idOf, option, plan, planText, there, wordsOf } from "./sides.ts";
 
-test("an _id that neither side knows is a problem with its line, and names the way by names", async () => {
-  const made = await plan(`  - _id: ${idOf("X")}\n    name: Shoes\n`, there(option("A")));
-  expect(wordsOf(made)).toEqual([
-    expect.stringMatching(/^3:5 neither the targeting nor the base has an option 01J0000000000000000000000X/),
-  ]);
-  expect(made.problems[0]?.remedy).toContain("byName: true");
+const A = idOf("A");
+const GROUPS = there(
+  option("G", { type: "collection", name: "Group" }),
+  option("S", { name: "Sub", parent: idOf("G") }),
+  option("P", { name: "Plain" }),
+);
+const TWO_GROUPS = there(
+  option("A", { type: "collection", contexts: ["a"] }),
+  option("C", { type: "collection", contexts: ["c"] }),
+);
+const TWINS = there(option("A", { name: "Shoes" }), option("B", { name: "Shoes" }));
+
+/** Options of a YAML file, or a CSV file, with what is wrong in them before anything is sent. */
+test.each<readonly [string, string, ServiceTargeting, readonly RegExp[]]>([
+  [
+    "an _id that neither side knows",
+    `  - _id: ${idOf("X")}\n    name: Shoes\n`,
+    there(option("A")),
+    [/^3:5 neither the targeting nor the base has an option 01J0000000000000000000000X/],
+  ],
+  ["a name of several options", "  - name: Shoes\n", TWINS, [/^3:5 several options have the name "Shoes"/]],
+  [
+    "a name that an option outside of the file keeps",
+    `  - {_id: ${A}, name: Option B}\n`,
+    there(option("A"), option("B")),
+    [/^3:39 the name "Option B" is already used by option 01J0000000000000000000000B, which keeps it$/],
+  ],
+  [
+    "a Context ID that two groups would hold",
+    `  - {_id: ${A}, contexts: [a, c]}\n`,
+    TWO_GROUPS,
+    [/^3:39 the groups "Option A" and "Option C" would both have the Context ID "c"$/],
+  ],
+  ["a group that is left empty", "  - name: Sub\n", GROUPS, [/^3:5 the group "Group" would have neither/]],
+  [
+    "an empty new group",
+    "  - {name: New Group, children: []}\n",
+    GROUPS,
+    [/^3:5 the group "New Group" would have neither/],
+  ],
+  [
+    "a plain option as a group",
+    "  - {name: Plain, children: [{name: New}]}\n",
+    GROUPS,
+    [/^3:5 "Plain" is not a group, but the file describes it as one/, /^3:30 "New" would go into an option that is not/],
+  ],
+  ["a setting of groups", "  - {name: Plain, exposeChildren: true}\n", GROUPS, [/^3:19 "Plain" has exposeChildren/]],
+  [
+    "parents of a CSV file",
+    "name,parentName\nNew,Plain\nGroup,New Group\nAlso,Nowhere\n",
+    GROUPS,
+    [
+      /^2:5 "New" would go into an option that is not a group/,
+      /^3:7 no option has the name "New Group"/,
+      /^4:6 no option has the name "Nowhere"/,
+    ],
+  ],
+])("%s is a problem with its place", async (_, text, state, words) => {
+  const made = text.startsWith(" ") ? await plan(text, state) : await planText("csv", text, state);
+  expect(wordsOf(made)).toEqual(words.map((one) => expect.stringMatching(one)));
 });
 
 test("a row without _id adopts the option of its name and moves it to where the file has it", async () => {
@@ -14,51 +69,6 @@ test("a row without _id adopts the option of its name and moves it to where the 
   const made = await plan("  - name: Shoes\n", there(group, option("A", { name: "Shoes", parent: group._id })));
   expect(made.adopted).toEqual([{ _id: idOf("A"), name: "Shoes", line: 3 }]);
   expect(made.items).toMatchObject([{ kind: "change", _id: idOf("A"), parent: null }]);
-});
-
-test("a name that several options have is not an identity", async () => {
-  const made = await plan("  - name: Shoes\n", there(option("A", { name: "Shoes" }), option("B", { name: "Shoes" })));
-  expect(wordsOf(made)).toEqual([expect.stringMatching(/^3:5 several options have the name "Shoes"/)]);
-});
-
-test("a rename to a name that stays with an option outside of the file is a problem", async () => {
-  const made = await plan(`  - {_id: ${idOf("A")}, name: Option B}\n`, there(option("A"), option("B")));
-  expect(wordsOf(made)).toEqual([`3:39 the name "Option B" is already used by option ${idOf("B")}, which keeps it`]);
-});
-
-test("a Context ID that two groups would hold is a problem", async () => {
-  const state = there(
-    option("A", { type: "collection", contexts: ["a"] }),
-    option("C", { type: "collection", contexts: ["c"] }),
-  );
-  const shared = await plan(`  - {_id: ${idOf("A")}, contexts: [a, c]}\n`, state);
-  expect(wordsOf(shared)).toEqual(['3:39 the groups "Option A" and "Option C" would both have the Context ID "c"']);
-});
-
-test("groups and types: what the service would refuse is a problem before anything is sent", async () => {
-  const state = there(
-    option("G", { type: "collection", name: "Group" }),
-    option("S", { name: "Sub", parent: idOf("G") }),
-    option("P", { name: "Plain" }),
-  );
-  expect(wordsOf(await plan("  - name: Sub\n", state))).toEqual([
-    expect.stringMatching(/^3:5 the group "Group" would have neither/),
-  ]);
-  expect(wordsOf(await plan("  - {name: New Group, children: []}\n", state))).toEqual([
-    expect.stringMatching(/^3:5 the group "New Group" would have neither/),
-  ]);
-  expect(wordsOf(await plan("  - {name: Plain, children: [{name: New}]}\n", state))).toEqual(
-    expect.arrayContaining([expect.stringMatching(/^3:5 "Plain" is not a group, but the file describes it as one/)]),
-  );
-  expect(wordsOf(await plan("  - {name: Plain, exposeChildren: true}\n", state))).toEqual([
-    expect.stringMatching(/^3:19 "Plain" has exposeChildren/),
-  ]);
-  const csv = "name,parentName\nNew,Plain\nGroup,New Group\nAlso,Nowhere\n";
-  expect(wordsOf(await planText("csv", csv, state))).toEqual([
-    expect.stringMatching(/^2:5 "New" would go into an option that is not a group/),
-    expect.stringMatching(/^3:7 no option has the name "New Group"/),
-    expect.stringMatching(/^4:6 no option has the name "Nowhere"/),
-  ]);
 });
 
 test("CSV: blank cells keep, and a parent is a name of the file first", async () => {
@@ -86,33 +96,6 @@ test("what a spreadsheet may have damaged is a problem unless service or base ha
   const held = await planText("csv", text, there(option("A", { name: "TRUE", contexts: ["1.23E+15"] })));
   expect(held.problems).toEqual([]);
   expect(held.items).toEqual([]);
-});
-
-test("three ways: drift is kept and told, a wish is a change, and both is a conflict", async () => {
-  const before = there(option("A", { contexts: ["a"] }), option("B"), option("C"));
-  const now = there(
-    option("A", { contexts: ["a", "theirs"] }),
-    option("B", { name: "Theirs" }),
-    option("C"),
-    option("D"),
-  );
-  const base = baseAt(before);
-  const rows = `  - {_id: ${idOf("A")}, name: Ours, contexts: [a]}\n  - {_id: ${idOf("B")}, name: Mine}\n`;
-  const made = await plan(rows, now, { base });
-  expect(made.items).toMatchObject([{ _id: idOf("A"), name: "Ours" }]);
-  expect(made.items[0]).not.toHaveProperty("contexts");
-  expect(made.conflicts).toEqual([
-    { _id: idOf("B"), name: "Theirs", field: "name", base: "Option B", file: "Mine", service: "Theirs", line: 4 },
-  ]);
-  expect(made.drift).toEqual([
-    { _id: idOf("D"), name: "Option D", field: "added", service: "Option D" },
-    { _id: idOf("A"), name: "Option A", field: "contexts", base: 1, file: 1, service: 2, line: 3 },
-  ]);
-  // Resolved by writing the service's value into the file, or by renewing the base.
-  expect((await plan(rows.replace("Mine", "Theirs"), now, { base })).conflicts).toEqual([]);
-  const renewed = await plan(rows, now, { base: baseAt(now) });
-  expect(renewed.conflicts).toEqual([]);
-  expect(renewed.items).toMatchObject([{ contexts: { add: [], remove: ["theirs"] } }, { name: "Mine" }]);
 });
 
 test("prune deletes what stood in the base alone, and nothing that others changed or gave sub-options", async () => {
