@@ -1,5 +1,5 @@
 import type { BulkAnswer, ManagementApi } from "../../src/api/management.ts";
-import type { JournalEntry, StepChange } from "../../src/changes/rows/entries.ts";
+import type { JournalEntry, Step, StepChange } from "../../src/changes/rows/entries.ts";
 import type { ChangeDriver } from "../../src/changes/settle/change-driver.ts";
 import { ServerClock } from "../../src/changes/settle/service-clock.ts";
 import { RunState } from "../../src/changes/state/change-state.ts";
@@ -71,6 +71,19 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
   };
   return { driver, state, time, journal, log, stop };
 }
+
+/** The entries of a plan of these steps. */
+export function entriesOf(steps: readonly Step[]): readonly JournalEntry[] {
+  const count = Math.max(...steps.flatMap(({ objects }) => objects)) + 1;
+  const objects = Array.from({ length: count }, (_, index) => ({ index }));
+  return [
+    { t: "objects", objects },
+    { t: "steps", steps },
+  ];
+}
+
+/** The entry of a request that has left with these steps. */
+export const sent = (...steps: readonly number[]): JournalEntry => ({ t: "send", steps, at: 10, again: false });
 
 /** A ULID that was made so many milliseconds after the start. */
 export function idAt(afterMs: number): string {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
+import type { Step } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { breakCycles } from "../../../src/changes/settle/drive.ts";
-import { fakeDriver, idAt } from "../fake-driver.ts";
+import { entriesOf, fakeDriver, idAt, sent } from "../fake-driver.ts";
 
 const IDS = [idAt(0), idAt(1)] as const;
 const taken = (id: string) => ({ code: "TARGETING_CATEGORY_NAME_DUPLICATE", detail: { existingIds: [id] } });
@@ -15,13 +15,7 @@ function swapped(more: (index: number) => object) {
       make.updateOption({ id }, { name: `Of ${1 - object}`, ...more(object) }, { objects: [object] }),
   );
   const changes = IDS.map((_, step) => ({ step, to: "deferred" as const, reason: taken(idAt(1 - step)) }));
-  const entries: JournalEntry[] = [
-    { t: "objects", objects: [{ index: 0 }, { index: 1 }] },
-    { t: "steps", steps },
-    { t: "send", steps: steps.map(({ id }) => id), at: 10, again: false },
-    { t: "answer", at: 11, changes },
-  ];
-  return fakeDriver(entries);
+  return fakeDriver([...entriesOf(steps), sent(...steps.keys()), { t: "answer", at: 11, changes }]);
 }
 
 describe("a circle", () => {

@@ -6,7 +6,7 @@ import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import type { ChangeDriver } from "../../../src/changes/settle/change-driver.ts";
 import { sendBatch, sendingOf } from "../../../src/changes/settle/send-request.ts";
 import { LeaseLostError, permitWithoutLease } from "../../../src/runs/turn.ts";
-import { changesIn, fakeDriver, idAt, START } from "../fake-driver.ts";
+import { changesIn, entriesOf, fakeDriver, idAt, START } from "../fake-driver.ts";
 
 const operation = "renameTargetings" as const;
 const done = (count: number): BulkAnswer => ({
@@ -27,14 +27,7 @@ function renaming(count: number, given: Given) {
   const steps = Array.from({ length: count }, (_, object) =>
     make.renameTargeting(idAt(object), `Name ${object}`, { objects: [object] }),
   );
-  const objects = steps.map((_, index) => ({ index }));
-  const faked = fakeDriver(
-    [
-      { t: "objects", objects },
-      { t: "steps", steps },
-    ],
-    given,
-  );
+  const faked = fakeDriver(entriesOf(steps), given);
   const { driver } = faked;
   const sending = sendingOf(
     driver,

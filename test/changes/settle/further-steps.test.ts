@@ -7,7 +7,7 @@ import { leftoverNames } from "../../../src/changes/run-rules.ts";
 import { mayWorkLater } from "../../../src/changes/settle/reconcile.ts";
 import { existingOption, settleAnswers } from "../../../src/changes/settle/settle-items.ts";
 import { takeBack } from "../../../src/changes/settle/take-back.ts";
-import { changesIn, fakeDriver, idAt } from "../fake-driver.ts";
+import { changesIn, entriesOf, fakeDriver, idAt, sent } from "../fake-driver.ts";
 
 const [A, B, OTHER, TARGETING] = [idAt(1), idAt(2), idAt(3), idAt(4)];
 const nameTaken = (...existingIds: string[]) => ({
@@ -16,9 +16,7 @@ const nameTaken = (...existingIds: string[]) => ({
 });
 
 function planned(steps: readonly Step[], ...after: readonly JournalEntry[]) {
-  const count = Math.max(...steps.flatMap(({ objects }) => objects)) + 1;
-  const objects = Array.from({ length: count }, (_, index) => ({ index }));
-  return fakeDriver([{ t: "objects", objects }, { t: "steps", steps }, ...after]);
+  return fakeDriver([...entriesOf(steps), ...after]);
 }
 
 describe("a refused change waits for another one", () => {
@@ -110,7 +108,7 @@ describe("what earlier parts of an object did is taken back", () => {
     const { driver } = fakeDriver([
       { t: "objects", objects: [{ index: 0, _id: A }] },
       { t: "steps", steps: [one, two] },
-      { t: "send", steps: [0], at: 10, again: false },
+      sent(0),
       { t: "answer", at: 11, changes: [{ step: 0, to: "done" }] },
     ]);
     expect(takeBack(driver, two, full, StepMaker.after(driver.state.steps))?.steps).toMatchObject([
@@ -127,11 +125,10 @@ test("a temporary name is stranded until its thing has the wanted name, or its o
     { objects: [0], prepares: true, formerName: "One" },
   );
   const wanted = make.updateOption({ id: A }, { name: "Two" }, { objects: [0], after: [0] });
-  const send = (step: number): JournalEntry => ({ t: "send", steps: [step], at: 10, again: false });
   const done = (step: number): JournalEntry => ({ t: "answer", at: 11, changes: [{ step, to: "done" }] });
-  const { state } = planned([temporary, wanted], send(0), done(0));
+  const { state } = planned([temporary, wanted], sent(0), done(0));
   expect(leftoverNames(state)).toEqual([{ _id: A, temporaryName: "tmp 1", formerName: "One", isSure: true }]);
-  state.apply(send(1));
+  state.apply(sent(1));
   state.apply(done(1));
   expect(leftoverNames(state)).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { noteNewest } from "../../../src/changes/settle/evidence.ts";
 import { existingIds, reconcileCreates } from "../../../src/changes/settle/reconcile.ts";
 import type { HeldOption } from "../../support/tool-context.ts";
-import { fakeDriver, idAt, START } from "../fake-driver.ts";
+import { entriesOf, fakeDriver, idAt, START } from "../fake-driver.ts";
 
 const TARGETING = idAt(-60_000);
 /** What was the newest option of the targeting before the run. */
@@ -26,8 +26,7 @@ function metItsName(
   const item = { name: "Shoes", contexts: ["a"] };
   const step = make.addOption(item, { targeting: { id: TARGETING } }, { objects: [0] });
   const entries: JournalEntry[] = [
-    { t: "objects", objects: [{ index: 0 }] },
-    { t: "steps", steps: [step] },
+    ...entriesOf([step]),
     ...(newest === undefined
       ? []
       : [{ t: "newest", targeting: TARGETING, _id: newest, ...(latest && { latest }) } as const]),
@@ -54,10 +53,7 @@ const shoes = (_id: string, contexts: readonly string[] = ["a"]): HeldOption => 
 async function listedAndLost(place: NewPlace, before: readonly HeldOption[], now: readonly HeldOption[]) {
   const make = StepMaker.after({ length: 0 });
   const step = make.addOption({ name: "Shoes", contexts: ["a"] }, place, { objects: [0] });
-  const entries: JournalEntry[] = [
-    { t: "objects", objects: [{ index: 0 }] },
-    { t: "steps", steps: [step] },
-  ];
+  const entries = entriesOf([step]);
   const first = fakeDriver(entries, { held: before });
   await noteNewest(first.driver);
   const sent: JournalEntry[] = [
@@ -136,15 +132,11 @@ describe("the newest option before a run", () => {
   async function notedWhole(options: readonly HeldOption[], tellsTotal = true) {
     const make = StepMaker.after({ length: 0 });
     const step = make.addOption({ name: "Shoes" }, { targeting: { id: TARGETING } }, { objects: [0] });
-    const entries: JournalEntry[] = [
-      { t: "objects", objects: [{ index: 0 }] },
-      { t: "steps", steps: [step] },
-    ];
     const listOptions = async (_: string, { limit = 1000, offset = 0 } = {}) => ({
       items: options.slice(offset, offset + limit),
       ...(tellsTotal && { total: options.length }),
     });
-    const { driver, state } = fakeDriver(entries, { api: { listOptions } });
+    const { driver, state } = fakeDriver(entriesOf([step]), { api: { listOptions } });
     await noteNewest(driver);
     return state.newest.get(TARGETING);
   }

@@ -5,6 +5,7 @@ import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import type { Reason } from "../../../src/runs/outcome.ts";
 import { objectResults } from "../../support/object-results.ts";
+import { sent } from "../fake-driver.ts";
 
 const T = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const O = "01BX5ZZKBKACTAV9WEVGEMMVRZ";
@@ -27,14 +28,13 @@ const objects = (count: number): JournalEntry => ({
   t: "objects",
   objects: Array.from({ length: count }, (_, index) => ({ index })),
 });
-const send = (...steps: number[]): JournalEntry => ({ t: "send", steps, at: 10, again: false });
 const outcomes = (state: RunState) =>
   objectResults(state).map(({ outcome, reason }) => (reason === undefined ? outcome : `${outcome} ${reason.code}`));
 
 describe("rows", () => {
   test("that were made together have succeeded, each with its ID", () => {
     const answer: JournalEntry = { t: "answer", at: 11, changes: [], made: { from: 1, ids: [made(1), null, made(3)] } };
-    const state = stateOf([rows(5), send(1, 2, 3), answer]);
+    const state = stateOf([rows(5), sent(1, 2, 3), answer]);
     expect(state.counts()).toMatchObject({ pending: 2, succeeded: 3 });
     expect([0, 1, 2, 3, 4].map((object) => state.idOf(object))).toEqual([
       undefined,
@@ -54,7 +54,7 @@ describe("rows", () => {
       { step: 2, to: "suspect" },
     ] as const;
     const stop: JournalEntry = { t: "stop", cause: "cancelled", at: 12 };
-    const state = stateOf([rows(4), send(0, 1, 2), { t: "answer", at: 11, changes }, stop]);
+    const state = stateOf([rows(4), sent(0, 1, 2), { t: "answer", at: 11, changes }, stop]);
     expect(outcomes(state)).toEqual([
       "succeeded",
       `failed ${refusal.code}`,
@@ -71,7 +71,7 @@ describe("rows", () => {
   });
 
   test("that were in flight when it stopped are unknown", () => {
-    const state = stateOf([rows(3), send(0, 1), { t: "stop", cause: "interrupted", at: 11 }]);
+    const state = stateOf([rows(3), sent(0, 1), { t: "stop", cause: "interrupted", at: 11 }]);
     expect(outcomes(state)).toEqual(["unknown NO_ANSWER", "unknown NO_ANSWER", "notApplied INTERRUPTED"]);
   });
 });
@@ -86,7 +86,7 @@ describe("steps about one object", () => {
   test("leave in their order, and the last one decides", () => {
     const state = stateOf(long);
     expect(state.ready()).toEqual([0]);
-    state.apply(send(0));
+    state.apply(sent(0));
     state.apply(first);
     expect([state.ready(), outcomes(state), state.idOf(0)]).toEqual([[1], ["pending"], O]);
     expect(state.doneSteps(0)).toEqual([option]);
@@ -95,7 +95,7 @@ describe("steps about one object", () => {
   });
 
   test("leave it unknown where only the first was applied", () => {
-    const state = stateOf([...long, send(0), first, { t: "stop", cause: "cancelled", at: 12 }]);
+    const state = stateOf([...long, sent(0), first, { t: "stop", cause: "cancelled", at: 12 }]);
     expect(outcomes(state)).toEqual(["unknown PARTLY_APPLIED"]);
   });
 
@@ -103,7 +103,7 @@ describe("steps about one object", () => {
     const instead = { ...second, bindings: [{ field: "_id", id: O }], after: [] } as const;
     const changes = [{ step: 0, to: "replaced" }] as const;
     const answer: JournalEntry = { t: "answer", at: 11, changes, steps: [instead] };
-    const state = stateOf([rows(1), send(0), answer]);
+    const state = stateOf([rows(1), sent(0), answer]);
     expect([state.ready(), outcomes(state)]).toEqual([[1], ["pending"]]);
     state.apply({ t: "answer", at: 12, changes: [{ step: 1, to: "done" }] });
     expect(outcomes(state)).toEqual(["succeeded"]);
@@ -112,7 +112,7 @@ describe("steps about one object", () => {
   test("that take it back make it fail for the reason why", () => {
     const undoing = StepMaker.after({ length: 2 }).deleteOption({ id: O }, false, { objects: [0], undoes: refusal });
     const changes = [{ step: 1, to: "failed", reason: refusal, undone: true }] as const;
-    const state = stateOf([...long, send(0), first, send(1), { t: "answer", at: 12, changes, steps: [undoing] }]);
+    const state = stateOf([...long, sent(0), first, sent(1), { t: "answer", at: 12, changes, steps: [undoing] }]);
     expect([state.ready(), outcomes(state)]).toEqual([[2], ["pending"]]);
     state.apply({ t: "answer", at: 13, changes: [{ step: 2, to: "done" }] });
     expect(outcomes(state)).toEqual([`failed ${refusal.code}`]);
@@ -130,7 +130,7 @@ test("what is to be made inside of something that is refused was not attempted, 
   expect(stateOf(plan).isNeeded(0)).toBe(true);
   expect(stateOf(plan).ready()).toEqual([0]);
   const changes = [{ step: 0, to: "failed", reason: refusal }] as const;
-  const state = stateOf([...plan, send(0), { t: "answer", at: 11, changes }]);
+  const state = stateOf([...plan, sent(0), { t: "answer", at: 11, changes }]);
   expect(outcomes(state)).toEqual([`failed ${refusal.code}`, "notApplied NEEDS_FAILED", "notApplied NEEDS_FAILED"]);
   expect(state.ready()).toEqual([]);
 });
@@ -143,9 +143,9 @@ test("a deferred step waits until something changed, and one thing is changed by
     make.updateOption({ id: O }, { exposeChildren: true }, { objects: [2] }),
   ];
   const changes = [{ step: 0, to: "deferred", reason: refusal }] as const;
-  const state = stateOf([objects(3), { t: "steps", steps }, send(0), { t: "answer", at: 11, changes }]);
+  const state = stateOf([objects(3), { t: "steps", steps }, sent(0), { t: "answer", at: 11, changes }]);
   expect(state.deferredSteps()).toEqual([{ step: steps[0], reason: refusal, changedSince: false }]);
-  state.apply(send(1));
+  state.apply(sent(1));
   state.apply({ t: "answer", at: 12, changes: [{ step: 1, to: "done" }] });
   expect(state.deferredSteps()[0]?.changedSince).toBe(true);
   state.apply({ t: "answer", at: 13, changes: [{ step: 0, to: "pending" }] });

@@ -1,12 +1,17 @@
+// What the answer to a request, or the error in its place, leads to.
 import { describe, expect, test } from "vitest";
+import { AmbiguousError, type ApiError, BusyError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
-import { type Batch, settleAnswer } from "../../../src/changes/settle/send-request.ts";
+import { type Batch, handleError, settleAnswer } from "../../../src/changes/settle/send-request.ts";
+import { HeldBackError } from "../../../src/platform/fence.ts";
 import type { BulkResult } from "../../../src/spec/records.ts";
-import { changesIn, fakeDriver, idAt } from "../fake-driver.ts";
+import { changesIn, entriesOf, fakeDriver, idAt, sent } from "../fake-driver.ts";
 
 const TARGETING = idAt(-1000);
 const OPTION = idAt(-900);
+const operation = "deleteOptions" as const;
+const lost = new AmbiguousError({ operation, reason: "the connection was reset" });
 
 const done = (index: number, _id = idAt(index)): BulkResult => ({ index, success: true, data: { _id } });
 const failed = (index: number, statusCode: number, errorCode?: string, detail = {}): BulkResult => ({
@@ -14,6 +19,8 @@ const failed = (index: number, statusCode: number, errorCode?: string, detail = 
   success: false,
   error: { statusCode, ...(errorCode !== undefined && { errorCode }), detail },
 });
+const rejected = (kind: RejectedError["kind"], statusCode: number, errorCode?: string) =>
+  new RejectedError({ kind, statusCode, operation, route: "POST /x", errorCode });
 const batchOf = (ids: readonly number[], more: Partial<Batch> = {}): Batch => ({
   ids,
   failures: 0,
@@ -21,19 +28,16 @@ const batchOf = (ids: readonly number[], more: Partial<Batch> = {}): Batch => ({
   refused: 0,
   ...more,
 });
-const objects = (count: number): JournalEntry => ({
-  t: "objects",
-  objects: Array.from({ length: count }, (_, index) => ({ index })),
-});
-const sent = (...steps: number[]): JournalEntry => ({ t: "send", steps, at: 10, again: false });
 
-/** A run that deletes options one by one, of which the first `count` are in flight. */
-function deleting(count: number) {
+/** A run that deletes options, all in flight; `suspect` are those whose earlier attempt found no answer. */
+function deleting(count: number, suspect: readonly number[] = []) {
   const make = StepMaker.after({ length: 0 });
   const steps = Array.from({ length: count }, (_, object) =>
     make.deleteOption({ id: idAt(-object) }, false, { objects: [object] }),
   );
-  return fakeDriver([objects(count), { t: "steps", steps }, sent(...steps.keys())]);
+  const send = sent(...steps.keys());
+  const doubt: JournalEntry = { t: "answer", at: 11, changes: suspect.map((step) => ({ step, to: "suspect" })) };
+  return fakeDriver([...entriesOf(steps), send, ...(suspect.length > 0 ? [doubt, send] : [])]);
 }
 
 test("items that the service was too busy for are sent again, alone, after the longest wait that it asks for", async () => {
@@ -75,10 +79,10 @@ describe("UNCATCHED", () => {
   test("leaves an update that adds and removes in doubt: its add may be applied", async () => {
     const make = StepMaker.after({ length: 0 });
     const step = make.updateOption({ id: OPTION }, { contexts: { add: ["a"], remove: ["b"] } }, { objects: [0] });
-    const first = fakeDriver([objects(1), { t: "steps", steps: [step] }, sent(0)]);
+    const first = fakeDriver([...entriesOf([step]), sent(0)]);
     await settleAnswer(first.driver, batchOf([0]), { results: [uncatched(0)] });
     expect(changesIn(first.journal)).toEqual(["0 suspect"]);
-    const last = fakeDriver([objects(1), { t: "steps", steps: [step] }, sent(0)]);
+    const last = fakeDriver([...entriesOf([step]), sent(0)]);
     await settleAnswer(last.driver, batchOf([0], { uncatched: 3 }), { results: [uncatched(0)] });
     expect(changesIn(last.journal)).toEqual(["0 unknown PARTLY_APPLIED"]);
   });
@@ -120,5 +124,78 @@ describe("a delete of something that is not there", () => {
     driver.change([{ step: 0, to: "suspect" }]);
     await settleAnswer(driver, batchOf([0]), gone);
     expect(changesIn(journal)).toEqual(["0 suspect", "0 alreadyDone"]);
+  });
+});
+
+async function ended(error: ApiError, count = 2, suspect: readonly number[] = [], more: Partial<Batch> = {}) {
+  const { driver, journal, state } = deleting(count, suspect);
+  const ids = Array.from({ length: count }, (_, id) => id);
+  const next = await handleError(driver, batchOf(ids, more), error);
+  return { next, changes: changesIn(journal), state };
+}
+
+test("a busy service is asked again after its wait, and never sooner than 50 ms", async () => {
+  const busy = (retryAfterMs: number) => ended(new BusyError({ operation, statusCode: 409, retryAfterMs }));
+  expect((await busy(1200)).next).toMatchObject({ kind: "resend", waitMs: 1200, batch: { failures: 0 } });
+  expect((await busy(0)).next).toMatchObject({ kind: "resend", waitMs: 50 });
+});
+
+describe("a request that never left", () => {
+  test("is sent again, and puts nothing in doubt", async () => {
+    const { next, changes } = await ended(new NotSentError({ operation, reason: "refused" }));
+    expect(next).toMatchObject({ kind: "resend", waitMs: 225, batch: { failures: 1 }, reason: { code: "NOT_SENT" } });
+    expect(changes).toEqual([]);
+  });
+
+  test("costs nothing of the retry budget where it was held back", async () => {
+    const cause = new HeldBackError("this process stood still");
+    const { next } = await ended(new NotSentError({ operation, reason: "held back" }, { cause }));
+    expect(next).toMatchObject({ kind: "resend", waitMs: 0, isFree: true, batch: { failures: 0 } });
+  });
+});
+
+test("a lost answer puts every item in doubt, since when it first left", async () => {
+  const { next, changes, state } = await ended(lost);
+  expect(next).toMatchObject({ kind: "resend", reason: { code: "NO_ANSWER" } });
+  expect(changes).toEqual(["0 suspect", "1 suspect"]);
+  expect(state.suspectSince(0)).toBe(10);
+});
+
+describe("a rejection", () => {
+  test.each([
+    ["unauthorized", 401, undefined],
+    ["forbidden", 403, undefined],
+    ["wrongRoute", 404, undefined],
+    ["redirect", 302, undefined],
+    ["business", 404, "PROJECT_NOT_FOUND"],
+  ] as const)("that every further request would meet ends the run: %s", async (kind, statusCode, errorCode) => {
+    const { next, changes } = await ended(rejected(kind, statusCode, errorCode));
+    expect(next.kind).toBe("end");
+    expect(changes).toHaveLength(2);
+    for (const change of changes) expect(change).toContain(" refused ");
+  });
+
+  test("that ends the run leaves in doubt what an earlier attempt may have applied", async () => {
+    const { changes } = await ended(rejected("unauthorized", 401), 2, [1]);
+    expect(changes).toEqual(["0 refused UNAUTHORIZED", "1 unknown NO_ANSWER"]);
+  });
+
+  test.each([
+    ["tooLarge", 413],
+    ["validation", 400],
+  ] as const)("of several items is halved until the one at fault stands alone: %s", async (kind, statusCode) => {
+    expect((await ended(rejected(kind, statusCode))).next).toEqual({ kind: "halve", ids: [0, 1] });
+    const alone = await ended(rejected(kind, statusCode), 1);
+    expect(alone.next).toEqual({ kind: "settled" });
+    expect(alone.changes).toHaveLength(1);
+    expect(alone.changes[0]).toMatch(/^0 failed /);
+  });
+
+  test("of one item in doubt is tried again a few times, and then proves nothing about the first attempt", async () => {
+    const again = await ended(rejected("validation", 400), 1, [0]);
+    expect(again.next).toMatchObject({ kind: "resend", batch: { refused: 1, failures: 0 } });
+    const last = await ended(rejected("validation", 400), 1, [0], { refused: 2 });
+    expect(last.next).toEqual({ kind: "settled" });
+    expect(last.changes).toEqual(["0 unknown NO_ANSWER"]);
   });
 });
