@@ -8,7 +8,7 @@ import { getRequestListener } from "@hono/node-server";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { Pool } from "undici";
 import * as z from "zod";
-import { redactorFor } from "../src/answers/redact.ts";
+import { redactorFor } from "../src/answers/fence.ts";
 import { Approvals } from "../src/approvals/approvals.ts";
 import { suiteStore } from "../src/events/suites/suite-store.ts";
 import { authenticator } from "../src/http/auth.ts";

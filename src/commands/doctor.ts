@@ -1,4 +1,4 @@
-import { type Redactor, redactorFor } from "../answers/redact.ts";
+import { type Redactor, redactorFor } from "../answers/fence.ts";
 import { checkAccess, projectsWithoutApprover } from "../http/check-access.ts";
 import { allTools, listedTools, type ToolAvailability } from "../mcp/tool-list.ts";
 import { RunStoreError } from "../runs/store.ts";

@@ -11,7 +11,7 @@ import {
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { UNDECIDED_WORDS } from "../answers/approvals.ts";
-import type { Redactor } from "../answers/redact.ts";
+import type { Redactor } from "../answers/fence.ts";
 import { allowFolderRemedy } from "../answers/request-messages.ts";
 import { type RootGuard, usableRoots } from "../files/folders.ts";
 import { auditCall, isAudited } from "../observe/audit.ts";

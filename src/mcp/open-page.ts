@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { inputRequired, inputResponse, type McpServer, type ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { opensPageText } from "../answers/approvals.ts";
-import type { Redactor } from "../answers/redact.ts";
+import type { Redactor } from "../answers/fence.ts";
 import type { ToolContext } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/define-tool.ts";
 import { decideInClient, type RunQuestion, runQuestion } from "../tools/granted-approval.ts";

@@ -1,9 +1,7 @@
 import { completable, type McpServer } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { quoteUntrusted } from "../answers/fence.ts";
-import type { Redactor } from "../answers/redact.ts";
-import type { ResourceContext } from "./resource-definition.ts";
-import { matching, runsLike, targetingsLike } from "./resource-definition.ts";
+import { quoteUntrusted, type Redactor } from "../answers/fence.ts";
+import { matching, type ResourceContext, runsLike, targetingsLike } from "./resource-definition.ts";
 
 interface PromptArgument {
   readonly meaning: string;

@@ -1,9 +1,15 @@
 import { type McpServer, ResourceNotFoundError, ResourceTemplate } from "@modelcontextprotocol/server";
 import { suiteReportUri, suiteUri } from "../answers/event-suites.ts";
-import type { Redactor } from "../answers/redact.ts";
+import type { Redactor } from "../answers/fence.ts";
 import { isUlid } from "../spec/ulid.ts";
-import type { ResourceContent, ResourceContext, ResourceDefinition } from "./resource-definition.ts";
-import { runsLike, suitesLike, targetingIdsLike } from "./resource-definition.ts";
+import {
+  type ResourceContent,
+  type ResourceContext,
+  type ResourceDefinition,
+  runsLike,
+  suitesLike,
+  targetingIdsLike,
+} from "./resource-definition.ts";
 
 const JSON_TYPE = "application/json";
 /** A day: the content changes only with the server's version. */

@@ -1,5 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { Redactor } from "../answers/redact.ts";
+import type { Redactor } from "../answers/fence.ts";
 import type { RootGuard } from "../files/folders.ts";
 import type { Audit } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";

@@ -1,4 +1,4 @@
-import type { Redactor } from "../answers/redact.ts";
+import type { Redactor } from "../answers/fence.ts";
 import { serverTimeOf } from "../api/answers.ts";
 import { eventsOver, sandboxOver } from "../api/events.ts";
 import { type Http, openHttp } from "../api/http.ts";
@@ -20,7 +20,7 @@ import type { Backend, TargetingMemory } from "../runs/backend.ts";
 import type { MayExecute, RestedRun, RunsContext } from "../runs/kind.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { Runs } from "../runs/registry.ts";
-import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
+import { BUILT_IN_KEYS } from "../sandbox/callers.ts";
 import { SaveRuns } from "../saves/save-runs.ts";
 import { type Endpoint, type LiveEnvironment, proxyFor, type SandboxEnvironment } from "../settings/environment.ts";
 import { SETTINGS } from "../settings/registry.ts";

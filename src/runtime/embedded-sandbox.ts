@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { StoppedError } from "../api/errors.ts";
 import { hasCode } from "../platform/files.ts";
+import { BUILT_IN_KEYS } from "../sandbox/callers.ts";
 import type { Sandbox, SandboxOptions } from "../sandbox/index.ts";
-import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import type { SandboxSeed } from "../settings/value-types.ts";
 import { once } from "../tools/define-tool.ts";
 

@@ -1,4 +1,4 @@
-import { type Redactor, redactorFor } from "../answers/redact.ts";
+import { type Redactor, redactorFor } from "../answers/fence.ts";
 import { createLog, type FollowedWork, followWork, type Log } from "../observe/log.ts";
 import { combineObservers, type Observer } from "../observe/observer.ts";
 import { systemClock } from "../platform/clock.ts";

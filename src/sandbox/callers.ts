@@ -2,6 +2,29 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { originIn } from "../platform/listen.ts";
 
+export type Scope = "context-targeting:read" | "context-targeting:write";
+
+export interface ManagementKey {
+  readonly key: string;
+  readonly project?: string | undefined;
+  /** Absent: both scopes. */
+  readonly scopes?: readonly Scope[] | undefined;
+  /** A revoked key is rejected like an unknown one. */
+  readonly revoked?: boolean | undefined;
+}
+
+export const SCOPES = ["context-targeting:read", "context-targeting:write"] as const satisfies readonly Scope[];
+
+export const DEFAULT_PROJECT = "sandbox";
+
+export const BUILT_IN_KEYS = {
+  management: [
+    { key: "sandbox-key", project: DEFAULT_PROJECT, scopes: SCOPES },
+    { key: "sandbox-read-key", project: DEFAULT_PROJECT, scopes: ["context-targeting:read"] },
+  ],
+  app: ["sandbox-app-key"],
+} as const satisfies { readonly management: readonly ManagementKey[]; readonly app: readonly string[] };
+
 type Caller = ReturnType<typeof callerOf>;
 
 export function callerOf({ socket, headers }: IncomingMessage) {

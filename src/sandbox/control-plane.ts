@@ -1,10 +1,9 @@
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import * as z from "zod";
-import { callerOf, isFromLoopback } from "./callers.ts";
+import { callerOf, DEFAULT_PROJECT, isFromLoopback } from "./callers.ts";
 import { eventPage, eventQuery } from "./event-log.ts";
 import { faultSchema } from "./faults.ts";
-import { DEFAULT_PROJECT } from "./keys.ts";
 import { statusAnswer } from "./reply.ts";
 import { plantSeed, seedSchema } from "./seed.ts";
 import { dumpSchema, dumpWorld, loadWorld } from "./state-dump.ts";

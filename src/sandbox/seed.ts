@@ -2,8 +2,8 @@ import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import { trimContextId } from "../spec/names-and-contexts.ts";
 import { ulidSource } from "../spec/ulid.ts";
+import { DEFAULT_PROJECT } from "./callers.ts";
 import { arrivedEvent, eventFindings } from "./event-log.ts";
-import { DEFAULT_PROJECT } from "./keys.ts";
 import {
   dropOption,
   dropTargeting,

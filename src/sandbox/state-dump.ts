@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import { replaceFile } from "../platform/files.ts";
 import { isUlid } from "../spec/ulid.ts";
-import { SCOPES } from "./keys.ts";
+import { SCOPES } from "./callers.ts";
 import { emptyProject, type Project, putAudience, putOption, putTargeting, type StoredOption } from "./rules/store.ts";
 import { projectNamed, resetProjects, type World } from "./world.ts";
 

@@ -1,8 +1,8 @@
 import { LIMITS } from "../spec/limits.ts";
 import { ulidSource } from "../spec/ulid.ts";
+import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./callers.ts";
 import { type EventLog, eventLog } from "./event-log.ts";
 import { type Faults, faults } from "./faults.ts";
-import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./keys.ts";
 import { type RequestJournal, requestJournal } from "./last-entries.ts";
 import type { Sources } from "./rules/add-options.ts";
 import { emptyProject, type Project } from "./rules/store.ts";

@@ -8,7 +8,7 @@ import { serviceOption } from "../plans/read-targeting.ts";
 import type { Clock } from "../platform/clock.ts";
 import { FileError, inPieces } from "../platform/files.ts";
 import { readOptionContents } from "../reads/option-contents.ts";
-import { isEmpty, scanOptions } from "../reads/option-scan.ts";
+import { isEmpty, scanOptions } from "../reads/option-lists.ts";
 import { untilStable } from "../reads/pages.ts";
 import { contextLines, optionLines, type PlacedOption, type ReadOption, withContexts } from "../reads/saved-options.ts";
 import type { ContentsStore } from "../runs/backend.ts";

@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { redactorFor } from "../answers/redact.ts";
+import { redactorFor } from "../answers/fence.ts";
 import { inputOf, isOn } from "../runtime/settings-input.ts";
 import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
 import { type CommandLine, didYouMean } from "../settings/command-line.ts";

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { many } from "../answers/message-words.ts";
 import { ARGUMENTS } from "../changes/call.ts";
 import { RunState } from "../changes/state/change-state.ts";
-import { emptyOptions } from "../reads/option-scan.ts";
+import { emptyOptions } from "../reads/option-lists.ts";
 import { countsOf } from "../runs/report.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";

@@ -12,8 +12,7 @@ import {
 import { RejectedError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { folded } from "../platform/by-key.ts";
-import { type WalkPosition, walkOptions } from "../reads/option-lists.ts";
-import { isEmpty } from "../reads/option-scan.ts";
+import { isEmpty, type WalkPosition, walkOptions } from "../reads/option-lists.ts";
 import { untilStable } from "../reads/pages.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";

@@ -11,7 +11,7 @@ import {
 } from "../answers/reading.ts";
 import { findFreePlace } from "../files/folders.ts";
 import { freePlaceFor } from "../files/save-file.ts";
-import type { Hit, Wanted } from "../reads/option-scan.ts";
+import type { Hit, Wanted } from "../reads/option-lists.ts";
 import { asksDesired, isPart } from "../saves/save-options.ts";
 import type { ListAsked, SaveCall } from "../saves/save-state.ts";
 import { savesOf } from "./apis.ts";

@@ -11,8 +11,7 @@ import {
   tokensOf,
   writeCursor,
 } from "../../src/answers/budget.ts";
-import { fenced, quoteUntrusted } from "../../src/answers/fence.ts";
-import { redactorFor } from "../../src/answers/redact.ts";
+import { fenced, quoteUntrusted, redactorFor } from "../../src/answers/fence.ts";
 import type { Loss } from "../../src/changes/plan/plan.ts";
 
 describe("foreign text", () => {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createRequestStateCodec, McpServer } from "@modelcontextprotocol/server";
-import { redactorFor } from "../../src/answers/redact.ts";
+import { redactorFor } from "../../src/answers/fence.ts";
 import { authenticator } from "../../src/http/auth.ts";
 import { createHttpServer, MCP_PATH } from "../../src/http/server.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";

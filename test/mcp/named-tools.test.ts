@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { instructions } from "../../src/mcp/instructions.ts";
+import { instructions } from "../../src/mcp/server.ts";
 import { allTools, hiddenTools, listedTools } from "../../src/mcp/tool-list.ts";
 
 const EITHER = [false, true];

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { InMemoryTransport } from "@modelcontextprotocol/server";
 import { expect, onTestFinished, test } from "vitest";
-import { redactorFor } from "../../src/answers/redact.ts";
+import { redactorFor } from "../../src/answers/fence.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
 import { createMcpServer } from "../../src/mcp/server.ts";
 import { callsUnderWay } from "../../src/mcp/server-parts.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { redactorFor } from "../../src/answers/redact.ts";
+import { redactorFor } from "../../src/answers/fence.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
 import { createMcpServer } from "../../src/mcp/server.ts";
 import { callsUnderWay } from "../../src/mcp/server-parts.ts";

@@ -1,8 +1,7 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { addTo } from "../../platform/by-key.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
-import { readOptions } from "../../reads/option-lists.ts";
-import { emptyOptions, isLeftEmpty } from "../../reads/option-scan.ts";
+import { emptyOptions, isLeftEmpty, readOptions } from "../../reads/option-lists.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";

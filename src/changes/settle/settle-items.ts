@@ -2,7 +2,7 @@ import { isApiError } from "../../api/errors.ts";
 import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { BulkResult } from "../../spec/records.ts";
-import { contextParts } from "../plan/context-parts.ts";
+import { contextParts } from "../plan/context-changes.ts";
 import {
   type Bound,
   bindingOf,

@@ -3,17 +3,18 @@ import { BYTE_ORDER_MARK } from "../../files/delimited.ts";
 import { type DesiredTargeting, type ParentWish, type Problems, spotOf, UnreadableFile } from "./desired.ts";
 import {
   type Entry,
+  entriesOf,
   kindOf,
   type ListNode,
   MAX_DEPTH,
   MAX_NODES,
   type MapNode,
   type Node,
+  textIn,
   tooDeep,
   tooMany,
 } from "./node.ts";
 import { addOption, CONTEXT_FIELDS, checkVersion, type Drafts, readTargeting } from "./tree.ts";
-import { entriesOf, textIn } from "./values.ts";
 
 const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
   1: "this is not valid JSON",

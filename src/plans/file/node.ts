@@ -1,5 +1,8 @@
-import { thousands } from "../../platform/text.ts";
-import { type Spot, UnreadableFile } from "./desired.ts";
+import { nameProblemWords, thousands } from "../../platform/text.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import { contextIdProblem, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import { type Problems, quoted, type Spot, UnreadableFile } from "./desired.ts";
 
 /** `isPlain`: without quotes, which only YAML allows. */
 interface TextNode extends Spot {
@@ -65,4 +68,109 @@ export function kindOf(node: Node): string {
   if (node.kind === "value") return node.value === null ? "null" : `a ${typeof node.value}`;
   if (node.kind === "text") return node.isPlain && node.text === "" ? "nothing" : "a text";
   return node.kind === "list" ? "a list" : "an object";
+}
+
+/** Returns entries by key. Reports repeated and unknown keys. */
+export function entriesOf(
+  map: MapNode,
+  valid: readonly string[],
+  what: string,
+  problems: Problems,
+): ReadonlyMap<string, Entry> {
+  const entries = new Map<string, Entry>();
+  for (const entry of map.entries) {
+    const first = entries.get(entry.key);
+    if (first !== undefined) {
+      problems.add(
+        entry,
+        `${what} has ${quoted(entry.key)} twice: on line ${first.line} and on line ${entry.line}`,
+        "Keep one of the two.",
+        [first.line, entry.line],
+      );
+    } else if (valid.includes(entry.key)) entries.set(entry.key, entry);
+    else
+      problems.add(entry, `${quoted(entry.key)} is not a field of ${what}`, `Fields of ${what}: ${valid.join(", ")}.`);
+  }
+  return entries;
+}
+
+/** Reports a problem if the value is not a text. */
+export function textIn(node: Node, spot: Spot, field: string, problems: Problems): string | undefined {
+  if (node.kind === "text" && !(node.isPlain && node.text === "")) return node.text;
+  const found = kindOf(node);
+  const remedy =
+    node.kind === "value" && node.value !== null
+      ? `Write the value in quotes: ${JSON.stringify(String(node.value))}.`
+      : `Write a text, or leave ${field} out.`;
+  return problems.add(spot, `${field} must be a text, not ${found}`, remedy);
+}
+
+/** Returns an ID in upper case, as the service writes it, or reports a problem. */
+export function idIn(text: string, spot: Spot, problems: Problems): string | undefined {
+  const id = text.trim().toUpperCase();
+  if (isUlid(id)) return id;
+  return problems.add(
+    spot,
+    `_id ${quoted(text)} is not an ID of the service`,
+    "IDs are 26 digits and letters, as export writes them. Without _id the option is found by its name, or created.",
+  );
+}
+
+/** Reports a problem if the service would not accept the name (management-api 8.3). */
+export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
+  const problem = nameProblem(text);
+  if (problem === undefined) return text;
+  const { nameMinLength, nameMaxLength } = LIMITS;
+  return problems.add(
+    spot,
+    `the name ${quoted(text)} ${nameProblemWords(problem)}`,
+    `Names have ${nameMinLength.value} to ${nameMaxLength.value} characters: Korean and English letters, digits, spaces, ~ % & + -, no space at either end.`,
+  );
+}
+
+/** Adds a trimmed Context ID (management-api 8.1), or reports a problem. `where` ends the message. */
+export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
+  const id = trimContextId(text);
+  const problem = contextIdProblem(id);
+  if (problem === undefined) {
+    ids.add(id);
+    return;
+  }
+  const words = {
+    empty: "a Context ID is empty",
+    tooLong: `the Context ID ${quoted(id)} has ${problem.bytes} bytes; the maximum is ${LIMITS.contextIdBytes.value}`,
+    halfCharacter: `the Context ID ${quoted(id)} contains half of a character, which UTF-8 cannot encode`,
+  };
+  problems.add(spot, words[problem.rule] + where, "Correct this Context ID, or remove it.");
+}
+
+/** Reports a problem if the value is not a list. */
+export function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): readonly string[] | undefined {
+  if (node.kind !== "list") {
+    return problems.add(
+      spot,
+      `${field} must be a list of Context IDs, not ${kindOf(node)}`,
+      `Write [] for none, or leave ${field} out so that it is not managed.`,
+    );
+  }
+  const ids = new Set<string>();
+  for (const item of node.items) {
+    const text = textIn(item, item, `each entry of ${field}`, problems);
+    if (text !== undefined) addContextId(ids, text, item, problems);
+  }
+  return [...ids];
+}
+
+/** Reports a problem if the value is not true or false without quotes. */
+export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
+  if (node.kind === "value" && typeof node.value === "boolean") return node.value;
+  const text = node.kind === "text" && node.isPlain ? node.text : undefined;
+  if (text === "true" || text === "false") return text === "true";
+  return problems.add(spot, "exposeChildren must be true or false", "Write true or false without quotes.");
+}
+
+/** Reports a problem if the type is unknown. */
+export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
+  if (text === "atomic" || text === "collection") return text;
+  return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");
 }

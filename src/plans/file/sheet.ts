@@ -1,6 +1,5 @@
 import { actionIn, BETWEEN_CONTEXTS, contextActionIn, splitter, truthIn } from "../../files/cells.ts";
-import type { ValidColumns } from "../../files/columns.ts";
-import { NONE } from "../../files/columns.ts";
+import { NONE, type ValidColumns } from "../../files/columns.ts";
 import { damageIn } from "../../files/damage.ts";
 import type { OpenedFile } from "../../files/rows.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
@@ -16,9 +15,8 @@ import {
   type Suspect,
   spotOf,
 } from "./desired.ts";
-import { MAX_NODES, tooMany } from "./node.ts";
+import { addContextId, idIn, MAX_NODES, nameIn, tooMany, typeIn } from "./node.ts";
 import { CONTEXT_FIELDS, type Drafts } from "./tree.ts";
-import { addContextId, idIn, nameIn, typeIn } from "./values.ts";
 
 /** In any order. */
 export const desiredRows: ValidColumns = {

@@ -9,8 +9,19 @@ import {
   type Spot,
   spotOf,
 } from "./desired.ts";
-import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
-import { contextsIn, entriesOf, idIn, nameIn, textIn, truthIn, typeIn } from "./values.ts";
+import {
+  contextsIn,
+  type Entry,
+  entriesOf,
+  idIn,
+  kindOf,
+  type MapNode,
+  type Node,
+  nameIn,
+  textIn,
+  truthIn,
+  typeIn,
+} from "./node.ts";
 
 /** A file with the Context IDs of a row. It is read after all rows. */
 export interface NamedFile {

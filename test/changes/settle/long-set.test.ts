@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { contextParts } from "../../../src/changes/plan/context-parts.ts";
+import { contextParts } from "../../../src/changes/plan/context-changes.ts";
 import { readOptionContents } from "../../../src/reads/option-contents.ts";
 import { randomFrom } from "../../faults/random.ts";
 import { startService } from "../service.ts";
