@@ -188,7 +188,8 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
     // The group or targeting around these objects was created, so only the objects are sent again.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
-  const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
+  const isLeft = failed.every(({ errorCode }) => errorCode === "PLAN_STALE");
+  const fix = `${isLeft ? "" : "fix and "}${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isCorrected = run.results.some(({ mended }) => mended !== undefined);
   if (tool === "track_events" && !isCorrected && !hasRejects) {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { textOf } from "../support/clients.ts";
 import { checkedReport, warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
@@ -42,7 +43,7 @@ const BUSY = { kind: "status", status: 503, applied: false };
 const LOST = { kind: "reset", applied: false };
 
 /** Makes a call while the service takes no write, changes something, and resumes the run. */
-async function resumed({ tool, args, change, fault = BUSY }: Interrupted) {
+async function resumedAfter({ tool, args, change, fault = BUSY }: Interrupted) {
   const { client, sandbox, control } = await startSession({ env });
   const shop = await sandbox.targeting("Shop");
   const [one = "", two = "", group = ""] = await sandbox.options(shop, [
@@ -57,9 +58,10 @@ async function resumed({ tool, args, change, fault = BUSY }: Interrupted) {
   expect(first.counts.succeeded).toBe(0);
   await sandbox.control("DELETE", "/faults");
   await change?.(made);
-  const again = checkedReport(await client.callTool("resume_run", { runId: first.runId }));
+  const resumed = await client.callTool("resume_run", { runId: first.runId });
+  const again = checkedReport(resumed);
   const there = await client.callTool("list_options", { targetingId: shop });
-  return { again, there: there.structuredContent };
+  return { again, text: textOf(resumed), there: there.structuredContent };
 }
 
 const add = (which: "one" | "two" | "inner", count: number) => (made: Made) =>
@@ -69,7 +71,12 @@ const shop = ({ shop: targetingId }: Made) => ({ targetingId });
 const replaced = ({ two: _id }: Made) => ({ items: [{ _id, set: ["c1", "s1", "s2"] }] });
 
 test.each([BUSY, LOST])("a resumed deletion leaves what has changed since, and says so (%o)", async (fault) => {
-  const { again, there } = await resumed({ tool: "delete_options", args: both, change: add("one", 200), fault });
+  const { again, text, there } = await resumedAfter({
+    tool: "delete_options",
+    args: both,
+    change: add("one", 200),
+    fault,
+  });
   expect(again).toMatchObject({ status: "partial", counts: { items: 2, succeeded: 1, failed: 1 } });
   expect(again.failures).toMatchObject([
     {
@@ -78,11 +85,17 @@ test.each([BUSY, LOST])("a resumed deletion leaves what has changed since, and s
       remedy: expect.stringContaining("Make the same call again"),
     },
   ]);
+  expect(text).toContain("Next: send only item 1 again with delete_options");
   expect(there).toMatchObject({ options: [{ name: "One", contextCount: 202 }, { name: "Group" }] });
 });
 
 test.each([BUSY, LOST])("so does a resumed replacement of Context IDs (%o)", async (fault) => {
-  const { again, there } = await resumed({ tool: "update_contexts", args: replaced, change: add("two", 400), fault });
+  const { again, there } = await resumedAfter({
+    tool: "update_contexts",
+    args: replaced,
+    change: add("two", 400),
+    fault,
+  });
   expect(again).toMatchObject({ status: "failed", failures: [{ errorCode: "PLAN_STALE" }] });
   expect(there).toMatchObject({ options: [{}, { name: "Two", contextCount: 550 }, {}] });
 });
@@ -94,10 +107,10 @@ test("and a resumed deletion of a targeting with more options, or with other Con
       headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
       body: JSON.stringify({ targeting, name: "Three" }),
     });
-  const grown = await resumed({ tool: "delete_targeting", args: shop, change: more });
+  const grown = await resumedAfter({ tool: "delete_targeting", args: shop, change: more });
   expect(grown.again.failures).toMatchObject([{ message: expect.stringContaining("have 4 options, but has 5") }]);
   expect(grown.there).toMatchObject({ options: [{}, {}, {}, { name: "Three" }] });
-  const changed = await resumed({ tool: "delete_targeting", args: shop, change: add("inner", 3) });
+  const changed = await resumedAfter({ tool: "delete_targeting", args: shop, change: add("inner", 3) });
   expect(changed.again.failures).toMatchObject([
     { message: expect.stringContaining("other options or Context IDs than expected") },
   ]);
@@ -105,7 +118,7 @@ test("and a resumed deletion of a targeting with more options, or with other Con
 
 test("a group stays with a sub-option that has changed", async () => {
   const args = ({ group, inner }: Made) => ({ ids: [group, inner] });
-  const { again, there } = await resumed({ tool: "delete_options", args, change: add("inner", 1) });
+  const { again, there } = await resumedAfter({ tool: "delete_options", args, change: add("inner", 1) });
   expect(again).toMatchObject({ status: "failed", counts: { failed: 2 } });
   expect(again.failures).toMatchObject([{ count: 2, message: expect.stringContaining("its sub-options has changed") }]);
   expect(there).toMatchObject({ options: [{}, {}, { name: "Group" }] });
@@ -129,6 +142,6 @@ test.each([
   { tool: "update_contexts", args: replaced },
   { tool: "delete_targeting", args: shop },
 ])("what has not changed is removed as it was approved: $tool", async ({ tool, args }) => {
-  const { again } = await resumed({ tool, args, fault: LOST });
+  const { again } = await resumedAfter({ tool, args, fault: LOST });
   expect(again).toMatchObject({ status: "succeeded" });
 });
