@@ -24,7 +24,7 @@ export function liveTestsEffect({ cases }: EventSuite): Effect {
   return { sentence, parts: effectPart("Event names sent", objects) };
 }
 
-/** Shows as many mismatches as fit. */
+/** Returns the answer with a report, which shows as many mismatches as fit. */
 export function suiteReportAnswer(run: {
   readonly environment: string;
   readonly suiteId: string;

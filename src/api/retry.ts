@@ -83,7 +83,7 @@ export class AdaptiveConcurrency {
     this.#clock = clock;
   }
 
-  /** At least 1. */
+  /** How many reads may run at once now: at least 1. */
   get width(): number {
     const now = this.#clock.now();
     while (this.#width < this.#most && now - this.#changedAt >= SLOWER_MS) {
@@ -93,7 +93,10 @@ export class AdaptiveConcurrency {
     return this.#width;
   }
 
-  /** Throws what `read` throws, and the signal's reason if it was aborted while waiting. */
+  /**
+   * Reads as soon as the limit allows it. Throws what `read` throws, and the signal's reason if it was aborted while
+   * waiting.
+   */
   async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
     // All reads of a call listen to its one signal, so Node's warning about many listeners would be wrong.
     if (signal !== undefined) setMaxListeners(0, signal);

@@ -58,7 +58,7 @@ function openOne(
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/** Returns 0 if the file cannot be accessed: others cannot read it either. */
+/** Returns the permissions of a file. 0 if it cannot be accessed: then others cannot read it either. */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;

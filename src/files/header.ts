@@ -30,7 +30,7 @@ interface Reading {
   readonly rank: number;
 }
 
-/** Throws a FileError if the caller maps a column that does not exist. */
+/** Returns how headings are read. Throws a FileError if the caller maps a column that does not exist. */
 function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
   const known = new Map<string, Reading>();
   if (columns.includes("name")) {

@@ -21,7 +21,10 @@ export interface FreePlace extends Place {
   readonly form: SavedForm;
 }
 
-/** Throws a FileError if the file is not allowed or exists, or if its format does not have `delimiter`. */
+/**
+ * Returns where and how a file can be saved. Throws a FileError if the file is not allowed or exists, or if its format
+ * does not have `delimiter`.
+ */
 export async function freePlaceFor(
   path: string,
   allowedDirs: readonly string[],

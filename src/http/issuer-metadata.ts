@@ -27,7 +27,7 @@ export async function readMetadata(issuer: string, proxies: Proxies): Promise<oa
   throw new Error(`the metadata of ${issuer} cannot be read (${problems.join("; ")})`);
 }
 
-/** Throws if an endpoint for the login is missing. */
+/** Reads the issuer's metadata for the login. Throws if an endpoint is missing. */
 export async function readLoginMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
   const found = await readMetadata(issuer, proxies);
   for (const name of ["authorization_endpoint", "token_endpoint"] as const) endpointOf(found, name);
@@ -35,7 +35,7 @@ export async function readLoginMetadata(issuer: string, proxies: Proxies): Promi
   return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
 }
 
-/** Throws if the address is missing, or if it is neither HTTPS nor on this machine. */
+/** Returns the address of an endpoint. Throws if it is missing, or if it is neither HTTPS nor on this machine. */
 export function endpointOf(
   server: oauth.AuthorizationServer,
   name: "authorization_endpoint" | "token_endpoint" | "jwks_uri",

@@ -62,7 +62,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   const ids = new WeakMap<ProjectKeys, string>();
   const settingsOf = (keys: ProjectKeys): Settings => settingsOfKeys(input, keys, environment);
   return {
-    /** Throws a SettingsError if the keys cannot be used here. */
+    /** Returns the ID of a caller's project. Throws a SettingsError if the keys cannot be used here. */
     idOf(keys: ProjectKeys | undefined): string {
       if (keys === undefined || isEmbedded) return configured.id;
       const id = ids.get(keys) ?? settingsOf(keys).project.id;

@@ -50,9 +50,9 @@ export class StdioConnection {
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
-  /** Ends the notifications of a request to listen. By the ID of the request. */
+  /** Ends the notifications of a request to listen. The keys are the IDs of the requests. */
   readonly #listening = new Map<unknown, AbortController>();
-  /** Starts the notifications of a request to listen once it is acknowledged. By the ID of the request. */
+  /** Starts the notifications of a request to listen once it is acknowledged. The keys are the IDs. */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
   /** Whether the client shows views, according to the last message that declared its capabilities. */
   #last: boolean | undefined;

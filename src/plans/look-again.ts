@@ -49,7 +49,7 @@ function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   return ({ _id, name }) => ids.has(_id) || names.has(name);
 }
 
-/** Throws a FileError if the plan cannot be read. */
+/** Reads a stored plan. Throws a FileError if it cannot be read. */
 export async function readStoredPlan(bytes: ByteSource): Promise<PlanDocument> {
   return readPlan(await textOf(bytes), "the stored plan");
 }

@@ -99,7 +99,7 @@ function inAscii(json: string): string {
 /** These fields are read first. The others keep their order, because the digest depends on it. */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
-/** Throws a FileError if the plan is invalid or was changed. */
+/** Reads a plan. Throws a FileError if it is invalid or was changed. */
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
   const { digest, file, ...content } = digested.safeParse(value).data ?? {};
@@ -187,7 +187,10 @@ export interface MadePlan {
   readonly there: ServiceTargeting | undefined;
 }
 
-/** Throws a FileError for an unknown targeting or `prune` without a base, and the errors of `read`. */
+/**
+ * Makes the plan for a file. Throws a FileError for an unknown targeting or `prune` without a base, and the errors of
+ * `read`.
+ */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;
   const { memory, thresholds, environment, apiUrl } = scene;

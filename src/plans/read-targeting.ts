@@ -164,7 +164,10 @@ export function checkSeenName(
   );
 }
 
-/** Throws a FileError if the name is unknown or ambiguous. */
+/**
+ * Returns the ID of the targeting that a call names by ID or name. Throws a FileError if the name is unknown or
+ * ambiguous.
+ */
 export async function resolveTargetingArgument(
   given: string,
   memory: Pick<TargetingMemory, "resolve">,

@@ -131,7 +131,7 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
   }
 }
 
-/** Throws the error of the system if the port cannot be opened. */
+/** Opens a port. Throws the error of the system if the port cannot be opened. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
   // Idle connections stay open for longer than any pause of a busy machine: a client would lose a request that it sends
   // while the connection is closed.

@@ -151,7 +151,7 @@ export function putCampaign(project: Project, campaign: z.output<typeof campaign
   return campaign._id;
 }
 
-/** Throws a RangeError that says what is inconsistent in the dump. */
+/** Replaces the state of the sandbox by a dump. Throws a RangeError that says what is inconsistent in the dump. */
 export function loadWorld(world: World, dump: Dump): void {
   const projects = dump.projects.map(loadProject);
   resetProjects(world);
@@ -249,7 +249,7 @@ export function dataFile(file: string, dump: () => Dump) {
     touch(): void {
       timer ??= setTimeout(write, GATHER_MS).unref();
     },
-    /** Throws a DataFileError if this or an earlier write failed. */
+    /** Writes the state now. Throws a DataFileError if this or an earlier write failed. */
     async flush(): Promise<void> {
       clearTimeout(timer);
       write();

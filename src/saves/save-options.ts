@@ -17,7 +17,7 @@ import type { ListAsked, OptionAsked, OptionSummary, SaveCall, Saved } from "./s
 
 const LARGEST = 5;
 
-/** Throws ApiErrors, and a FileError if a file may not be written. */
+/** Saves what a call asks for. Throws ApiErrors, and a FileError if a file may not be written. */
 export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promise<Saved> {
   return tool === "list_options" ? saveOptions(input, world) : saveContexts(input, world);
 }
@@ -141,7 +141,10 @@ interface WholeTargeting {
   readonly baseText: () => AsyncGenerator<string>;
 }
 
-/** Throws a FileError if an earlier export of the same name has a base, which is the state that its changes build on. */
+/**
+ * Returns where the base can be written. Throws a FileError if an earlier export of the same name has a base, which is
+ * the state that its changes build on.
+ */
 async function freeBasePlace(path: string, folders: readonly string[]): Promise<Place> {
   const base = basePathOf(path);
   try {

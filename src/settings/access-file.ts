@@ -47,7 +47,7 @@ export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "
   return tools ?? !approves;
 }
 
-/** Throws a SettingsError that contains no secrets. */
+/** Reads the access file. Throws a SettingsError that contains no secrets. */
 export function readAccess(file: string | undefined): Access {
   if (file === undefined) return { projects: new Map(), tokens: [] };
   const where = `${SETTINGS.accessFile.variable} names the file ${file}`;

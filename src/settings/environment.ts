@@ -58,7 +58,10 @@ export function readAddresses(read: Read) {
 
 const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as const;
 
-/** Throws a SettingsError if live mode has no complete pair of address and key, or if an incomplete pair is refused. */
+/**
+ * Returns the environment that the settings ask for. Throws a SettingsError if live mode has no complete pair of
+ * address and key, or if an incomplete pair is refused.
+ */
 export function resolveEnvironment(
   settings: EnvironmentSettings,
   halfPairs: HalfPairs = "refused",

@@ -243,7 +243,7 @@ export function stateFolder({ platform, home, environment }: Platform): string {
   return posix.join(base, NAME);
 }
 
-/** Throws a SettingsError if no process could execute this process's runs. */
+/** Reads the settings of the run store. Throws a SettingsError if no process could execute this process's runs. */
 function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
   const store = {

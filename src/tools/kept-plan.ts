@@ -18,7 +18,7 @@ import type { Refusal } from "../runs/kind.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
 
-/** Throws a FileError if the plan of the run cannot be read. */
+/** Reads the stored plan of a run. Throws a FileError if it cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
   return readStoredPlan(runs.part(runId, "input"));
 }

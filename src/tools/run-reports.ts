@@ -44,7 +44,7 @@ import { effectOf, endIfExpired } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;
 
-/** Throws a ToolError if the caller has no such run, and a DamagedRunError. */
+/** Returns a run of the caller. Throws a ToolError if there is none with this ID, and a DamagedRunError. */
 export async function ownRun(
   runId: string,
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,

@@ -46,7 +46,10 @@ test.each<readonly [string, string, ServiceTargeting, readonly RegExp[]]>([
     "a plain option as a group",
     "  - {name: Plain, children: [{name: New}]}\n",
     GROUPS,
-    [/^3:5 "Plain" is not a group, but the file describes it as one/, /^3:30 "New" would go into an option that is not/],
+    [
+      /^3:5 "Plain" is not a group, but the file describes it as one/,
+      /^3:30 "New" would go into an option that is not/,
+    ],
   ],
   ["a setting of groups", "  - {name: Plain, exposeChildren: true}\n", GROUPS, [/^3:19 "Plain" has exposeChildren/]],
   [

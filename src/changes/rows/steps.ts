@@ -22,7 +22,7 @@ export class StepList {
     return this.#parts.length;
   }
 
-  /** Throws a RangeError if the ID of the step is not its position. */
+  /** Adds a step. Throws a RangeError if the ID of the step is not its position. */
   add(step: Step): void {
     if (step.id !== this.length)
       throw new RangeError(`step ${step.id} must be added at position ${step.id}, not ${this.length}`);
@@ -57,7 +57,7 @@ export class StepList {
     return part instanceof RowBlock ? part.firstObject + rowOf(part, id) : part?.objects[0];
   }
 
-  /** Throws a RangeError if there is no such step. */
+  /** Returns how much of a request a step takes up. Throws a RangeError if there is no such step. */
   weightOf(id: number): Weight {
     const part = this.#parts[id];
     if (part === undefined) throw new RangeError(`there is no step ${id}`);

@@ -154,7 +154,7 @@ export class EventRuns {
     return undefined;
   }
 
-  /** Throws a ShareFullError if the events exceed the caller's storage quota. */
+  /** Starts a run. Throws a ShareFullError if the events exceed the caller's storage quota. */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     await this.#context.store.sizes.checkRoom?.(caller, planned.source.size ?? 0);
     return this.start(planned, caller);
@@ -261,7 +261,10 @@ async function begin(
   await run.flush();
 }
 
-/** Throws a NothingStoredError if no events are stored, and a DamagedRunError if the journal is lost. */
+/**
+ * Reads a stored run back. Throws a NothingStoredError if no events are stored, and a DamagedRunError if the journal is
+ * lost.
+ */
 async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
 ): Promise<ReadBack<EventEntry, EventRunState> | undefined> {

@@ -61,7 +61,7 @@ test("the page sends its events as the event API records them", async ({ page })
 `;
 }
 
-/** Returns all supported events if the suite has none. */
+/** Returns the events that a suite names, or all supported events if it names none. */
 function eventNamesOf({ cases }: EventSuite): readonly string[] {
   const named = cases.flatMap((one) => [one.id.split("/")[0], ...eventsOf(one).map(({ eventName }) => eventName)]);
   const names = EVENT_NAMES.filter((name) => named.includes(name));

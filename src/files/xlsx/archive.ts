@@ -92,7 +92,7 @@ export interface Elements {
   readonly close?: (name: string) => void;
 }
 
-/** Throws a FileError if the part is not XML, or declares a document type or entities. */
+/** Reads the XML of a part. Throws a FileError if it is not XML, or declares a document type or entities. */
 export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): AsyncGenerator<undefined> {
   const reader = parser(true, { position: false });
   reader.onopentag = ({ name, attributes }) => {

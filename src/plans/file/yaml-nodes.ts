@@ -43,7 +43,10 @@ export async function yamlNodes(text: string): Promise<Node> {
   return new Conversion(yaml, lines).of(document.contents, 1).node;
 }
 
-/** Throws an UnreadableFile as soon as the text is nested too deeply or has too many lexemes. */
+/**
+ * Reads the tokens of a file. Throws an UnreadableFile as soon as the text is nested too deeply or has too many
+ * lexemes.
+ */
 async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<readonly CST.Token[]> {
   lines.addNewLine(0);
   const parser = new yaml.Parser(lines.addNewLine);
