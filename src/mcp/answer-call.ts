@@ -374,7 +374,10 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
     return undefined;
   }
   let isUsed = false;
-  /** Throws a RootsNeeded if the call does not contain the roots yet. */
+  /**
+   * Returns the folders in which the call may use files. Throws a RootsNeeded if the call does not contain the roots
+   * yet.
+   */
   const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
     const { inputResponses } = call.mcpReq;
