@@ -71,17 +71,6 @@ describe("where each host looks, and in its form", () => {
     expect({ code, written: json() }).toEqual({ code: 0, written: expected });
     expect(statSync(file).mode & 0o077).toBe(0);
   });
-
-  test("codex", async () => {
-    const before = '# mine\nmodel = "some"\n\n[mcp_servers.other]\ncommand = "other"\n';
-    const { text, kept } = await setup({ host: "codex", before, environment: { ...ADDRESSES, ...KEYS }, agreed: true });
-    expect(kept).toBe(before);
-    expect(text).toBe(
-      `${before}\n[mcp_servers.targeting]\ncommand = "npx"\nargs = [ "-y", "targeting-mcp" ]\nstartup_timeout_sec = 60\n` +
-        'env_vars = [ "TARGETING_API_KEY", "EVENT_APP_KEY" ]\n\n[mcp_servers.targeting.env]\n' +
-        'TARGETING_API_URL = "https://api.example.com"\nEVENT_API_URL = "https://events.example.com"\n',
-    );
-  });
 });
 
 describe("where each host looks on other platforms", () => {
@@ -147,16 +136,6 @@ describe("where each host looks on other platforms", () => {
 });
 
 describe("keys", () => {
-  test("without a question they are only referred to", async () => {
-    const { json, said, text } = await setup({ host: "cursor", environment: { ...ADDRESSES, ...KEYS }, agreed: true });
-    expect(json().mcpServers.targeting.env).toEqual({
-      ...ADDRESSES,
-      TARGETING_API_KEY: "$" + "{env:TARGETING_API_KEY}",
-      EVENT_APP_KEY: "$" + "{env:EVENT_APP_KEY}",
-    });
-    expect(`${said}${text}`).not.toContain("the-secret");
-  });
-
   test("a yes to one writes that one, and shows it nowhere", async () => {
     const answers = [true, false, true];
     const { json, said, asked } = await setup({ host: "gemini", environment: { ...ADDRESSES, ...KEYS }, answers });
@@ -211,35 +190,11 @@ describe("keys", () => {
 });
 
 describe("what is there already", () => {
-  const before = JSON.stringify({ theme: "dark", mcpServers: { other: { command: "other" } } });
-
-  test("stays, and is kept as it was", async () => {
-    const { json, kept } = await setup({ host: "cursor", before, flags: { "read-only": "on" }, agreed: true });
-    expect(kept).toBe(before);
-    expect(json()).toEqual({
-      theme: "dark",
-      mcpServers: {
-        other: { command: "other" },
-        targeting: { ...PLAIN, env: { TARGETING_MCP_READ_ONLY: "on" } },
-      },
-    });
-  });
-
-  test("nothing is written without a yes", async () => {
-    for (const answers of [[false], undefined]) {
-      const { code, text, kept, said } = await setup({ host: "cursor", before, ...(answers && { answers }) });
-      expect({ code, text, kept }).toEqual({ code: 1, text: before, kept: undefined });
-      expect(said).toContain('+     "targeting": {');
-    }
-  });
-
   test.each([
     ["vscode", '{ "servers": {} ', "not valid JSON"],
     ["cursor", "[]", "one JSON object"],
     ["cursor", '{"mcpServers": 5}', "is not an object"],
     ["vscode", '{"inputs": {}}', "not a list of objects"],
-    ["codex", 'mcp_servers.targeting.command = "other"\n', "must be written as a separate table"],
-    ["codex", 'mcp_servers = { other = { command = "other" } }\n', "must be written as tables"],
   ] as const)("%s with %j is left alone, and the entry is shown", async (host, content, why) => {
     const refused = setup({ host, before: content, environment: { ...ADDRESSES, ...KEYS }, agreed: true });
     await expect(refused).rejects.toThrow(SettingsError);
