@@ -63,7 +63,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
       return header.call.tool === "track_event" ? look(object, settlement, event) : undefined;
     },
   });
-  const { counts, ended } = await sending.finally(end);
+  const { waitedMs, ended } = await sending.finally(end);
   // A process that has taken over the run records the stop.
   lease.lost.throwIfAborted();
   const stopped = run.signal.aborted ? run.cause() : "finished";
@@ -71,7 +71,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     t: "stop",
     cause: ended === undefined ? stopped : "ended",
     ...(ended !== undefined && { reason: endReason(ended) }),
-    waitedMs: counts.waitedMs,
+    waitedMs,
     at: clock.now(),
   });
   run.progress();

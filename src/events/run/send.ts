@@ -7,7 +7,6 @@ import { type NearestName, rememberingNearestName } from "../spelling.ts";
 import { validateEvent } from "../validate.ts";
 import {
   type Attempts,
-  type EventOutcome,
   type EventSettlement,
   noAnswerEnd,
   type RunEnd,
@@ -24,17 +23,9 @@ export interface IndexedEvent {
   readonly isDoubted?: boolean;
 }
 
-interface SendCounts extends Readonly<Record<EventOutcome, number>> {
-  /** How many events were read so far. */
-  readonly items: number;
-  /** How many requests were sent, and how many of them repeated an earlier one. */
-  readonly sent: number;
-  readonly resent: number;
-  readonly waitedMs: number;
-}
-
 export interface SendReport {
-  readonly counts: SendCounts;
+  /** How long events waited for a retry, in milliseconds. Events that wait at the same time are counted once. */
+  readonly waitedMs: number;
   readonly ended?: RunEnd;
 }
 
@@ -70,13 +61,12 @@ const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
 
 interface SenderState {
   readonly options: SendOptions;
-  readonly counts: { -readonly [Field in keyof SendCounts]: number };
   readonly nearest: NearestName;
   /** When the service last answered an event, in milliseconds since 1970. */
   answeredAt: number;
   ended: RunEnd | undefined;
-  /** How many events wait for a retry, and since when at least one has waited, in monotonic milliseconds. */
-  readonly waiting: { events: number; since: number };
+  /** How many events wait for a retry, since when at least one has waited (monotonic), and how long in all. */
+  readonly waiting: { events: number; since: number; totalMs: number };
 }
 
 interface PreparedEvent extends IndexedEvent {
@@ -92,17 +82,15 @@ export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
   options: SendOptions,
 ): Promise<SendReport> {
-  const counts = { items: 0, succeeded: 0, failed: 0, unknown: 0, notApplied: 0, sent: 0, resent: 0, waitedMs: 0 };
   const nearest = rememberingNearestName();
-  const waits = { events: 0, since: 0 };
+  const waits = { events: 0, since: 0, totalMs: 0 };
   const answeredAt = Number.NEGATIVE_INFINITY;
-  const run: SenderState = { options, counts, nearest, answeredAt, ended: undefined, waiting: waits };
+  const run: SenderState = { options, nearest, answeredAt, ended: undefined, waiting: waits };
   const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
   const queue = keyedQueue<PreparedEvent>(concurrency, (event) => sendQueued(run, event));
   const waiting = fairBuffer<PreparedEvent>();
   try {
     for await (const group of groupsOf(events, READ_AT_ONCE)) {
-      counts.items += group.length;
       for (const event of await admit(run, group)) waiting.add(uidOf(event), event);
       while (waiting.size >= WINDOW) await announce(run, waiting, queue);
     }
@@ -110,7 +98,7 @@ export async function sendEvents(
   } finally {
     await queue.ended();
   }
-  return run.ended === undefined ? { counts } : { counts, ended: run.ended };
+  return { waitedMs: waits.totalMs, ...(run.ended !== undefined && { ended: run.ended }) };
 }
 
 /** Announces as many events as may wait, and queues them for sending. */
@@ -215,7 +203,7 @@ async function pauseBeforeRetry(run: SenderState, ms: number, giveUpAt: number):
     return false;
   } finally {
     waiting.events -= 1;
-    if (waiting.events === 0) run.counts.waitedMs += Math.round(clock.monotonic() - waiting.since);
+    if (waiting.events === 0) waiting.totalMs += Math.round(clock.monotonic() - waiting.since);
   }
   return !isOver(run);
 }
@@ -230,10 +218,6 @@ function notApplied(run: SenderState, predicted: Validation): EventSettlement {
 }
 
 async function settle(run: SenderState, { index, event }: IndexedEvent, settlement: EventSettlement): Promise<void> {
-  const { outcome, attempts } = settlement;
-  run.counts[outcome] += 1;
-  run.counts.sent += attempts;
-  run.counts.resent += Math.max(0, attempts - 1);
   const recorded = run.options.onSettled?.(index, settlement, event);
   if (recorded !== undefined) await recorded;
 }
