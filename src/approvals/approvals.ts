@@ -144,7 +144,6 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
     ...APPROVAL_FORM,
     newState: () => new ApprovalState(),
     isPlannedFirst: true,
-    recoversOrphans: false,
     async readBack({ record, entries, proposed }) {
       const state = new ApprovalState();
       for await (const entry of entries) state.apply(entry);
@@ -174,8 +173,6 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
       await run.flush();
     },
     stop: (ending, now) => ({ t: "stop", ...ending, at: now }),
-    finish: async () => {},
     isOpen: () => false,
-    isMeant: () => false,
   };
 }

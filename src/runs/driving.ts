@@ -206,7 +206,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     () => carryOut(kind, context, parts, held),
     async () => held.journal?.close(),
     () => held.stopRequests.end(),
-    ifHeld(async () => held.isLeft || kind.finish(held.files)),
+    ifHeld(async () => held.isLeft || kind.finish?.(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
       // The record stays `running`. A run that is `running` and has no lease is continued by other processes.

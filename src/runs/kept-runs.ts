@@ -227,7 +227,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   async #bringToRest(run: LoadedRun<Call, Entry, State>, lease: Lease): Promise<void> {
-    await this.#kind.finish(filesOf(this.#of.store, run.header, run.state));
+    await this.#kind.finish?.(filesOf(this.#of.store, run.header, run.state));
     await this.#putToRest(run, lease, { status: statusAtRest(run.state) });
   }
 

@@ -203,7 +203,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
       const summary = record.rest;
       const isRecent = summary !== undefined && clock.now() - summary.updatedAt < SAME_CALL_MS;
-      const isMeant = summary === undefined || this.kind.isMeant(summary, isRecent);
+      const isMeant = summary === undefined || this.kind.isMeant?.(summary, isRecent) === true;
       const stored = isMeant ? await undefinedIfUnreadable(store.read(runId)) : undefined;
       if (stored?.header.fingerprint === fingerprint) {
         const resumed = await undefinedIfNothingStored(this.resumeRepeated(runId));

@@ -45,8 +45,8 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   readonly newState: () => State;
   /** Whether a run is planned before it starts. If false, an unstarted run is being started, or its process ended. */
   readonly isPlannedFirst: boolean;
-  /** Whether listing runs also writes the final records of runs whose process crashed. */
-  readonly recoversOrphans: boolean;
+  /** Whether listing runs also writes the final records of runs whose process crashed. Default: no. */
+  readonly recoversOrphans?: boolean;
   /** Undefined if another process is just starting the run. Throws a RunStoreError if the run is unusable. */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
   initialState?(call: Call, input: ByteSource): Promise<State>;
@@ -61,15 +61,15 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   /** Returns the reason for an error that stopped a run; undefined for an error of this machine. */
   reasonOf?(thrown: unknown): Reason | undefined;
   /** Stores the parts of a run at rest that may be needed later, and updates the remembered names. */
-  finish(run: RunAccess<Call, State>): Promise<void>;
+  finish?(run: RunAccess<Call, State>): Promise<void>;
   /** Returns whether `resume_run` could continue a run at rest. Default: it can if an object may not be done yet. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
   /** Returns an entry about requests that were sent too late, for the process that has taken over the run. */
   lateEntry?(state: State, at: number): Entry | undefined;
   /** Returns the part of a call that identifies it. Default: the whole call. */
   identity?(call: Call): unknown;
-  /** Returns whether a repeated call resumes this run at rest instead of starting a new one. */
-  isMeant(summary: RunSummary, isRecent: boolean): boolean;
+  /** Returns whether a repeated call resumes this run at rest instead of starting a new one. Default: no. */
+  isMeant?(summary: RunSummary, isRecent: boolean): boolean;
   /** Returns whether another process may continue the run without a call. Default: yes. */
   mayBeClaimed?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;
   /** Returns whether an identical call may resume the run. Default: yes. */

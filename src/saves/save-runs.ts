@@ -54,7 +54,6 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
     ...SAVE_FORM,
     newState: () => new SaveState(),
     isPlannedFirst: false,
-    recoversOrphans: false,
     async readBack({ header: { call, createdAt }, entries }) {
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);
@@ -70,8 +69,6 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
       await save(run, world, () => {});
     },
     stop: (ending, now) => ({ t: "stop", ...ending, at: now }),
-    finish: async () => {},
-    isMeant: () => false,
   };
 }
 

@@ -61,7 +61,7 @@ function counting(tool: string, step: (run: RunExecution<Call, Entry, Counted>) 
     run.record({ t: "stop", cause: run.signal.aborted ? run.cause() : "finished", at });
   };
   const kind: RunKind<Call, Entry, Counted, void> = {
-    ...{ name: `${tool} kind`, tools: [tool], call, entry, isPlannedFirst: true, recoversOrphans: false },
+    ...{ name: `${tool} kind`, tools: [tool], call, entry, isPlannedFirst: true },
     line: (given) => [JSON.stringify(given)],
     newState: () => new Counted(),
     async readBack({ entries }) {
