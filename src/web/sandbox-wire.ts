@@ -169,8 +169,9 @@ export interface TargetingRow {
   readonly _id: string;
   readonly name: string;
   readonly project: string;
-  /** Includes sub-options. */
+  /** Includes groups and sub-options. */
   readonly options: number;
+  readonly groups: number;
   readonly contexts: number;
   /** When the targeting or one of its options was last changed; absent if nothing changed since the sandbox started. */
   readonly changedAt?: number;

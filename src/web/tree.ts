@@ -24,13 +24,13 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
     const rows = [...world.projects.values()].flatMap((project) => {
       const sizes = sizesOf(project);
       return [...project.targetings.values()].map(({ _id, name, optionCount: options, createdAt, updatedAt }) => {
-        const { contexts = 0, lastAt = 0 } = sizes.get(_id) ?? {};
+        const { contexts = 0, groups = 0, lastAt = 0 } = sizes.get(_id) ?? {};
         const before = known.get(_id);
         const isSmaller = before !== undefined && (options < before.options || contexts < before.contexts);
         const deletedAt = isSmaller ? world.sources.now() : (before?.changedAt ?? 0);
         const changedAt = Math.max(Date.parse(updatedAt), lastAt, deletedAt);
         known.set(_id, { options, contexts, changedAt });
-        const row = { _id, name: cut(name), project: cut(project.name), options, contexts };
+        const row = { _id, name: cut(name), project: cut(project.name), options, groups, contexts };
         return { ...row, ...since({ createdAt: Date.parse(createdAt), changedAt }, world) };
       });
     });
@@ -45,12 +45,13 @@ function since(times: Readonly<Record<"createdAt" | "changedAt", number>>, { rea
   return Object.fromEntries(Object.entries(times).filter(([, at]) => at > readyAt));
 }
 
-/** Returns, by targeting, the number of Context IDs and the time at which one of its options last changed. */
-function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; lastAt: number }> {
-  const sizes = new Map<string, { contexts: number; lastAt: number }>();
-  for (const { targeting, contexts, updatedAt } of options.values()) {
-    const size = sizes.get(targeting) ?? { contexts: 0, lastAt: 0 };
+/** Returns, by targeting, the numbers of Context IDs and groups, and the time at which one of its options last changed. */
+function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; groups: number; lastAt: number }> {
+  const sizes = new Map<string, { contexts: number; groups: number; lastAt: number }>();
+  for (const { targeting, contexts, type, updatedAt } of options.values()) {
+    const size = sizes.get(targeting) ?? { contexts: 0, groups: 0, lastAt: 0 };
     size.contexts += contexts.length;
+    if (type === "collection") size.groups += 1;
     size.lastAt = Math.max(size.lastAt, Date.parse(updatedAt));
     sizes.set(targeting, size);
   }

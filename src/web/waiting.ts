@@ -32,14 +32,15 @@ export function waitingOf(
   const { digest, note, parts, until, elsewhere, stale, differs } = waits;
   const isUndo = isUndoPlan(run);
   const counts = countsOfWaiting(run);
+  const newGroups = isChangeRun(run) ? (kindsOfWaiting(run).groups?.created ?? 0) : 0;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
   return {
     effect: note ?? effect,
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
-    undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo }),
+    undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, newGroups }),
     consequence: consequenceOf(
       isDeletion && freedWords(parts),
-      isUndo && restoredNote(newObjects(counts.created, parts)),
+      isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
       counts.deleted > 0 && campaignsNote(counts.deleted === 1 && optionsWithin(parts) === 0),
     ),
     act: actOf(run, parts),
@@ -52,15 +53,22 @@ export function waitingOf(
   };
 }
 
+interface UndoContext {
+  readonly days: number;
+  readonly isUndo?: boolean;
+  /** How many of the created objects are groups. */
+  readonly newGroups?: number;
+}
+
 /** Describes what can be undone. Objects that were deleted come back under new IDs, or not at all. */
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
   parts: readonly EffectPart[],
-  { days, isUndo = false }: { readonly days: number; readonly isUndo?: boolean },
+  { days, isUndo = false, newGroups = 0 }: UndoContext,
 ): Waiting["undo"] {
   const objects = parts.flatMap((part) => (Object.hasOwn(DELETED, part.title) ? part.objects : []));
   const lost = unrestorable(objects);
-  const counts = { created: newObjects(created, parts), exact: changed, newIds: deleted - lost, lost };
+  const counts = { created: newObjects(created, newGroups, parts), exact: changed, newIds: deleted - lost, lost };
   const until = `for ${many(days, "day")}`;
   const title = undoTitle(counts, until, { isUndo, hasInside: optionsWithin(parts) > 0 });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}.`;
@@ -95,10 +103,10 @@ function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
 }
 
 /** Says what follows from the new IDs of the objects that an undo creates again; undefined if there are none. */
-function restoredNote([targetings, options]: readonly [targetings: number, options: number]): string | undefined {
-  const count = targetings + options;
+function restoredNote([targetings, groups, options]: NewObjects): string | undefined {
+  const count = targetings + groups + options;
   if (count === 0) return undefined;
-  const noun = targetings > 0 ? "object" : "option";
+  const noun = targetings + groups > 0 ? "object" : "option";
   const [what, id] =
     count === 1
       ? [`1 restored ${noun} gets a new ID`, "ID"]
@@ -117,18 +125,19 @@ function freedWords(parts: readonly EffectPart[]): string | undefined {
   return `${many(count, "sub-option")} ${stay}. Undo moves ${them} back into ${back}.`;
 }
 
-/** Counts new targetings and new options. */
-function newObjects(created: number, parts: readonly EffectPart[]): readonly [targetings: number, options: number] {
+type NewObjects = readonly [targetings: number, groups: number, options: number];
+
+function newObjects(created: number, groups: number, parts: readonly EffectPart[]): NewObjects {
   const targetings = parts.find(({ title }) => title === "Targetings created")?.count ?? 0;
-  return [targetings, created - targetings];
+  return [targetings, groups, created - targetings - groups];
 }
 
 /**
- * How many new objects an undo deletes (targetings and options), and how many objects it restores exactly, under new
+ * How many new objects an undo deletes, and how many objects it restores exactly, under new
  * IDs, with other differences, and not at all.
  */
 type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & {
-  readonly created: readonly [targetings: number, options: number];
+  readonly created: NewObjects;
   readonly differing?: number;
 };
 
@@ -138,7 +147,7 @@ function undoTitle(
   { isUndo, hasInside }: { readonly isUndo: boolean; readonly hasInside: boolean },
 ): string {
   const { exact, newIds, lost } = counts;
-  const created = counts.created[0] + counts.created[1];
+  const created = counts.created.reduce((sum, count) => sum + count, 0);
   if (created + exact + newIds === 0) return "It cannot be undone";
   if (newIds + lost === 0) return `It can be undone ${until}`;
   if (created + exact + lost > 0) return undoWords(counts, isUndo ? "restored" : "new");
@@ -149,15 +158,16 @@ function undoTitle(
  * Describes what an undo does: `Undo deletes the 3 new options and restores 2 as they were`. `how` says how the options
  * were created.
  */
-function undoWords({ created: [targetings, options], ...others }: UndoCounts, how = "new"): string {
+function undoWords({ created: [targetings, groups, options], ...others }: UndoCounts, how = "new"): string {
   const made = [
     { count: targetings, noun: `${how} targeting` },
+    { count: groups, noun: `${how} group` },
     { count: options, noun: `${how} option` },
   ].flatMap(({ count, noun }) => (count === 0 ? [] : [`the ${count === 1 ? noun : many(count, noun)}`]));
   if (made.length === 0) return `Undo ${restoredWords(others)}`;
   const { exact, newIds, differing = 0, lost } = others;
   const restored = exact + newIds + differing + lost === 0 ? "" : ` and ${restoredWords(others, true)}`;
-  return `Undo deletes ${made.join(" and ")}${restored}`;
+  return `Undo deletes ${commaList(made)}${restored}`;
 }
 
 /** Describes what an undo restores: `restores 3 of 4 as they were and 1 under a new ID`. */
@@ -191,24 +201,22 @@ function restoredWords(
  * Returns what an undo of a run would do if nothing else changes. Objects with an unknown result count as not restored.
  * Returns undefined while the run is running, and if it is too large for a quick plan.
  */
-export async function undoOfRun(
-  { header, state, status }: ChangeRun,
-  { runs }: Pick<ToolServices, "runs">,
-): Promise<string | undefined> {
-  if (status() === "running" || state.objects.length > MAX_PLANNED) return undefined;
+export async function undoOfRun(run: ChangeRun, { runs }: Pick<ToolServices, "runs">): Promise<string | undefined> {
+  const { header, state } = run;
+  if (run.status() === "running" || state.objects.length > MAX_PLANNED) return undefined;
   const done = await effectsOfRun(state, runs.part(header.runId, "former")());
   const { rows } = undoPlanUnread(done);
   const { exact, caveat, impossible, notOurs, unresolved } = countsOfRows(rows);
   const newIds = rows.filter(({ reasons }) => reasons?.includes("newId")).length;
   const deletable = new Set(rows.flatMap(({ undo, _id }) => (undo === "exact" && _id !== undefined ? [_id] : [])));
-  const [targetings = 0, options = 0] = [done.targetings, done.options].map(
-    (all: readonly { readonly _id: string; readonly did: string }[]) =>
-      all.filter(({ _id, did }) => did === "created" && deletable.has(_id)).length,
-  );
-  return undoWords({
-    ...{ created: [targetings, options], exact: exact - targetings - options, newIds },
-    ...{ differing: caveat - newIds, lost: impossible + notOurs + unresolved },
-  });
+  const isNew = ({ _id, did }: { readonly _id: string; readonly did: string }): boolean =>
+    did === "created" && deletable.has(_id);
+  const made = done.options.filter(isNew);
+  const groups = made.filter((one) => one.did === "created" && one.left.type === "collection").length;
+  const created = [done.targetings.filter(isNew).length, groups, made.length - groups] as const;
+  const counts = { exact: exact - created[0] - made.length, newIds, differing: caveat - newIds };
+  const lost = impossible + notOurs + unresolved;
+  return undoWords({ created, ...counts, lost }, isUndoPlan(run) ? "restored" : "new");
 }
 
 function contextIdsIn({ objects }: EffectPart): number {
@@ -366,6 +374,10 @@ export function objectWords(count: number, { groups, targetings }: OtherKinds, o
     sets > 0 && many(sets, "group"),
     (count > targets + sets || count === 0) && many(Math.max(0, count - targets - sets), "option"),
   ].filter((part) => part !== false);
+  return commaList(parts);
+}
+
+function commaList(parts: readonly string[]): string {
   return parts.join(", ").replace(/, ([^,]*)$/, " and $1");
 }
 

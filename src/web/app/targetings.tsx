@@ -25,8 +25,7 @@ const search = signal("");
 /** Shows the tree of the sandbox with sizes, a search, and a pane with the Context IDs of the chosen object. */
 export function Targetings() {
   const all = targetings.value.targetings;
-  const options = all.reduce((sum, one) => sum + one.options, 0);
-  const contexts = all.reduce((sum, one) => sum + one.contexts, 0);
+  const sum = (of: "options" | "groups" | "contexts"): number => all.reduce((total, one) => total + one[of], 0);
   if (all.length === 0 && sandbox.value !== undefined) {
     return (
       <Empty title="No targetings yet">
@@ -40,7 +39,8 @@ export function Targetings() {
       <div class="row">
         <h1>Targetings</h1>
         <span class="quiet">
-          {counted(all.length, "targeting")} · {counted(options, "option")} · {counted(contexts, "Context ID")}
+          {counted(all.length, "targeting")} · {sizeWords(sum("options"), sum("groups"))} ·{" "}
+          {counted(sum("contexts"), "Context ID")}
         </span>
         <span class="push" />
         <Search
@@ -60,6 +60,11 @@ export function Targetings() {
   );
 }
 
+/** Describes the size of a targeting: `3 groups and 8 options`. `all` includes the groups. */
+function sizeWords(all: number, groups: number): string {
+  return (groups === 0 ? "" : `${counted(groups, "group")} and `) + counted(all - groups, "option");
+}
+
 /** Shows all targetings. One of them can be open. */
 function Tree() {
   const open = useSignal<string | undefined>(undefined);
@@ -74,7 +79,7 @@ function Tree() {
           <Branch
             key={targeting._id}
             name={targeting.name}
-            says={counted(targeting.options, "option")}
+            says={sizeWords(targeting.options, targeting.groups)}
             contexts={targeting.contexts}
             most={most}
             times={targeting}
@@ -127,7 +132,7 @@ function Size({ of, most, label }: { readonly of: number; readonly most: number;
     <span class="size">
       <small>{counted(of, "Context ID")}</small>
       <Bar
-        shares={[{ tone: "accent", count: of, of: of === 1 ? "Context ID" : "Context IDs" }]}
+        shares={[{ tone: "idle", count: of, of: of === 1 ? "Context ID" : "Context IDs" }]}
         total={most}
         label={visible(label.slice(0, 120))}
       />
@@ -320,11 +325,11 @@ function Id({ label, id }: { readonly label: string; readonly id: string }) {
 }
 
 function TargetingFacts({ targeting }: { readonly targeting: TargetingRow }) {
-  const { _id, options, contexts, project } = targeting;
+  const { _id, options, groups, contexts, project } = targeting;
   return (
     <>
       <p>
-        {counted(options, "option")}, {counted(contexts, "Context ID")}
+        {sizeWords(options, groups)}, {counted(contexts, "Context ID")}
       </p>
       <Id label="Targeting ID" id={_id} />
       <p class="small quiet">

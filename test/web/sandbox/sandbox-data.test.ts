@@ -25,7 +25,7 @@ test("targetings have their sizes, and when something in them changed since the 
     options: [option("one", ["a", "b"]), option("two")],
   });
   const sizes = targetingSizes(sandbox);
-  expect(sizes()).toEqual([{ _id: TARGETING, name: "Brands", project: "sandbox", options: 2, contexts: 2 }]);
+  expect(sizes()).toEqual([{ _id: TARGETING, name: "Brands", project: "sandbox", options: 2, groups: 0, contexts: 2 }]);
   clock.now += 60_000;
   plant({ options: [option("three", ["c"])] });
   expect(sizes()).toMatchObject([{ options: 3, contexts: 3, changedAt: START + 60_000 }]);
@@ -57,6 +57,7 @@ test("a targeting says when it was created, and a group how many Context IDs its
   clock.now += 60_000;
   plant({ options: [{ targeting: LATER, name: "Belts" }] });
   const [brands, later] = targetingSizes(sandbox)();
+  expect(later).toMatchObject({ options: 5, groups: 1 });
   expect([brands?.createdAt, later?.createdAt, later?.changedAt]).toEqual([undefined, START + 60_000, START + 120_000]);
   const rows = optionsIn(sandbox, LATER, undefined, { from: 0, limit: 10 })?.options;
   expect(rows?.map(({ name, contexts, contextsInside }) => [name, contexts, contextsInside])).toEqual([
