@@ -210,9 +210,9 @@ function causeOf(arrived: ArrivedEvent): Cause | undefined {
   const isOfAny = [...byRule.keys()].every((rule) => OF_ANY_EVENT.has(rule));
   const rules = [...byRule].map(([rule, paths]) => [rule, [...paths]] as const);
   const event = isOfAny ? undefined : documentedEvent(eventName ?? "");
-  const words = rules.flatMap(([rule, paths], at) => [...(at === 0 ? [] : ["; "]), ...wordsOf(rule, paths, event)]);
+  const words = rules.flatMap(([rule, paths], at) => [...(at === 0 ? [] : ["; "]), ...wordsOf(rule, paths)]);
   const also = event !== undefined && byRule.has("unsupportedEvent") ? missingIn(bodyOf(arrived), event) : [];
-  const alsoWords = also.length === 0 ? [] : [" ", ...fieldList(also), ` ${isOrAre(also)} missing, too`];
+  const alsoWords = also.length === 0 ? [] : ["; ", ...fieldList(also), ` ${isOrAre(also)} missing`];
   const key = JSON.stringify([verdict, isOfAny ? "" : (eventName ?? ""), rules, also]);
   return { key, words: [...words, ...alsoWords], event };
 }
@@ -228,8 +228,8 @@ function documentedEvent(name: string): string | undefined {
   return EVENT_NAMES.includes(name) ? name : nearestName(name, EVENT_NAMES);
 }
 
-/** Describes what is wrong, in a few words. `paths` are the affected fields, `event` is the event that was meant. */
-function wordsOf(rule: Rule, paths: readonly string[], event: string | undefined): Words {
+/** Describes what is wrong, in a few words. `paths` are the affected fields. */
+function wordsOf(rule: Rule, paths: readonly string[]): Words {
   switch (rule) {
     case "authorization":
       return ["no valid app key in the header ", { code: "Authorization" }];
@@ -245,7 +245,7 @@ function wordsOf(rule: Rule, paths: readonly string[], event: string | undefined
     case "tooManyItems":
       return [{ code: "items" }, ` has more than ${EVENT_LIMITS.items.value} entries`];
     case "unsupportedEvent":
-      return event === undefined ? ["unknown event name"] : ["unknown event name; did you mean ", { code: event }, "?"];
+      return ["unknown event name"];
     default:
       return [...fieldList(paths), ` ${isOrAre(paths)} missing`];
   }

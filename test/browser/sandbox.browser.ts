@@ -74,11 +74,13 @@ test("problems are grouped by cause, lead to their events, and a corrected event
       .poll(() => problems.getByRole("listitem").allInnerTexts())
       .toEqual([
         expect.stringMatching(
-          /3×\s+Purchase\s+unknown event name; did you mean purchase\? tx_id is missing, too\s+web/,
+          /3×\s+Purchase\s+unknown event name; tx_id is missing\s+Fix: rename Purchase to purchase, rename orderId to tx_id\s+web/,
         ),
-        expect.stringMatching(/1×\s+sign_up\s+method is missing · 1 more has a wrong name/),
-        expect.stringMatching(/1×\s+Sign_up\s+unknown event name; did you mean sign_up\?/),
+        expect.stringMatching(/1×\s+sign_up\s+method is missing · 1 more has a wrong name\s+Fix: add method/),
+        expect.stringMatching(/1×\s+Sign_up\s+unknown event name\s+Fix: rename Sign_up to sign_up/),
       ]);
+    const dot = problems.locator(".dot").first();
+    expect([await dot.getAttribute("title"), await dot.getAttribute("class")]).toEqual(["Dropped", "dot deleted"]);
     await problems.getByRole("button", { name: /Purchase/ }).click();
     await expect.poll(() => rowNames(page, "Events")).toEqual(["Purchase", "Purchase", "Purchase"]);
     const results = page.getByRole("group", { name: "Results" });
@@ -227,7 +229,7 @@ test("targetings are a tree with counts, which changes with what it shows, and a
   const sandbox = await startSandboxProcess("--seed", "sample");
   await onPage(`${sandbox.url}/#/targetings`, async (page) => {
     await page.getByText("3 targetings · ").waitFor();
-    await page.getByRole("button", { name: "Shop Categories 9 options" }).click();
+    await page.getByRole("button", { name: "Shop Categories 2 groups and 7 options" }).click();
     await page.getByRole("button", { name: "Shoes 2 sub-options" }).click();
     const sneakers = page.getByRole("listitem").filter({ hasText: /^Sneakers/ });
     expect(await sneakers.innerText()).toMatch(/^Sneakers\s+3 Context IDs$/);
@@ -277,7 +279,7 @@ test("on a phone the sizes of targetings and options are bars, too", async () =>
     await page.getByRole("button", { name: "Bags" }).waitFor();
     const widths = await Promise.all((await page.locator(".tree .bar").all()).map((bar) => bar.boundingBox()));
     expect(widths.length).toBeGreaterThan(6);
-    for (const box of widths) expect(box?.width).toBe(104);
+    for (const box of widths) expect(box?.width).toBe(124);
     await page
       .locator(".tree-row", { hasText: "Bags" })
       .getByText(/^\d+ Context IDs?$/)

@@ -37,8 +37,8 @@ test("events that do not count are grouped by their cause, the most frequent fir
   add({ uid: "u", eventName: "app_open" });
   const { problems, otherProblems } = figures.now();
   expect(problems.map(({ count, name, verdict, cause }) => `${count} ${verdict} ${name}: ${text(cause)}`)).toEqual([
-    "3 ignored Purchase: unknown event name; did you mean `purchase`? `tx_id` is missing, too",
-    "2 ignored Purchase: unknown event name; did you mean `purchase`?",
+    "3 ignored Purchase: unknown event name; `tx_id` is missing",
+    "2 ignored Purchase: unknown event name",
     "2 ignored add_to_cart: `item_id`, `price`, `quantity` are missing",
     "2 rejected app_open: no valid app key in the header `Authorization`",
     "1 ignored purchase: `items[].item_id` is missing",
