@@ -1,5 +1,6 @@
-import type { Locator } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
+import * as z from "zod";
 import type { ChangeList, ProblemList, RunDetail, RunRow } from "../../src/web/wire.ts";
 import { button, findingsOfAxe, rowNames, SCHEMES, withBrowser } from "./browser.ts";
 import { serveMadeRuns } from "./made-runs.ts";
@@ -774,6 +775,25 @@ test("on a phone a deletion says above its buttons what goes, what stays, and wh
   }
 });
 
+test("on a phone the first names of a large deletion are above its buttons, and the search is below them", async () => {
+  const waiting = {
+    ...{ ...WAITS, effect: "", typed: "Spring", contextIds: 520 },
+    magnitude: { count: 260, whole: 3000, verb: "deleted", what: "260 options" } as const,
+    undo: { title: "It can be undone for 30 days, with new IDs", notes: ["Each restored option gets a new ID."] },
+  };
+  const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting } }] });
+  await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const name = page.getByRole("cell", { name: "Sneakers" });
+    await name.waitFor();
+    const [row, foot, search] = await Promise.all(
+      [name, page.locator(".foot"), page.getByRole("searchbox")].map((one) => one.boundingBox()),
+    );
+    expect((row?.y ?? 0) + (row?.height ?? 0)).toBeLessThan(foot?.y ?? 0);
+    expect(search?.y).toBeGreaterThan(row?.y ?? 0);
+  });
+});
+
 /** The contrast between the border of an element and the page behind it. */
 const borderContrast = (selector: string) => `{
   const luminance = (colour) => {
@@ -862,12 +882,12 @@ test("on a phone no word is taken apart", async () => {
 /** The background of the first element that fits, as its style has it. */
 const colourOf = (selector: string) => `getComputedStyle(document.querySelector("${selector}")).color`;
 
-test("a run that is done in part is red where something failed, grey where a result is unknown, and never amber", async () => {
+test("a run that is done in part is red where something failed, and amber where a result is unknown, unlike changes", async () => {
   const counts = { ...PARTIAL.run.counts, failed: 0, unknown: 2 };
   const unknown = { ...PARTIAL, run: { ...PARTIAL.run, counts } };
   for (const [details, tone] of [
     [PARTIAL, "bad"],
-    [unknown, "idle"],
+    [unknown, "warn"],
   ] as const) {
     const made = await serveMadeRuns({ details: [{ ...details, story: [{ title: "Planned", tone: "good" }] }] });
     await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
@@ -881,6 +901,33 @@ test("a run that is done in part is red where something failed, grey where a res
         expect(await page.evaluate(colourOf(one)), one).not.toBe(changed);
     });
   }
+});
+
+/** The colour of a dot of each tone. */
+const DOTS = `["good", "created", "changed", "deleted", "bad", "warn", "unknown", "idle"].map((tone) => {
+  const dot = document.createElement("i");
+  dot.className = "dot " + tone;
+  document.querySelector("main").append(dot);
+  return getComputedStyle(dot).color;
+})`;
+
+test.each(SCHEMES)("each colour has one meaning, and a dot says in words what it means, %s", async (colorScheme) => {
+  const made = await serveMadeRuns({ details: ALL });
+  const check = async (page: Page): Promise<void> => {
+    await page.getByRole("heading", { name: "1 approval waits for you" }).waitFor();
+    const dots = page.locator("main .dot[title]");
+    await expect
+      .poll(async () => [
+        ...new Set(await dots.evaluateAll((all) => all.map((dot) => `${dot.className}: ${dot.title}`))),
+      ])
+      .toEqual(["dot warn: Waits for approval", "dot warn: Running", "dot bad: Partly done"]);
+    const [good, created, changed, deleted, bad, warn, unknown, idle] = z
+      .array(z.string())
+      .parse(await page.evaluate(DOTS));
+    expect([created, bad, unknown]).toEqual([good, deleted, warn]);
+    expect(new Set([good, changed, deleted, warn, idle]).size).toBe(5);
+  };
+  await onPage(`${made.url}/#/overview`, check, { colorScheme });
 });
 
 test("an approval says which part comes back under new IDs, and each fact once", async () => {

@@ -54,7 +54,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, d
     );
   }
   return (
-    <div>
+    <div class="changes">
       <div class="row">
         {kinds.length > 1 ? (
           <Filters

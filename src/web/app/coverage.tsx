@@ -103,10 +103,10 @@ function Unknown({ row: { name, count, nearest } }: { readonly row: UnknownName 
         </code>
       </th>
       <td class="wide">
-        <Bar shares={[{ tone: "warn", count, of: "dropped" }]} label={name} />
+        <Bar shares={[{ tone: "deleted", count, of: "dropped" }]} label={name} />
       </td>
       <td class="small">0 / {number(count)}</td>
-      <td class="warn small">
+      <td class="bad small">
         unknown event name
         {nearest !== undefined && (
           <>

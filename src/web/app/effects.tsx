@@ -121,7 +121,7 @@ export function PlanRows(rows: {
           </li>
         ))}
         {differs.map((sentence) => (
-          <li key={sentence} class="warn">
+          <li key={sentence}>
             <Text of={sentence} most={300} isSentence />
           </li>
         ))}

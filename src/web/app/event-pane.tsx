@@ -179,6 +179,9 @@ function Corrected({ corrected, problems }: Pick<EventDetail, "problems"> & { re
 }
 
 const MARKS = { same: "", removed: "removed", added: "added" } as const;
+const TAGS = { same: "span", removed: "del", added: "ins" } as const;
+/** Longer parts of a line are cut. The copied body contains them whole. */
+const MAX_SHOWN = 100;
 
 /** Shows a line of a body. A line of which everything was added or removed is marked as a whole. */
 function Line({ line }: { readonly line: BodyLine }) {
@@ -187,10 +190,8 @@ function Line({ line }: { readonly line: BodyLine }) {
   return (
     <span class={`line ${whole}`}>
       {line.map(({ is, text }, at) => {
-        const key = `${at}`;
-        if (is === "removed") return <del key={key}>{visible(text)}</del>;
-        if (is === "added") return <ins key={key}>{visible(text)}</ins>;
-        return <span key={key}>{visible(text)}</span>;
+        const Tag = TAGS[is];
+        return <Tag key={`${at}`}>{visible(text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`)}</Tag>;
       })}
       {"\n"}
     </span>

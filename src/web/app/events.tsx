@@ -89,7 +89,13 @@ export function Events() {
           Remove {counted(arrived.value, "event")} from the sandbox? This cannot be undone.
         </Ask>
       )}
-      {arrived.value === 0 ? <Nothing /> : <Arrived />}
+      {arrived.value > 0 ? (
+        <Arrived />
+      ) : sandbox.value === undefined ? (
+        <p class="quiet">Reading the events…</p>
+      ) : (
+        <Nothing />
+      )}
     </>
   );
 }
@@ -274,7 +280,7 @@ function Problem({ problem }: { readonly problem: EventCause }) {
   return (
     <li>
       <button type="button" class="problem" aria-pressed={isChosen} onClick={choose}>
-        <i class={`dot ${RESULTS[verdict].tone}`} />
+        <i class={`dot ${RESULTS[verdict].tone}`} title={RESULTS[verdict].title} />
         <strong>{number(count)}×</strong>
         <code class="trunc">
           {name === null ? "(no name)" : <Text of={name} most={80} />}
@@ -384,7 +390,7 @@ function Row({ event, isChosen }: { readonly event: EventRow; readonly isChosen:
   return (
     <tr class={isChosen ? "chosen" : ""}>
       <td>
-        <i class={`dot ${tone}`} />
+        <i class={`dot ${tone}`} title={title} />
         <span class="spoken">{title}</span>
       </td>
       <td class="wide">

@@ -14,7 +14,7 @@ import {
 } from "./parts.tsx";
 import { clockWords, counted, number, percent } from "./plain-words.ts";
 import { Attention, openProblems } from "./problems.tsx";
-import { changeShares, ShortRequester, Status, Title, toneOf, totalOf } from "./run-words.tsx";
+import { changeShares, ShortRequester, Status, statusWords, Title, toneOf, totalOf } from "./run-words.tsx";
 import { arrived, coverage, hasEnded, hello, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
 import { eventShares } from "./words.tsx";
 
@@ -78,7 +78,7 @@ function Waiting() {
     <ul class="card items waiting" {...holds}>
       {all.slice(0, MAX_WAITING).map((run, at) => (
         <li key={run.runId} class="item">
-          <i class="dot accent" />
+          <i class="dot warn" title="Waits for approval" />
           <div>
             <Title run={run} />
             <span class="line quiet small">
@@ -136,8 +136,8 @@ function Today() {
   const count = (...of: readonly RunRow["status"][]): number => its.filter(({ status }) => of.includes(status)).length;
   const ends: readonly Share[] = [
     { tone: "good", count: count("succeeded"), of: "done" },
-    { tone: "accent", count: count("running"), of: "running" },
-    { tone: "waits", count: count("needs_confirmation", "planned"), of: "waiting" },
+    { tone: "waits", count: count("running"), of: "running" },
+    { tone: "warn", count: count("needs_confirmation", "planned"), of: "waiting" },
     { tone: "partial", count: count("partial"), of: "partly done" },
     { tone: "unknown", count: count("unknown", "interrupted"), of: "unknown or interrupted" },
     { tone: "bad", count: count("failed"), of: "failed" },
@@ -247,11 +247,15 @@ function EventFigures() {
 function InShort() {
   const { length: count } = openProblems();
   const changes = sharesIn(today());
-  const words = [
-    ...(count > 0 ? [`${counted(count, "problem needs", "problems need")} attention`] : []),
-    ...(changes.some((share) => share.count > 0) ? [`today: ${sharesText(changes)}`] : []),
-  ];
-  return words.length === 0 ? null : <span class="line quiet">{words.join("; ")}.</span>;
+  const hasChanges = changes.some((share) => share.count > 0);
+  if (count === 0 && !hasChanges) return null;
+  return (
+    <span class="line quiet">
+      {count > 0 && counted(count, "problem needs", "problems need") + " attention"}
+      {count > 0 && hasChanges && "; "}
+      {hasChanges && <a href="#/runs">today: {sharesText(changes)}</a>}.
+    </span>
+  );
 }
 
 /** Shows the number of created, changed and deleted objects in each of the last 24 hours. */
@@ -298,7 +302,7 @@ function Recent() {
       <ul class="items recent">
         {some.map((run) => (
           <li key={run.runId} class="item">
-            <i class={`dot ${toneOf(run)}`} />
+            <i class={`dot ${toneOf(run)}`} title={statusWords(run)} />
             <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
               <Title run={run} />
             </a>

@@ -187,15 +187,15 @@ export function Steps(steps: {
 
 // Components that several views share. Their classes are in parts.css.
 
-/** The colours by meaning. Green: created, recorded. Amber: changed, dropped. Red: deleted, failed, rejected. */
-export type Tone = "good" | "warn" | "bad" | "accent" | "idle";
+/** The colours by meaning. Green: done. Red: deleted or dropped (`deleted`), failed (`bad`). Amber: waits, unknown. */
+export type Tone = "good" | "warn" | "bad" | "deleted" | "idle";
 
 /** Shows a word on a coloured background. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
   return <span class={`pill ${tone}`}>{children}</span>;
 }
 
-/** A segment of a bar or column. `tone` is its CSS class, which sets the colour, e.g. `good`, `warn`, `created`. */
+/** A segment of a bar or column. `tone` is its CSS class, which sets the colour, e.g. `good`, `created`. */
 export interface Share {
   readonly tone: string;
   readonly count: number;

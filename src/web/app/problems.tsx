@@ -108,7 +108,7 @@ function Problem(problem: {
   const { id, tone, title, href, act, children } = problem;
   return (
     <li class="item">
-      <i class={`dot ${tone}`} />
+      <i class={`dot ${tone}`} title={tone === "warn" ? "Unfinished or unknown" : "Failed or dropped"} />
       <div>
         {title}
         <span class="line quiet small">{children}</span>
@@ -133,7 +133,7 @@ function RunProblem({ run }: { readonly run: RunRow }) {
   return (
     <Problem
       id={runId}
-      tone={counts.failed > 0 ? "bad" : "idle"}
+      tone={counts.failed > 0 ? "bad" : "warn"}
       title={<Text of={problemOf(run)} />}
       href={`#/runs/${runId}`}
       act={counts.failed > 0 && noun === "row" ? "Show rows" : "Show"}

@@ -7,14 +7,14 @@ import { counted, number } from "./plain-words.ts";
 /** The labels and colours of the statuses of runs. */
 export const STATUSES = {
   succeeded: ["Done", "good"],
-  partial: ["Partly done", "idle"],
+  partial: ["Partly done", "warn"],
   failed: ["Failed", "bad"],
-  unknown: ["Result unknown", "idle"],
-  running: ["Running", "accent"],
-  interrupted: ["Interrupted", "idle"],
+  unknown: ["Result unknown", "warn"],
+  running: ["Running", "warn"],
+  interrupted: ["Interrupted", "warn"],
   cancelled: ["Cancelled", "idle"],
-  planned: ["Planned", "idle"],
-  needs_confirmation: ["Waits for approval", "accent"],
+  planned: ["Planned", "warn"],
+  needs_confirmation: ["Waits for approval", "warn"],
 } as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
 
 export function Status({ of }: { readonly of: RunRow }) {

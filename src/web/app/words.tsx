@@ -31,7 +31,7 @@ export function Fix({ of }: { readonly of: Words }) {
 /** How the page names the results of events, with the colour of each. */
 export const RESULTS = {
   recorded: { title: "Recorded", tone: "good" },
-  ignored: { title: "Dropped", tone: "warn" },
+  ignored: { title: "Dropped", tone: "deleted" },
   rejected: { title: "Rejected", tone: "bad" },
 } as const satisfies Record<Verdict, { readonly title: string; readonly tone: Tone }>;
 
