@@ -16,16 +16,27 @@ import {
 import { RowBlock } from "../rows/row-block.ts";
 import type { RunState } from "../state/change-state.ts";
 
-type Previous = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
+type PreviousValue = PreviousOption | PreviousTargeting;
+type Previous = ReadonlyMap<string, PreviousValue>;
 
-/** Reads the part `former` of a run. Returns the previous values by ID. */
-export async function readPreviousValues(pieces: AsyncIterable<Uint8Array>): Promise<Previous> {
-  const former = new Map<string, PreviousOption | PreviousTargeting>();
+/** Reads the part `former` of a run. Returns the previous values by ID, each as `as` returns it. */
+export async function readPreviousValues(
+  pieces: AsyncIterable<Uint8Array>,
+  as: (value: PreviousValue) => PreviousValue = (value) => value,
+): Promise<Previous> {
+  const former = new Map<string, PreviousValue>();
   for await (const line of wholeLines(pieces)) {
     const read = previousValueLine.safeParse(parseJson(line)).data;
-    if (read !== undefined) former.set(read._id, read);
+    if (read !== undefined) former.set(read._id, as(read));
   }
   return former;
+}
+
+/** Returns the number of Context IDs instead of the IDs, which may be millions. */
+function counted(value: PreviousValue): PreviousValue {
+  if (value.kind !== "option" || value.held === undefined) return value;
+  const { held, contextCount = held.length, ...rest } = value;
+  return { ...rest, contextCount };
 }
 
 /**
@@ -40,7 +51,7 @@ export async function changedRemovals(
 ): Promise<readonly StepChange[] | undefined> {
   const open = openRemovals(state);
   if (open.length === 0) return undefined;
-  const previous = await readPreviousValues(former());
+  const previous = await readPreviousValues(former(), counted);
   const idsOf = (isTargeting: boolean): readonly string[] =>
     open.flatMap((step) => (isTargeting === (step.operation === "deleteTargetings") ? (targetOf(step) ?? []) : []));
   const { found } = await findOptions(api, idsOf(false), signal);
@@ -115,14 +126,14 @@ interface Stale {
 }
 
 function staleOption(
-  before: PreviousOption | PreviousTargeting | undefined,
+  before: PreviousValue | undefined,
   { name, contextCount, childCount = 0 }: OptionRecord,
   own: OwnChanges,
 ): Stale | undefined {
   if (before?.kind !== "option") return undefined;
   const isNamed = before.name === undefined || before.name === name || own.names.includes(name);
   if (!isNamed) return { field: "name", planned: before.name ?? "", service: name };
-  const held = before.contextCount ?? before.held?.length;
+  const held = before.contextCount;
   const isKnown = held !== undefined && contextCount !== undefined && !own.hasOtherContextIds;
   if (isKnown && contextCount !== held && contextCount !== own.contextCount)
     return { field: "contexts", planned: held, service: contextCount };
