@@ -85,10 +85,10 @@ test("a call that is declined while it is planned again is declined, too", async
   const asked: string[] = [];
   const session: Awaited<ReturnType<typeof startSession>> = await startSession({
     connect: CLIENTS["2026 client, modern"],
-    env: { TARGETING_MCP_WAIT_MS: "1000" },
+    env: { TARGETING_MCP_WAIT_MS: "4000" },
     async answer(message) {
       asked.push(message);
-      await session.control("/faults", { faults: [{ kind: "slow", delayMs: 3000, on: "read", probability: 1 }] });
+      await session.control("/faults", { faults: [{ kind: "slow", delayMs: 9000, on: "read", probability: 1 }] });
       return { action: "decline" };
     },
   });
