@@ -7,11 +7,10 @@ import type { OptionRecord } from "../../spec/records.ts";
 import type { AddOptionInput, Inputs } from "../call.ts";
 import { unchangedOption } from "../rows/entries.ts";
 import type { RowRange } from "../rows/row-block.ts";
-import { badId, parts } from "./checks.ts";
 import { noteSimilarIds } from "./former-values.ts";
 import { found, isOption } from "./names.ts";
 import { addParts, atomic, type NewOption, type OptionCandidate, OptionDrafts, planOption } from "./option-drafts.ts";
-import { Plan, type PlanningContext } from "./plan.ts";
+import { badId, Plan, type PlanningContext, parts } from "./plan.ts";
 
 type AddOptionsInput = Inputs["bulk_add_options"];
 

@@ -3,9 +3,8 @@ import type { Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { bytesOf } from "../../spec/names-and-contexts.ts";
 import type { ContextChanges } from "../../spec/records.ts";
-import { bytesInBody, PART_BYTES, parts, tooManyForOption } from "./checks.ts";
 import { groupMark, notePreviousContents } from "./former-values.ts";
-import type { Plan } from "./plan.ts";
+import { bytesInBody, PART_BYTES, type Plan, parts, tooManyForOption } from "./plan.ts";
 
 export interface RequestedContextChange {
   readonly optionId: string;

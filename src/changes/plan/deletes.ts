@@ -7,10 +7,9 @@ import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { badId } from "./checks.ts";
 import { groupMark, noteCommonTargeting } from "./former-values.ts";
 import { isOption, optionFinder, reasonIfRenamed, unnamed, withoutNames } from "./names.ts";
-import { type Loss, type LostOption, MAX_FREED_NAMES, Plan, type PlanningContext } from "./plan.ts";
+import { badId, type Loss, type LostOption, MAX_FREED_NAMES, Plan, type PlanningContext } from "./plan.ts";
 
 interface WantedDelete {
   readonly _id: string;

@@ -19,10 +19,9 @@ import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges } from "../../spec/records.ts";
 import type { Bound, Step } from "../rows/entries.ts";
 import type { RowBlock } from "../rows/row-block.ts";
-import { parts } from "./checks.ts";
 import { contextParts } from "./context-changes.ts";
 import { type NewOption, planOption, ROW_CONTEXT_IDS } from "./option-drafts.ts";
-import type { Plan } from "./plan.ts";
+import { type Plan, parts } from "./plan.ts";
 import { MEASURES, REQUEST_LIMITS } from "./requests.ts";
 
 /** The positions of a targeting's reported objects: `own` is the targeting itself, `first` its first item. */

@@ -6,8 +6,7 @@ import type { Bound, OptionItem } from "../rows/entries.ts";
 import { type OptionRow, optionRows } from "../rows/input-rows.ts";
 import { type RowBlock, type RowRange, RowWriter } from "../rows/row-block.ts";
 import type { OptionPlace } from "../rows/steps.ts";
-import { badId, badName, bytesInBody, checkContextIds, parts, tooManyForOption } from "./checks.ts";
-import type { Plan } from "./plan.ts";
+import { badId, badName, bytesInBody, checkContextIds, type Plan, parts, tooManyForOption } from "./plan.ts";
 import { REQUEST_LIMITS } from "./requests.ts";
 
 /** An option with more Context IDs may need several requests, so it is not stored as a row. */

@@ -4,10 +4,9 @@ import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { contextCount, optionCount } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { badId, badName } from "./checks.ts";
 import { type CurrentNames, type FindOption, isOption, reasonIfRenamed, unnamed } from "./names.ts";
 import { checkOption, type NamesInUse, type NewOption, optionItem, planOption } from "./option-drafts.ts";
-import { Plan } from "./plan.ts";
+import { badId, badName, Plan } from "./plan.ts";
 
 interface TargetingCandidate {
   readonly object: number;

@@ -8,7 +8,6 @@ import { LIMITS } from "../../spec/limits.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { Inputs, UpdateContextsItem } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { badId, checkContextIds, tooManyForOption } from "./checks.ts";
 import { noteRows, planContextChanges, type RequestedContextChange } from "./context-changes.ts";
 import {
   noteCommonTargeting,
@@ -19,7 +18,7 @@ import {
   optionalReads,
 } from "./former-values.ts";
 import { optionFinder, orMissing } from "./names.ts";
-import { Plan, type PlanningContext } from "./plan.ts";
+import { badId, checkContextIds, Plan, type PlanningContext, tooManyForOption } from "./plan.ts";
 
 /**
  * Plans changing Context IDs. Items about the same option are merged in order. An option is read first if it loses
