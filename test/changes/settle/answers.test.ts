@@ -1,6 +1,6 @@
 // What the answer to a request, or the error in its place, leads to.
 import { describe, expect, test } from "vitest";
-import { AmbiguousError, type ApiError, BusyError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
+import { type ApiError, BusyError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { type Batch, handleError, settleAnswer } from "../../../src/changes/settle/send-request.ts";
@@ -11,7 +11,6 @@ import { changesIn, entriesOf, fakeDriver, idAt, sent } from "../fake-driver.ts"
 const TARGETING = idAt(-1000);
 const OPTION = idAt(-900);
 const operation = "deleteOptions" as const;
-const lost = new AmbiguousError({ operation, reason: "the connection was reset" });
 
 const done = (index: number, _id = idAt(index)): BulkResult => ({ index, success: true, data: { _id } });
 const failed = (index: number, statusCode: number, errorCode?: string, detail = {}): BulkResult => ({
@@ -39,15 +38,6 @@ function deleting(count: number, suspect: readonly number[] = []) {
   const doubt: JournalEntry = { t: "answer", at: 11, changes: suspect.map((step) => ({ step, to: "suspect" })) };
   return fakeDriver([...entriesOf(steps), send, ...(suspect.length > 0 ? [doubt, send] : [])]);
 }
-
-test("items that the service was too busy for are sent again, alone, after the longest wait that it asks for", async () => {
-  const { driver, journal } = deleting(3);
-  const busy = (index: number, retryAfterMs: number) =>
-    failed(index, 409, "CONTEXT_TARGETING_WRITE_IN_PROGRESS", { retryAfterMs });
-  const next = await settleAnswer(driver, batchOf([0, 1, 2]), { results: [busy(0, 300), done(1), busy(2, 700)] });
-  expect(next).toMatchObject({ kind: "resend", waitMs: 700, batch: { ids: [0, 2], failures: 0 } });
-  expect(changesIn(journal)).toEqual(["1 done"]);
-});
 
 describe("UNCATCHED", () => {
   const uncatched = (index: number) => failed(index, 500, "UNCATCHED");
@@ -152,13 +142,6 @@ describe("a request that never left", () => {
     const { next } = await ended(new NotSentError({ operation, reason: "held back" }, { cause }));
     expect(next).toMatchObject({ kind: "resend", waitMs: 0, isFree: true, batch: { failures: 0 } });
   });
-});
-
-test("a lost answer puts every item in doubt, since when it first left", async () => {
-  const { next, changes, state } = await ended(lost);
-  expect(next).toMatchObject({ kind: "resend", reason: { code: "NO_ANSWER" } });
-  expect(changes).toEqual(["0 suspect", "1 suspect"]);
-  expect(state.suspectSince(0)).toBe(10);
 });
 
 describe("a rejection", () => {
