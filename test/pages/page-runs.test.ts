@@ -225,7 +225,7 @@ describe("a deletion that waits", () => {
     expect(back.waiting?.act).toBe("Undo: restore 1 group and 1 option, change 2 options");
     expect(back.isUndo).toBe(true);
     expect(back.waiting?.consequence).toBe(
-      "2 restored options get new IDs: campaigns and ad products that use the old IDs stay disconnected.",
+      "2 restored objects get new IDs: campaigns and ad products that use the old IDs stay disconnected.",
     );
     expect(JSON.stringify(back.waiting?.undo)).not.toContain("restored option");
     expect((await detailOf(person, back.runId)).changes?.rows).toEqual(
@@ -390,7 +390,7 @@ describe("a run on the page", () => {
     expect(JSON.stringify(there.structuredContent)).toMatch(/Running.*Hats|Hats.*Running/);
     expect(await detailOf(person, back.runId)).toMatchObject({
       run: { actions: ["undo"] },
-      undo: "Undo deletes the 2 new options",
+      undo: "Undo deletes the 2 restored options",
     });
     expect((await person.press(back.runId, "approve")).status).toBe(409);
   });
