@@ -90,14 +90,6 @@ describe.each([
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("ends a list that is read page by page", async () => {
-    const { context } = toolContext(of(120).api);
-    const first = await listOptions.handler(listOptions.input().parse({ targetingId, limit: 50 }), context);
-    const { cursor } = first.structured;
-    const next = listOptions.handler(listOptions.input().parse({ targetingId, limit: 50, cursor }), context);
-    await expect(next).rejects.toMatchObject({ problem: "repeats" });
-  });
-
   test("options that are looked for by ID are found all the same", async () => {
     const { api } = of(PAGE + 8);
     const wanted = plain(6, PAGE + 1).map(({ _id }) => _id);
