@@ -146,8 +146,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_ID: (detail) => ({
     message: `${String(detail.field)} is ${text(detail.value)}, not a ULID`,
     remedy: texts(
-      "A ULID has 26 digits and capital letters. Copy the ID from list_options or an earlier answer.",
-      "A ULID has 26 digits and capital letters. Copy the ID from the web console or an exported sheet.",
+      "A ULID has 26 characters: digits and capital letters. Copy the ID from list_options or an earlier answer.",
+      "A ULID has 26 characters: digits and capital letters. Copy the ID from the web console or an exported sheet.",
     ),
   }),
   INVALID_CONTEXT_ID: (detail) => {

@@ -87,7 +87,7 @@ interface ContextList {
 }
 
 interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", ContextList>> {
-  /** The number of shared Context IDs, and the Context IDs themselves if they were requested. */
+  /** The number of Context IDs that both options hold, and the Context IDs themselves if they were requested. */
   readonly shared: Pick<ContextList, "total"> & Partial<ContextList>;
   readonly row: OptionRow;
   readonly other: OptionRow;

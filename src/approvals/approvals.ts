@@ -118,7 +118,7 @@ export class Approvals {
     this.runs = new KindRuns(approvalKind(context), context);
   }
 
-  /** Stores an approval request, or uses the caller's identical request that is waiting. Returns its header. */
+  /** Stores an approval request, unless the caller has an identical one that is waiting. Returns the header of its run. */
   async keep(
     call: ApprovalCall,
     caller: string,

@@ -172,7 +172,7 @@ export function tokenRights(
   };
 }
 
-/** Replaces the earlier token of the same client. The last token comes last. */
+/** Adds the newest token at the end, without the earlier one of its client and without the oldest of too many. */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
 }

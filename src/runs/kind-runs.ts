@@ -48,7 +48,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.size > 0;
   }
 
-  /** Returns a hash of the call and its caller. That of a dry run differs, so that no call joins a dry run. */
+  /** Returns a hash of the call and its caller. Calls with the same hash share a run, so a dry run has another one. */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
     const about = [this.kind.identity?.(call) ?? call, caller, project, environment];

@@ -15,7 +15,7 @@ export const productSchema = z.strictObject({
   _id: ulid,
   name: z.string(),
   required: sides.prefault({}),
-  /** New top-level options of these targetings become required. */
+  /** IDs of targetings whose new top-level options become required. */
   newOptions: sides.prefault({}),
 });
 

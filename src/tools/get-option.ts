@@ -134,7 +134,10 @@ async function otherOption(
   if (isUlid(given)) return { _id: given };
   const own = targetingId ?? (await api.getOption(_id, { limit: 1 }, { signal })).option.targeting;
   if (own !== undefined) return optionsNamed(own, api, signal)(given);
-  throw new ToolError("compareWith is a name, and its targeting is not known", "Give targetingId too, or an ID.");
+  throw new ToolError(
+    "compareWith is a name, and its targeting is not known",
+    "Give targetingId too, or give compareWith the ID of the option.",
+  );
 }
 
 const KINDS = ["onlyHere", "onlyThere", "shared"] as const;

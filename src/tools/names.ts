@@ -138,7 +138,7 @@ export function ulidArgument(argument: string, value: string): string {
   if (isUlid(value)) return value;
   throw new ToolError(
     `${argument} is ${quoteUntrusted(value)}, which is not a ULID`,
-    "An ID has 26 digits and capital letters. Copy it from an earlier answer or the web console.",
+    "An ID has 26 characters: digits and capital letters. Copy it from an earlier answer or the web console.",
   );
 }
 

@@ -287,7 +287,7 @@ function ignoreDeadline(thrown: unknown): undefined {
 /** How many bytes are read before waiting work of other calls runs. */
 const PIECE_BYTES = 4_194_304;
 
-/** Returns the format of a sheet before its rows are read. Undefined for other states. */
+/** Returns the format of a sheet without reading its rows. Undefined if the desired state is no sheet. */
 async function unreadSheet(
   bytes: Uint8Array,
   { format, path = "", sheet = {} }: StateSource,

@@ -10,7 +10,7 @@ import { TOKEN_HEADER } from "./wire.ts";
 export interface PageSession<Person> {
   /** Stays the same when the session is renewed. */
   readonly id: string;
-  /** Known when the session was opened or last renewed. */
+  /** The person, as they were when the session was opened or last renewed. */
   readonly person: Person;
   readonly endsAt: number;
 }

@@ -329,7 +329,7 @@ export interface Refusal {
   readonly message: string;
 }
 
-/** The body of every 401 response: how to log in. If no way is present, only a link opens the page. */
+/** The body of every 401 response: how to log in. Without `token` and `issuer`, one needs the link that the server prints. */
 export interface LoginWays {
   readonly message: string;
   /** A person can log in with an access token, in a POST of `{"token": …}` to `/login`. */

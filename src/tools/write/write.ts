@@ -142,7 +142,7 @@ async function goOn(given: Given, planning: Planning, context: ToolContext): Pro
     return { run: made.run };
   }
   const isPage = context.page?.isOffered() ?? false;
-  // Strict mode has no tokens, and only a task can still ask a person after the answer.
+  // Without a page, and in strict mode without a confirmation token, only a task can ask a person after this answer.
   if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
     planning.stop();
     throw tookTooLong();
