@@ -74,7 +74,9 @@ function chapter({ tool, annotations, inputSchema }: ListedTool): string {
     `## ${tool.name}`,
     `**${tool.title}.** ${tool.description} Annotations: ${hints.join(", ") || "none"}.`,
     ...(cells.length === 0 ? [] : [tableOf(["argument", "type", "required", "meaning"], cells)]),
-    ...(shared.length === 0 ? [] : [`[As in other tools](#arguments-of-several-tools): ${codeList(shared)}.`]),
+    ...(shared.length === 0
+      ? []
+      : [`This tool also has these [arguments of several tools](#arguments-of-several-tools): ${codeList(shared)}.`]),
   ].join("\n\n");
 }
 
