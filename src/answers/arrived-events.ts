@@ -395,7 +395,7 @@ export function eventTypesText(events: readonly EventType[]): string {
     return `${eventName} (${meaning})${parameters === "" ? "" : `: ${parameters}`}`;
   });
   return [
-    "The supported events. * is required: without it the service drops the event and answers ok. Every event needs uid.",
+    "The supported events. * marks required parameters: without one, the service drops the event and answers ok. Every event needs uid.",
     ...lines,
   ].join("\n");
 }
@@ -403,7 +403,7 @@ export function eventTypesText(events: readonly EventType[]): string {
 /** Returns events as text, with the types and limits of their parameters. */
 export function eventTypesInFull(events: readonly EventTypeDetail[]): string {
   return [
-    `* is required: without it the service drops or refuses the event. Types are text of at most ${TEXT_LIMIT} characters, or as in brackets.`,
+    `* marks required parameters: without one, the service drops or refuses the event. Types are text of at most ${TEXT_LIMIT} characters, or as in brackets.`,
     ...events.map(({ eventName, meaning, fields, parameters, itemFields }) => {
       const entry =
         itemFields === undefined ? "" : `; each entry of items: ${itemFields.map(parameterWords).join(", ")}`;

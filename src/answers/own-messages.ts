@@ -87,7 +87,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
     remedy:
       "To replace all Context IDs of the option, use set alone. To change some of them, use add and remove without set.",
   },
-  addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Remove it from one of them." },
+  addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Take it out of one of the two." },
 };
 
 function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detail): Entry {
@@ -229,7 +229,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   PLAN_STALE: (detail) =>
     detail.isLeft === true
       ? {
-          message: `it has changed since this removal was planned, so it was left as it is: ${staleWords(detail)}`,
+          message: `the object has changed since its removal was planned, so it was left as it is: ${staleWords(detail)}`,
           remedy: "Make the same call again: it shows what would be removed now.",
         }
       : {
@@ -456,7 +456,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   }),
   fieldMissing: ({ field, expected }) => ({
     message: `the field ${quotedCell(field)} is missing (${String(expected)})`,
-    remedy: "Add the field. If the row has it under another name, rename that one.",
+    remedy: "Add the field. If the row has it under another name, rename that field.",
   }),
   fieldType: ({ field, expected }) => ({
     message: `the field ${quotedCell(field)} must be: ${String(expected)}`,

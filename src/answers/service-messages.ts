@@ -139,14 +139,17 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
     typeof group === "string" ? leavesEmpty(group, reason) : notSupported(reason),
   TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED: (detail) => ({
     message: `a request named ${number(detail.count)} groups and sub-options; at most ${number(detail.limit, 150)} are allowed`,
-    remedy: texts("Call delete_options again with the rest.", "Ask the agent to delete the rest."),
+    remedy: texts(
+      "Call delete_options again for those that were not deleted.",
+      "Ask the agent to delete those that remain.",
+    ),
   }),
   TARGETING_COLLECTION_CONTEXT_DUPLICATED: (detail) => ({
     message: `another option group already holds one of the Context IDs${conflictWords(detail)}`,
     remedy: texts(
-      "Remove the Context ID there with update_contexts, or leave it out here: two groups cannot hold the same Context ID. " +
+      "Remove the Context ID from the other group with update_contexts, or leave it out here: two groups cannot hold the same Context ID. " +
         "To swap between groups: remove in one call, then add in another.",
-      "Remove the Context ID there, or leave it out here: two groups cannot hold the same Context ID. " +
+      "Remove the Context ID from the other group, or leave it out here: two groups cannot hold the same Context ID. " +
         "To swap between groups, remove it first, and add it in another change.",
     ),
   }),

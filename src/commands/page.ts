@@ -20,7 +20,8 @@ export async function runPage(line: CommandLine): Promise<number> {
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 0;
   const input = inputOf(line);
   const settings = settingsFrom({ ...input, overStdio: true });
-  if (settings.page === "off") throw new SettingsError("TARGETING_MCP_PAGE is off", "TARGETING_MCP_PAGE");
+  if (settings.page === "off")
+    throw new SettingsError("the page cannot be opened, because TARGETING_MCP_PAGE is off", "TARGETING_MCP_PAGE");
   const stopping = new AbortController();
   const { services, audit, log, close } = await openProcess(settings, { stopping: stopping.signal });
   const { project } = services;

@@ -20,7 +20,7 @@ export async function runUndo(line: CommandLine): Promise<number> {
     if (header !== undefined && isElsewhere(header, context)) {
       const made = header.environment === "live" ? "live" : "in a sandbox";
       throw new ToolError(
-        `run ${runId} was made ${made}, which differs from the current settings`,
+        `run ${runId} was made ${made}, but the current settings are for another environment`,
         placeToName(header),
       );
     }

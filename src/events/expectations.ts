@@ -72,7 +72,7 @@ export function checkExpectations(
       ? ["last", `${thousands(last - arrivalOf(wanted[firstFrom(wanted, best.start) - 1]))} ms before`]
       : ["first", `${thousands(late - first)} ms after`];
     const most = thousands(withinMs);
-    return { met, found, reason: `not within ${most} ms of the ${of} expected event: ${by}, ${most} allowed` };
+    return { met, found, reason: `not within ${most} ms of the ${of} expected event: it arrived ${by} it` };
   });
 }
 

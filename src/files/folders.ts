@@ -38,7 +38,10 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
     }
   }
   for (const place of places) if (await exists(dirname(place.path), "folder")) return place;
-  throw new FileError(`there is no folder for ${quoted(given)}`, `Name a file in ${folderWords(allowedDirs)}.`);
+  throw new FileError(
+    `the folder for the file ${quoted(given)} does not exist`,
+    `Name a file in ${folderWords(allowedDirs)}.`,
+  );
 }
 
 /** Returns the places that a path can mean, one in each allowed folder. Refuses links below these folders. */

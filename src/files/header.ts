@@ -47,7 +47,10 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     if (heading === "") continue;
     const column = known.get(plainHeading(given))?.column;
     if (column === undefined) {
-      throw new FileError(`columns maps ${JSON.stringify(given)}, which is not a column`, validWords(columns));
+      throw new FileError(
+        `the argument columns maps ${JSON.stringify(given)}, which is not a column`,
+        validWords(columns),
+      );
     }
     for (const [plain, reading] of known) {
       if (reading.rank === MAPPED || reading.column !== column) continue;
@@ -130,7 +133,7 @@ export function checkHeader(
     });
     throw new FileError(
       `unknown ${ignored.length === 1 ? "column" : "columns"} ${listed(ignored.slice(0, 5))} on line ${line} of the file`,
-      `${hints.join("")}To leave ${ignored.length === 1 ? "it" : "them"} out: columns ` +
+      `${hints.join("")}To leave ${ignored.length === 1 ? "it" : "them"} out, give columns ` +
         `${JSON.stringify(Object.fromEntries(ignored.slice(0, 5).map((heading) => [heading, ""])))}. ${validWords(columns)}`,
     );
   }

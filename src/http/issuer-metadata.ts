@@ -43,6 +43,6 @@ export function endpointOf(
   const { [name]: address = "" } = server;
   const isSafe =
     URL.canParse(address) && (/^https:/i.test(address) || (/^http:/i.test(address) && isLoopback(address)));
-  if (!isSafe) throw new Error(`the metadata of ${server.issuer} has no ${name} with https`);
+  if (!isSafe) throw new Error(`the metadata of ${server.issuer} has no ${name} that begins with https://`);
   return address;
 }

@@ -37,7 +37,7 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
   const fault = randomBytes(4).toString("hex");
   log.error("a tool failed unexpectedly", { tool, fault, error: thrown });
   return {
-    message: `${tool} failed for a reason inside this server (fault ${fault})`,
+    message: `${tool} failed for a reason inside this server (error ID ${fault})`,
     remedy: `Tell the person: the server's log (stderr) has the details; search it for ${fault}.`,
   };
 }

@@ -20,7 +20,7 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
   const otherwise = present === undefined ? "" : ` (or to take ${present} out there)`;
   throw new ToolError(
     `${halfWords(pair)}; nothing was sent`,
-    `Tell the person to set ${variable}${pair.problem === undefined ? "" : " right"} where this server is started, ` +
+    `Tell the person to set ${variable}${pair.problem === undefined ? "" : " to a valid value"} where this server is started, ` +
       `which is the env of its entry in the host's configuration${otherwise}, and to restart it; ` +
       "targeting-mcp doctor checks it.",
   );

@@ -254,7 +254,7 @@ function readPosition(
   }
   if (found.before <= total && found.dropped === dropped) return found;
   throw new ToolError(
-    "the sandbox has dropped events since the last answer",
+    "the sandbox has deleted events since the last answer, so cursor is no longer valid",
     "Leave cursor out to start at the beginning.",
   );
 }

@@ -98,7 +98,7 @@ function wantedContextIds({
   const all = [...(contextId ? [contextId] : []), ...contextIds].map(trimContextId);
   for (const id of all) {
     if (contextIdProblem(id) === undefined) continue;
-    const list = id.includes(",") ? " A list of several is an array: contextIds." : "";
+    const list = id.includes(",") ? " Give several Context IDs as an array: contextIds." : "";
     throw new ToolError(
       `${quoteUntrusted(id)} cannot be a Context ID`,
       `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.${list}`,
@@ -250,7 +250,7 @@ function noteOf(
   const nowhere = contextIds.filter((id) => !held.has(id));
   if (!isWhole || nowhere.length === 0) return undefined;
   const some = nowhere.slice(0, 20).map(quoteUntrusted).join(", ");
-  const list = nowhere.some((id) => id.includes(",")) ? " A list of several is an array: contextIds." : "";
+  const list = nowhere.some((id) => id.includes(",")) ? " Give several Context IDs as an array: contextIds." : "";
   return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
 }
 

@@ -186,7 +186,7 @@ export function optionsNamed(targetingId: string, api: ManagementApi, signal: Ab
       found.kind === "unknown"
         ? `no option of the targeting is named ${quoteUntrusted(name)}`
         : `several options of the targeting differ from ${quoteUntrusted(name)} only in case or outer spaces`;
-    throw new ToolError(problem, `Give its ID; list_options with search finds it by part of its name.${near}`);
+    throw new ToolError(problem, `Give the option's ID; list_options with search finds it by part of the name.${near}`);
   };
 }
 

@@ -246,7 +246,10 @@ export async function savedResults(
   const place = await freePlaceFor(saveTo, allowedDirs, delimiter);
   const { form } = place;
   if (form.format === "ndjson") {
-    throw new ToolError(`${JSON.stringify(saveTo)} is not a sheet`, "Name it .xlsx, .csv or .tsv.");
+    throw new ToolError(
+      `${JSON.stringify(saveTo)} is not a sheet`,
+      "Give saveTo a name that ends in .xlsx, .csv or .tsv.",
+    );
   }
   const given = formOfSheet(found);
   const isOwn = delimiter === undefined && form.format === "csv" && form.delimiter === "," && given.format === "csv";

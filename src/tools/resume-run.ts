@@ -155,7 +155,9 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
   // The plan was completed after the call was answered.
   if (run.status() === "planned") return;
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
-    const what = run.header.unplanned ? "planned: its server ended before;" : "started: its server ended before, and";
+    const what = run.header.unplanned
+      ? "planned: its server ended too early;"
+      : "started: its server ended too early, and";
     throw new ToolError(`this run was never ${what} nothing was sent`, "Make the call again.");
   }
 }
@@ -317,7 +319,7 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
   if (made.safeParse(value).success) return keepMade(header, text, context);
   if (given === undefined) {
     throw new ToolError(
-      "this plan was not stored, since its server stopped first; nothing was sent",
+      "this plan was not stored, since its server stopped before that; nothing was sent",
       "Make the call again.",
     );
   }

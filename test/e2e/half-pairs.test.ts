@@ -98,7 +98,7 @@ describe("keys, addresses and proxies that cannot be used, over stdio", () => {
       structuredContent: {
         error: {
           message: expect.stringMatching(new RegExp(`^${variable}( \\(--[a-z-]+\\))? must be`)),
-          remedy: expect.stringContaining(`set ${variable} right where this server is started`),
+          remedy: expect.stringContaining(`set ${variable} to a valid value where this server is started`),
         },
       },
     },

@@ -66,7 +66,7 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
     const client = await shared(false);
     const result = await client.callTool("drop_things", { count: -1 });
     expect(result.isError).toBe(true);
-    expect(textOf(result)).toMatch(/^drop_things failed for a reason inside this server \(fault [0-9a-f]{8}\)/);
+    expect(textOf(result)).toMatch(/^drop_things failed for a reason inside this server \(error ID [0-9a-f]{8}\)/);
     expect(JSON.stringify(result)).not.toContain("secret-key");
   });
 });
@@ -146,7 +146,7 @@ test("a client that wants to hear of errors is told of a fault: its ID, and no d
   await server.answer(3);
   server.send(toolCall(4, "drop_things", { count: -1 }));
   const answer = JSON.stringify(await server.answer(4));
-  const [, fault = ""] = /fault ([0-9a-f]{8})/.exec(answer) ?? [];
+  const [, fault = ""] = /error ID ([0-9a-f]{8})/.exec(answer) ?? [];
   expect(told().map((line) => JSON.parse(line))).toEqual([
     {
       jsonrpc: "2.0",

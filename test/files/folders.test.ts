@@ -136,5 +136,5 @@ test("sheets and NDJSON are saved, in folders that are there, with a delimiter w
     'delimiter is for .csv files: ",", ";" or "tab"',
   );
   expect(await refusal(freePlaceFor("new.xlsx", allowed, ";"))).toContain("cannot be used in");
-  expect(await refusal(freePlaceFor(join("none", "new.csv"), allowed))).toContain("there is no folder");
+  expect(await refusal(freePlaceFor(join("none", "new.csv"), allowed))).toContain("does not exist");
 });

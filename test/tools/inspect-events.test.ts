@@ -80,7 +80,7 @@ describe("the events that arrived", () => {
     const { cursor = "" } = await inspect({ limit: 2 });
     await expect(inspect({ limit: 2, uid: "u", cursor })).rejects.toThrow("cursor does not come from");
     await control("/reset", { only: ["events"] });
-    await expect(inspect({ limit: 2, cursor })).rejects.toThrow("has dropped events");
+    await expect(inspect({ limit: 2, cursor })).rejects.toThrow("has deleted events");
   });
 
   test("of several users, and of one platform", async () => {

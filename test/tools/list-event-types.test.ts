@@ -30,7 +30,7 @@ test("one event in full", async () => {
     events: [{ eventName: "purchase", required: ["tx_id"], itemFields: expect.any(Array) }],
   });
   expect(text).toMatchInlineSnapshot(`
-    "* is required: without it the service drops or refuses the event. Types are text of at most 1024 characters, or as in brackets.
+    "* marks required parameters: without one, the service drops or refuses the event. Types are text of at most 1024 characters, or as in brackets.
     purchase (Purchase completed): uid*, eventName* (at most 64 characters), platform, tx_id*, currency, items (array of at most 100 objects); each entry of items: item_id*, item_name, item_category, brand, price (number), quantity (number)"
   `);
 });

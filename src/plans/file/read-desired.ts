@@ -201,11 +201,11 @@ const AS_XLSX = "Save it as a workbook with the extension .xlsx.";
 const AS_TEXT = "Give YAML, JSON, NDJSON or a sheet.";
 
 const FOREIGN: readonly (readonly [start: string, message: string, remedy: string])[] = [
-  ["PK\u0003\u0004", "this is really a spreadsheet or an archive", AS_SHEET],
-  ["\u00D0\u00CF\u0011\u00E0", "this is really an old spreadsheet", AS_XLSX],
+  ["PK\u0003\u0004", "the file is really a spreadsheet or an archive", AS_SHEET],
+  ["\u00D0\u00CF\u0011\u00E0", "the file is really an old spreadsheet", AS_XLSX],
   ["\u00FF\u00FE", "the file is UTF-16", "Save it as UTF-8."],
   ["\u00FE\u00FF", "the file is UTF-16", "Save it as UTF-8."],
-  ["%PDF", "this is a PDF", AS_TEXT],
+  ["%PDF", "the file is a PDF", AS_TEXT],
   ["\u001F\u008B", "the file is compressed", "Unpack it first."],
 ];
 
