@@ -137,7 +137,39 @@ test("a deletion that waited for the service leaves what has changed meanwhile",
   expect(report.failures).toMatchObject([{ errorCode: "PLAN_STALE" }]);
 });
 
+const rename = ({ url, one }: Made) => update(url, { _id: one, name: "Other" });
+const move = ({ url, one, group }: Made) => update(url, { _id: one, parent: group });
+const renameShop = ({ url, shop: _id }: Made) =>
+  fetch(`${url}/context-targeting/bulk/update`, {
+    method: "POST",
+    headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
+    body: JSON.stringify({ items: [{ _id, name: "Other" }] }),
+  });
+const renamed = ({ one: _id }: Made) => ({ items: [{ _id, name: "Mine" }] });
+const detached = ({ inner: _id }: Made) => ({ items: [{ _id, parent: null }] });
+const renamedShop = ({ shop: _id }: Made) => ({ items: [{ _id, name: "Mine" }] });
+
 test.each([
+  { tool: "update_options", args: renamed, change: rename, told: 'name was expected to be "One", but is "Other"' },
+  { tool: "rename_targetings", args: renamedShop, change: renameShop, told: 'to be "Shop", but is "Other"' },
+])("a resumed change of names leaves the name that somebody else gave: $tool", async ({ told, ...given }) => {
+  for (const fault of [BUSY, LOST]) {
+    const { again } = await resumedAfter({ ...given, fault });
+    expect(again).toMatchObject({ status: "failed", counts: { failed: 1 } });
+    expect(again.failures).toMatchObject([{ errorCode: "PLAN_STALE", message: expect.stringContaining(told) }]);
+  }
+});
+
+test("a resumed move leaves an option where somebody else has moved it", async () => {
+  const moved = ({ one: _id, two: parent }: Made) => ({ items: [{ _id, parent }] });
+  const { again } = await resumedAfter({ tool: "update_options", args: moved, change: move });
+  expect(again.failures).toMatchObject([{ errorCode: "PLAN_STALE", message: expect.stringContaining("its group") }]);
+});
+
+test.each([
+  { tool: "update_options", args: renamed },
+  { tool: "update_options", args: detached },
+  { tool: "rename_targetings", args: renamedShop },
   { tool: "delete_options", args: both },
   { tool: "update_contexts", args: replaced },
   { tool: "delete_targeting", args: shop },

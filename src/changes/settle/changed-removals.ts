@@ -13,7 +13,6 @@ import {
   type StepChange,
   targetOf,
 } from "../rows/entries.ts";
-import { RowBlock } from "../rows/row-block.ts";
 import type { RunState } from "../state/change-state.ts";
 
 type PreviousValue = PreviousOption | PreviousTargeting;
@@ -40,8 +39,8 @@ function counted(value: PreviousValue): PreviousValue {
 }
 
 /**
- * Compares what a run will still remove or replace with `former`, the values that it stored for an undo. Returns failures
- * of the open steps whose objects have changed, and undefined if no such step is open. Call it with the write lock, so
+ * Compares what a run will still delete or overwrite with `former`, the values that it stored for an undo. Returns
+ * failures of the open steps whose objects have changed, and undefined if no such step is open. Call it with the write lock, so
  * that no request is in flight. Throws the ApiError of a failed read.
  */
 export async function changedRemovals(
@@ -49,21 +48,28 @@ export async function changedRemovals(
   former: () => AsyncIterable<Uint8Array>,
   { api, signal }: Reading,
 ): Promise<readonly StepChange[] | undefined> {
-  const open = openRemovals(state);
+  const open = openReplacements(state);
   if (open.length === 0) return undefined;
   const previous = await readPreviousValues(former(), counted);
-  const idsOf = (isTargeting: boolean): readonly string[] =>
-    open.flatMap((step) => (isTargeting === (step.operation === "deleteTargetings") ? (targetOf(step) ?? []) : []));
-  const { found } = await findOptions(api, idsOf(false), signal);
+  const ofTargetings = open.filter(({ operation }) => TARGETING_OPERATIONS.has(operation));
+  const ofOptions = open.filter(({ operation }) => !TARGETING_OPERATIONS.has(operation));
+  const { found } = await findOptions(
+    api,
+    ofOptions.flatMap((step) => targetOf(step) ?? []),
+    signal,
+  );
   const stale = new Map<string, Stale>();
-  for (const step of open) {
+  for (const step of ofOptions) {
     const id = targetOf(step) ?? "";
     const option = found.get(id);
-    const change = option && staleOption(previous.get(id), option, changesOf(state, step, id));
+    const before = previous.get(id);
+    const change = option && staleOption(before, option, replacedBy(state, step, before));
     if (change !== undefined) stale.set(id, change);
   }
-  await mapConcurrently(idsOf(true), async (id) => {
-    const change = await staleTargeting(id, previous, { api, signal });
+  await mapConcurrently(ofTargetings, async (step) => {
+    const id = targetOf(step) ?? "";
+    const { names = [] } = replacedBy(state, step, previous.get(id));
+    const change = await staleTargeting(id, { previous, names, isDeleted: isDeletion(step) }, { api, signal });
     if (change !== undefined) stale.set(id, change);
   });
   for (const step of open) {
@@ -81,16 +87,19 @@ export async function changedRemovals(
   });
 }
 
-function isRemoval(step: Step | RowBlock): boolean {
-  if (step instanceof RowBlock || step.undoes !== undefined) return false;
-  if (step.operation === "updateOptions") return step.item.contexts?.set !== undefined;
-  return step.operation === "deleteOptions" || step.operation === "deleteTargetings";
+/** Adding or taking away given Context IDs overwrites nothing that others may have changed. */
+function overwrites(step: Step): boolean {
+  if (step.undoes !== undefined || step.operation === "createTargetings" || step.operation === "addOptions")
+    return false;
+  if (step.operation !== "updateOptions") return true;
+  const { name, parent, contexts } = step.item;
+  return name !== undefined || parent !== undefined || contexts?.set !== undefined;
 }
 
-function openRemovals(state: RunState): readonly Step[] {
+function openReplacements(state: RunState): readonly Step[] {
   const steps = new Map<number, Step>();
   for (let object = 0; object < state.objects.length; object += 1) {
-    for (const step of state.openSteps(object)) if (isRemoval(step)) steps.set(step.id, step);
+    for (const step of state.openSteps(object)) if (overwrites(step)) steps.set(step.id, step);
   }
   return [...steps.values()];
 }
@@ -100,65 +109,93 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** What the run itself may have changed about the object of a step. */
-interface OwnChanges {
-  readonly names: readonly string[];
-  readonly hasOtherContextIds: boolean;
-  /** How many Context IDs a `set` without an answer leaves if it was applied. */
-  readonly contextCount?: number | undefined;
+/** Values that a step replaces: those that the run itself may have given the option by now. Absent: not replaced. */
+interface Replaced {
+  readonly names?: readonly string[];
+  readonly parents?: readonly (string | null)[];
+  readonly contextCounts?: readonly number[];
+  readonly hasSubOptions?: true;
 }
 
-const NO_CHANGES: OwnChanges = { names: [], hasOtherContextIds: false };
-
-function changesOf(state: RunState, step: Step, target: string): OwnChanges {
-  const others = state.stepsChanging(target).filter(({ id }) => id !== step.id);
-  const names = [step, ...others].flatMap(({ item }) => item?.name ?? []);
-  const hasOtherContextIds = others.some((each) => each.operation === "updateOptions" && "contexts" in each.item);
+function replacedBy(state: RunState, step: Step, before: PreviousValue | undefined): Replaced {
+  const all = state.stepsChanging(targetOf(step) ?? "");
+  const names = all.flatMap(({ item }) => item?.name ?? []);
+  const updates = all.flatMap((each) => (each.operation === "updateOptions" ? [each] : []));
+  const isOnly = updates.every(({ id, item }) => id === step.id || item.contexts === undefined);
+  if (step.operation !== "updateOptions") return { names, hasSubOptions: true, ...(isOnly && { contextCounts: [] }) };
+  const { name, parent, contexts: { set } = {} } = step.item;
+  const group = before?.kind === "option" ? before.parent : undefined;
+  // Options of a group that the run deletes are at the top level afterwards.
+  const isFreed = typeof group === "string" && state.stepsChanging(group).some(isDeletion);
+  const parents = updates.flatMap(({ item }) => (item.parent === undefined ? [] : [item.parent]));
   const isInDoubt = state.suspectSince(step.id) !== undefined;
-  const set = step.operation === "updateOptions" && isInDoubt ? step.item.contexts?.set : undefined;
-  return { names, hasOtherContextIds, contextCount: set?.length };
+  return {
+    ...(name !== undefined && { names }),
+    ...(parent !== undefined && { parents: isFreed ? [...parents, null] : parents }),
+    ...(set !== undefined && isOnly && { contextCounts: isInDoubt ? [set.length] : [] }),
+  };
+}
+
+const TARGETING_OPERATIONS: ReadonlySet<string> = new Set(["renameTargetings", "deleteTargetings"]);
+
+function isDeletion({ operation }: Step): boolean {
+  return operation === "deleteOptions" || operation === "deleteTargetings";
 }
 
 interface Stale {
-  readonly field: "name" | "contexts" | "subOptions" | "subOption" | "options";
-  readonly planned?: string | number;
-  readonly service?: string | number;
+  readonly field: "name" | "parent" | "contexts" | "subOptions" | "subOption" | "options";
+  readonly planned?: string | number | null | undefined;
+  readonly service?: string | number | null;
 }
 
 function staleOption(
   before: PreviousValue | undefined,
-  { name, contextCount, childCount = 0 }: OptionRecord,
-  own: OwnChanges,
+  { name, parent = null, contextCount, childCount = 0 }: OptionRecord,
+  { names, parents, contextCounts, hasSubOptions }: Replaced,
 ): Stale | undefined {
   if (before?.kind !== "option") return undefined;
-  const isNamed = before.name === undefined || before.name === name || own.names.includes(name);
-  if (!isNamed) return { field: "name", planned: before.name ?? "", service: name };
-  const held = before.contextCount;
-  const isKnown = held !== undefined && contextCount !== undefined && !own.hasOtherContextIds;
-  if (isKnown && contextCount !== held && contextCount !== own.contextCount)
-    return { field: "contexts", planned: held, service: contextCount };
+  if (isOther(names, before.name, name)) return { field: "name", planned: before.name ?? "", service: name };
+  if (isOther(parents, before.parent, parent)) return { field: "parent", planned: before.parent, service: parent };
+  if (contextCount !== undefined && isOther(contextCounts, before.contextCount, contextCount)) {
+    return { field: "contexts", planned: before.contextCount, service: contextCount };
+  }
+  const subOptions = before.subOptions?.length;
   // The run itself deletes sub-options before their group.
-  const subOptions = before.subOptions?.length ?? Number.POSITIVE_INFINITY;
-  return childCount > subOptions ? { field: "subOptions", planned: subOptions, service: childCount } : undefined;
+  const hasMore = hasSubOptions && subOptions !== undefined && childCount > subOptions;
+  return hasMore ? { field: "subOptions", planned: subOptions, service: childCount } : undefined;
 }
 
-async function staleTargeting(id: string, previous: Previous, { api, signal }: Reading): Promise<Stale | undefined> {
+/** Whether a value is neither the previous one nor one that the run itself gave. */
+function isOther<Value>(own: readonly Value[] | undefined, before: Value | undefined, now: Value): boolean {
+  return own !== undefined && before !== undefined && now !== before && !own.includes(now);
+}
+
+async function staleTargeting(
+  id: string,
+  {
+    previous,
+    names,
+    isDeleted,
+  }: { readonly previous: Previous; readonly names: readonly string[]; isDeleted: boolean },
+  { api, signal }: Reading,
+): Promise<Stale | undefined> {
   const before = previous.get(id);
   const targeting = await existing(api, id, signal);
   if (before?.kind !== "targeting" || targeting === undefined) return undefined;
-  if (before.name !== targeting.name) return { field: "name", planned: before.name, service: targeting.name };
+  if (isOther(names, before.name, targeting.name)) {
+    return { field: "name", planned: before.name, service: targeting.name };
+  }
+  if (!isDeleted) return undefined;
   let planned = 0;
   for (const one of previous.values()) if (one.kind === "option" && one.targeting === id) planned += 1;
   let service = 0;
-  let isOther = false;
+  let hasChanged = false;
   for await (const { option } of placedOptions(api, id, signal)) {
     service += 1;
     const known = previous.get(option._id);
-    const { subOptions: _, ...values } = known?.kind === "option" ? known : { _id: "" };
-    isOther ||=
-      known?.kind !== "option" || staleOption({ ...values, kind: "option" }, option, NO_CHANGES) !== undefined;
+    hasChanged ||= known === undefined || staleOption(known, option, { names: [], contextCounts: [] }) !== undefined;
   }
-  return isOther || service > planned ? { field: "options", planned, service } : undefined;
+  return hasChanged || service > planned ? { field: "options", planned, service } : undefined;
 }
 
 async function existing(api: ManagementApi, id: string, signal: AbortSignal): Promise<TargetingRecord | undefined> {
