@@ -45,7 +45,10 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
   if (run.neverPlanned)
     steps.push("make the call again: the server ended before the call was planned, and nothing was sent");
   if (isOver && isOfEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId, run));
-  const failed = run.failures.filter(({ outcome }) => outcome === "failed");
+  const allFailed = run.failures.filter(({ outcome }) => outcome === "failed");
+  const stale = allFailed.filter((failure) => isStaleRemoval(run, failure));
+  if (stale.length > 0) steps.push(staleStep(run, runId, stale));
+  const failed = allFailed.filter((failure) => !stale.includes(failure));
   if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(fixStep(run, runId, failed));
   else if (isOver && failed.some((failure) => causeOf(failure) === "limit")) {
     steps.push(`the items that did not fit: ${inputCall(runId)}`);
@@ -170,15 +173,14 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   if (tool === "apply_plan" && run.undoes !== undefined) return undoStep(run.undoes, run, failed);
   if (tool === "apply_plan") {
     if (failed.every(({ errorCode }) => errorCode === "PLAN_STALE")) {
-      return "call plan_targeting or undo_run again for a plan of the current state";
+      return "plan_targeting with the same input plans the change again from the current state";
     }
     const existing = failures.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
     if (typeof existing !== "string") return "fix the desired state, and plan it again";
     return `the targeting exists: put _id: "${existing}" below targeting in the desired state, and plan it again`;
   }
   if (tool === "track_event") return "fix the event and send it again with track_event";
-  const its = failed.length === 1 && failed[0]?.count === 1 ? "Its" : "Their";
-  const input = `${its} input: ${inputCall(runId)}`;
+  const input = theirInput(runId, failed);
   if (status === "needs_confirmation") return `first fix the items that cannot be done, or leave them out. ${input}`;
   const isSeen = page !== undefined && run.results.some((result) => result.input !== undefined);
   const own = failed.filter(({ isInside }) => !isInside);
@@ -188,8 +190,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
     // The group or targeting around these objects was created, so only the objects are sent again.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
-  const isLeft = failed.every(({ errorCode }) => errorCode === "PLAN_STALE");
-  const fix = `${isLeft ? "" : "fix and "}${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
+  const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isCorrected = run.results.some(({ mended }) => mended !== undefined);
   if (tool === "track_events" && !isCorrected && !hasRejects) {
@@ -200,6 +201,38 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
     return `${fix}. Or the sheet with results, to fix and give again: ${sheetCall(runId)}`;
   }
   return `${fix}. As a file, with reasons: targeting://runs/${runId}/rejects`;
+}
+
+function theirInput(runId: string, failed: readonly SummarizedFailure[]): string {
+  const its = failed.length === 1 && failed[0]?.count === 1 ? "Its" : "Their";
+  return `${its} input: ${inputCall(runId)}`;
+}
+
+const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
+
+/** Returns whether objects were left as they are, because they have changed since their removal was planned. */
+function isStaleRemoval({ tool }: ReportedRun, { errorCode }: SummarizedFailure): boolean {
+  return errorCode === "PLAN_STALE" && (DELETIONS.has(tool) || tool === "update_contexts");
+}
+
+/** Returns the dry run that shows what would be removed now. A call without `dryRun` may remove it without approval. */
+function staleStep(run: ReportedRun, runId: string, stale: readonly SummarizedFailure[]): string {
+  const { tool, results, onlyEmpty } = run;
+  const count = stale.reduce((sum, failure) => sum + failure.count, 0);
+  const known = results.flatMap(({ reason, _id }) => (reason?.code === "PLAN_STALE" && _id ? [_id] : []));
+  const ids = known.length === count && count <= MAX_STALE_IDS ? known : undefined;
+  if (DELETIONS.has(tool) && ids !== undefined) {
+    return `${callOf(tool, { ids, ...(onlyEmpty && { onlyEmpty }), dryRun: true })} shows what would be deleted now`;
+  }
+  const named = !stale.some(isRenamed) ? "" : count === 1 ? ", by its current name," : ", by their current names,";
+  const removed = DELETIONS.has(tool) ? "deleted" : "removed";
+  return `${tool} with only ${failedPlaces(stale)}${named} and "dryRun": true shows what would be ${removed} now. ${theirInput(runId, stale)}`;
+}
+
+const MAX_STALE_IDS = 10;
+
+function isRenamed({ detail, details = [] }: SummarizedFailure): boolean {
+  return [detail, ...details.map(({ reason }) => reason.detail)].some((one) => one?.field === "name");
 }
 
 /**

@@ -230,7 +230,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     detail.isLeft === true
       ? {
           message: `the object has changed since its removal was planned, so it was left as it is: ${staleWords(detail)}`,
-          remedy: "Make the same call again: it shows what would be removed now.",
+          remedy: texts(
+            "To see its current state: get_option or get_targeting. A new dry run or plan shows what would be removed now.",
+            "Look at its current state in the web console. A new dry run or plan shows what would be removed now.",
+          ),
         }
       : {
           message: `the object has changed since the plan was made, so nothing was sent: ${staleWords(detail)}`,

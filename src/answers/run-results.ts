@@ -27,6 +27,8 @@ export interface ReportedRun {
   /** Absent if nothing is stored. */
   readonly runId?: string;
   readonly tool: string;
+  /** Whether the call deletes only empty options. */
+  readonly onlyEmpty?: boolean | undefined;
   /** The run that this one undoes. */
   readonly undoes?: string;
   readonly status: RunStatus;

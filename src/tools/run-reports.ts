@@ -252,6 +252,8 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     status: status(),
     counts: countsOf(state),
     requests: state.requests,
+    ...(isChangeRun(run) &&
+      run.header.call.tool === "delete_options" && { onlyEmpty: run.header.call.input.onlyEmpty }),
     ...(isChangeRun(run) && { failedWith: run.state.failedWith }),
     failures: groupFailures(state, reader),
     results: failuresFirst(state, RESULTS_READ),

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { textOf } from "../support/clients.ts";
 import { checkedReport, warmSessions } from "../support/writing.ts";
 
@@ -61,7 +62,7 @@ async function resumedAfter({ tool, args, change, fault = BUSY }: Interrupted) {
   const resumed = await client.callTool("resume_run", { runId: first.runId });
   const again = checkedReport(resumed);
   const there = await client.callTool("list_options", { targetingId: shop });
-  return { again, text: textOf(resumed), there: there.structuredContent };
+  return { again, text: textOf(resumed), there: there.structuredContent, client, sandbox, made };
 }
 
 const add = (which: "one" | "two" | "inner", count: number) => (made: Made) =>
@@ -71,7 +72,7 @@ const shop = ({ shop: targetingId }: Made) => ({ targetingId });
 const replaced = ({ two: _id }: Made) => ({ items: [{ _id, set: ["c1", "s1", "s2"] }] });
 
 test.each([BUSY, LOST])("a resumed deletion leaves what has changed since, and says so (%o)", async (fault) => {
-  const { again, text, there } = await resumedAfter({
+  const { again, text, there, client, made } = await resumedAfter({
     tool: "delete_options",
     args: both,
     change: add("one", 200),
@@ -82,11 +83,100 @@ test.each([BUSY, LOST])("a resumed deletion leaves what has changed since, and s
     {
       errorCode: "PLAN_STALE",
       message: expect.stringContaining("expected to have 2 Context IDs, but has 202"),
-      remedy: expect.stringContaining("Make the same call again"),
+      remedy: expect.stringContaining("A new dry run or plan shows"),
     },
   ]);
-  expect(text).toContain("Next: send only item 1 again with delete_options");
+  expect(text).not.toContain("same call");
+  const next = { ids: [made.one], dryRun: true };
+  expect(again.nextSteps).toContainEqual(`delete_options ${JSON.stringify(next)} shows what would be deleted now`);
   expect(there).toMatchObject({ options: [{ name: "One", contextCount: 202 }, { name: "Group" }] });
+  expect(textOf(await client.callTool("delete_options", next))).toContain("202 Context IDs");
+  expect((await client.callTool("get_option", { optionId: made.one })).structuredContent).toMatchObject({ total: 202 });
+});
+
+test("a dry run of the advised call sends nothing, below the approval limit too", async () => {
+  const { again, client, made } = await resumedAfter({
+    tool: "update_contexts",
+    args: ({ one, two }) => ({
+      items: [
+        { _id: one, set: ["b"] },
+        { _id: two, add: ["d"] },
+      ],
+    }),
+    change: add("one", 1),
+  });
+  expect(again.failures).toMatchObject([{ errorCode: "PLAN_STALE", count: 1 }]);
+  expect(again.nextSteps).toContainEqual(
+    `update_contexts with only item 1 and "dryRun": true shows what would be removed now. Its input: get_run {"runId":"${again.runId}","outcome":"failed","includeInput":true}`,
+  );
+  const dry = await client.callTool("update_contexts", { items: [{ _id: made.one, set: ["b"] }], dryRun: true });
+  expect(textOf(dry)).toContain("loses 3 Context IDs");
+  expect((await client.callTool("get_option", { optionId: made.one })).structuredContent).toMatchObject({ total: 3 });
+});
+
+test("the advice does not use a name that was changed", async () => {
+  const change = ({ url, one }: Made) => update(url, { _id: one, name: "Other" });
+  const args = ({ shop: targetingId }: Made) => ({ targetingId, items: [{ name: "One", set: ["c0"] }] });
+  const replacing = await resumedAfter({ tool: "update_contexts", args, change });
+  expect(replacing.again.failures).toMatchObject([{ message: expect.stringContaining('but is "Other"') }]);
+  expect(replacing.again.nextSteps.join()).toContain("with only item 1, by its current name, and");
+  const named = ({ shop: targetingId }: Made) => ({ targetingId, names: ["One", "Two"] });
+  const deleting = await resumedAfter({ tool: "delete_options", args: named, change });
+  const next = { ids: [deleting.made.one], dryRun: true };
+  expect(deleting.again.nextSteps).toContainEqual(
+    `delete_options ${JSON.stringify(next)} shows what would be deleted now`,
+  );
+});
+
+test.each([BUSY, LOST])(
+  "applying a dry run leaves what has changed since, and the advice can be followed (%o)",
+  async (fault) => {
+    const { client, sandbox, control } = await startSession({ env });
+    const targetingId = await sandbox.targeting("Shop");
+    const [one = ""] = await sandbox.options(targetingId, [{ name: "One", contexts: ids(2) }, { name: "Two" }]);
+    const planned = checkedReport(await client.callTool("delete_options", { ids: [one], dryRun: true }));
+    await control("/faults", { faults: [{ on: "write", nth: 1, times: 1000, ...fault }] });
+    const applied = checkedReport(await client.callTool("apply_plan", { runId: planned.runId }));
+    await sandbox.control("DELETE", "/faults");
+    await update(sandbox.url, { _id: one, contexts: { add: ["later"] } });
+    const again = checkedReport(await client.callTool("resume_run", { runId: applied.runId }));
+    expect(again.failures).toMatchObject([{ errorCode: "PLAN_STALE" }]);
+    expect(again.nextSteps).toEqual([
+      `delete_options ${JSON.stringify({ ids: [one], dryRun: true })} shows what would be deleted now`,
+    ]);
+  },
+);
+
+test("the advised deletion still deletes only what is empty", async () => {
+  const { client, sandbox, control } = await startSession({ env });
+  const targetingId = await sandbox.targeting("Shop");
+  const [one = ""] = await sandbox.options(targetingId, [{ name: "One" }, { name: "Two" }]);
+  await control("/faults", { faults: [{ on: "write", nth: 1, times: 1000, ...BUSY }] });
+  const first = checkedReport(await client.callTool("delete_options", { ids: [one], onlyEmpty: true }));
+  await sandbox.control("DELETE", "/faults");
+  await update(sandbox.url, { _id: one, contexts: { add: ["later"] } });
+  const again = checkedReport(await client.callTool("resume_run", { runId: first.runId }));
+  const next = { ids: [one], onlyEmpty: true, dryRun: true };
+  expect(again.nextSteps).toEqual([`delete_options ${JSON.stringify(next)} shows what would be deleted now`]);
+  expect(checkedReport(await client.callTool("delete_options", next)).failures).toMatchObject([
+    { errorCode: "NOT_EMPTY", outcome: "skipped" },
+  ]);
+});
+
+test("a plan of a desired state that is out of date leads to a new plan", async () => {
+  const { client, sandbox } = await startSession({ env });
+  const targetingId = await sandbox.targeting("Shop");
+  const [one = ""] = await sandbox.options(targetingId, [{ name: "One", contexts: ids(2) }]);
+  const options = [{ _id: one, name: "One", contexts: ["other"] }];
+  const desired = { version: 1, targeting: { _id: targetingId }, options };
+  const planned = z
+    .object({ runId: z.string() })
+    .parse((await client.callTool("plan_targeting", { desired })).structuredContent);
+  await update(sandbox.url, { _id: one, contexts: { add: ["later"] } });
+  const applied = await client.callTool("apply_plan", planned);
+  expect(textOf(applied)).toContain("PLAN_STALE, item 1");
+  expect(textOf(applied)).toContain("\nNext: plan_targeting with the same input plans the change again");
+  expect(textOf(applied)).not.toContain("same call");
 });
 
 test.each([BUSY, LOST])("so does a resumed replacement of Context IDs (%o)", async (fault) => {
