@@ -28,7 +28,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
-    return { message: rateLimitWords(known), remedy: "Send the event again after that time." };
+    return { message: rateLimitWords(known), remedy: "Wait as long as the service asks, then send the event again." };
   const refused = typeof kind === "string" ? refusalWords(kind, { operation: "trackEvent", ...known }) : undefined;
   if (refused !== undefined) return refused;
   const why = known.reason === undefined ? "" : `: ${plain(known.reason)}`;
@@ -100,7 +100,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
       statusCode === RATE_LIMITED
         ? `${rateLimitWords(storedRequestDetails(detail))}; the event was not recorded`
         : "the service stayed busy until the last retry; the event was not recorded",
-    remedy: statusCode === RATE_LIMITED ? "Send the event again after that time." : "Try again later.",
+    remedy: statusCode === RATE_LIMITED ? "Wait as long as the service asks, then send the event again." : "Try again later.",
   }),
   EVENT_STOPPED: {
     message: "the call was stopped before this event was sent",

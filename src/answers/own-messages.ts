@@ -254,7 +254,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
   NEEDS_FAILED: {
     message: "the item was not sent, because its group or targeting was not created",
-    remedy: "Fix the group or targeting, and send both again.",
+    remedy: "Fix the group or targeting, and send it again together with this item.",
   },
   NO_ANSWER: (detail) => ({
     message: `the request was sent, but no usable answer came${because(detail)}: the item may or may not have been applied`,
@@ -273,7 +273,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
   RATE_LIMITED: (detail) => ({
     message: rateLimitWords(storedRequestDetails(detail)),
-    remedy: resuming((resume) => `When that time is over: ${resume} ${MORE_PATIENT}`),
+    remedy: resuming((resume) => `When the service allows requests again: ${resume} ${MORE_PATIENT}`),
   }),
   CANCELLED: { message: "the run was cancelled before this item was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {

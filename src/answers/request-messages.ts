@@ -63,7 +63,7 @@ function problemWords(problem: Problem): Failure {
       return rejectionWords(problem);
     case "busy":
       return problem.statusCode === RATE_LIMITED
-        ? { message: rateLimitWords(problem), remedy: "Try again after that time." }
+        ? { message: rateLimitWords(problem), remedy: "Wait as long as the service asks, then try again." }
         : { message: "the service stayed busy until the last retry", remedy: "Try again in a minute." };
     case "notSent":
       return { message: `the service could not be reached: ${problem.reason}`, remedy: remedyOf(problem) };

@@ -62,7 +62,7 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
     (oauth !== undefined && oauth.projectClaim === undefined);
   if (!hasKeys && someoneNeedsThem && !ownKeys) {
     throw new SettingsError(
-      "TARGETING_API_KEY and EVENT_APP_KEY are missing, but some callers use no project of the access file",
+      "TARGETING_API_KEY and EVENT_APP_KEY are missing, but callers without a project in the access file need them",
       "TARGETING_API_KEY",
     );
   }

@@ -32,7 +32,7 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
   if (isApiError(thrown)) return requestFailure(thrown);
   if (thrown instanceof PlanningError) {
     const { message, remedy } = requestFailure(thrown.failed);
-    return { message: `planning this failed, so nothing was changed: ${message}`, remedy };
+    return { message: `planning the call failed, so nothing was changed: ${message}`, remedy };
   }
   const fault = randomBytes(4).toString("hex");
   log.error("a tool failed unexpectedly", { tool, fault, error: thrown });

@@ -69,7 +69,7 @@ function encodingNamed(name: string | undefined): Encoding | undefined {
   const known = ENCODINGS.find((one) => one === plain) ?? ENCODING_ALIASES[plain];
   if (known !== undefined) return known;
   throw new ToolError(
-    `encoding ${JSON.stringify(name)} is not known`,
+    `the encoding ${JSON.stringify(name)} is not known`,
     `Leave encoding out, so that it is detected, or give one of ${ENCODINGS.map((one) => JSON.stringify(one)).join(", ")}.`,
   );
 }

@@ -212,7 +212,7 @@ function instant(since: string | number | undefined): number | undefined {
   const time = typeof since === "number" || /^\d+$/.test(since) ? Number(since) : Date.parse(since);
   if (Number.isFinite(time)) return time;
   throw new ToolError(
-    "since is not a time",
+    "the argument since is not a time",
     "Give an ISO 8601 time such as 2026-01-02T03:04:05Z, or milliseconds since 1970.",
   );
 }

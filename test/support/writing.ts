@@ -168,7 +168,7 @@ function checkText(report: Report, text: string): void {
       errorCode,
       ...message.split(": "),
       remedy
-        .replace(/(?: Then:| When that time is over:)? ?Call resume_run with this runId\.(?: It [^.]*\.)?/, "")
+        .replace(/(?: Then:| When the service allows requests again:)? ?Call resume_run with this runId\.(?: It [^.]*\.)?/, "")
         .trim(),
     );
   }
