@@ -67,7 +67,10 @@ export function textFor(text: Text, reader: Reader): string {
 /** Removes the sentences about `resume_run` from a remedy, because a next step already has that call. */
 export function withoutResume(remedy: string): string {
   return remedy
-    .replace(/(?: Then:| When the service allows requests again:)? ?Call resume_run with this runId\.( It [^.]*\.)?/, "")
+    .replace(
+      /(?: Then:| When the service allows requests again:)? ?Call resume_run with this runId\.( It [^.]*\.)?/,
+      "",
+    )
     .trim();
 }
 

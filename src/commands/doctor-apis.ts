@@ -154,7 +154,11 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
 /** Returns what a BusyError shows: the service is reachable, but it is unknown whether the key is valid. */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
-    ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Wait as long as the service asks, then run doctor again." }
+    ? {
+        kind: "trouble",
+        words: rateLimitWords({ retryAfterMs }),
+        remedy: "Wait as long as the service asks, then run doctor again.",
+      }
     : { kind: "answered", words: "answers: another write is in progress" };
 }
 

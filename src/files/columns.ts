@@ -1,10 +1,10 @@
-/** In a cell: no Context IDs, or the top level. A blank cell leaves the value unchanged. */
+/** In a cell, this text means no Context IDs, or the top level. A blank cell leaves the value unchanged. */
 export const NONE = "[]";
 
-/** Holds the reason of a failure in files of failed rows. Reading ignores it. */
+/** The column with the reason of each failure in files of failed rows. Reading ignores this column. */
 export const REASON_COLUMN = "reason";
 
-/** The first heading is written. Reading ignores case, spaces, `_`, `-` and invisible characters. */
+/** The headings of each column. The first is written. Reading ignores case, spaces, `_`, `-` and invisible characters. */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion"],
   _id: ["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID"],

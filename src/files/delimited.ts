@@ -44,7 +44,10 @@ export interface Delimited {
   readonly maxBytes?: number | undefined;
 }
 
-/** An empty line is a record with one empty cell. A quotation mark counts only at the beginning of a cell. */
+/**
+ * Splits a text into records. An empty line is a record with one empty cell. A quotation mark counts only at the
+ * beginning of a cell.
+ */
 export class DelimitedReader {
   readonly #options: Delimited;
   #begun: string[] = [];

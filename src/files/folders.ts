@@ -9,7 +9,7 @@ export type { Place } from "../platform/held-folder.ts";
 
 const NAMES_SHOWN = 5;
 
-/** Refuses links and `..`. The FileError names the folders and similar files. */
+/** Finds a file in the allowed folders. Refuses links and `..`. The FileError names the folders and similar files. */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
   const found = await firstThere(places);
@@ -159,9 +159,9 @@ function quoted(text: string): string {
 
 export interface RootGuard {
   readonly home: string;
-  /** A root must neither contain these folders nor be inside one. */
+  /** A client's root must neither contain these folders nor be inside one. */
   readonly folders: readonly string[];
-  /** A root must not contain one of these files or be inside its folder, except for the home folder. */
+  /** A client's root must not contain one of these files or be inside its folder, except for the home folder. */
   readonly files: readonly string[];
 }
 

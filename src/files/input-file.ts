@@ -40,7 +40,7 @@ export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
 const count = z.number().exactOptional();
 
-/** Answers report the observations that are present. */
+/** What was observed in a sheet. Answers report the observations that are present. */
 const sheetSeen = z.object({
   /** The line of the header if it is not the first, and how many filled rows are above it. */
   headerLine: count,

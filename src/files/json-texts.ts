@@ -32,7 +32,7 @@ function textAt(line: number, text: string): readonly JsonText[] {
 const NOT_AN_ARRAY =
   "A .json file must contain one array of rows: [{...}, {...}]. If each line is one object, name the file .ndjson.";
 
-/** Yields the unparsed elements one by one. Throws a FileError if the file is not one array. */
+/** Yields the elements of a JSON array one by one, unparsed. Throws a FileError if the file is not one array. */
 export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   const splitter = new ArraySplitter();
   for await (const chunk of textOf(bytes, encoding)) yield splitter.take(chunk);

@@ -35,7 +35,10 @@ export interface FileRules {
   readonly maxLineBytes: number;
 }
 
-/** Does not detect the form of a sheet yet. Throws a FileError if the file cannot be used or has too long a line. */
+/**
+ * Opens a file, without detecting the form of a sheet yet. Throws a FileError if the file cannot be used or has too
+ * long a line.
+ */
 export async function openFile(
   path: string,
   given: SheetArguments,

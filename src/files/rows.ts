@@ -140,7 +140,7 @@ export function invalidRow(problem: string, detail: Readonly<Record<string, unkn
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }
 
-/** `line` is present if the item comes from a file. */
+/** An item with its position in the input. `line` is present if the item comes from a file. */
 export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
@@ -157,7 +157,7 @@ export function placeOf({ index, line }: Position) {
 
 const ITEMS_AT_ONCE = 2000;
 
-/** Lets other calls run after every ITEMS_AT_ONCE items. */
+/** Yields items as rows. Lets other calls run after every ITEMS_AT_ONCE items. */
 export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
   for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
     if (from > 0) await nextTurn();

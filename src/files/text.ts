@@ -89,8 +89,8 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
 }
 
 /**
- * The byte order mark decides, then zero bytes (UTF-16) and validity (UTF-8), then which encoding gives letters. Mostly
- * valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
+ * Detects the encoding of a file. The byte order mark decides, then zero bytes (UTF-16) and validity (UTF-8), then
+ * which encoding gives letters. Mostly valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
@@ -138,9 +138,9 @@ function isValid(decode: () => string): boolean {
 }
 
 /**
- * The common syllables of CP949 have two bytes: the first from B0 to C8, the second above A0. In Western text, a single
- * special letter between ASCII bytes gives no character or a rare syllable; two such as "öß" usually give a Chinese
- * character.
+ * Judges whether bytes are Korean text. The common syllables of CP949 have two bytes: the first from B0 to C8, the
+ * second above A0. In Western text, a single special letter between ASCII bytes gives no character or a rare syllable;
+ * two such as "öß" usually give a Chinese character.
  */
 class KoreanLikeness {
   #lead = 0;
@@ -211,7 +211,7 @@ const MAC_LETTERS: ReadonlySet<number> = new Set([
   ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],
 ]);
 
-/** Excel on a Mac saves CSV files in Mac Roman, sometimes with carriage returns only. */
+/** Recognizes Mac Roman, in which Excel on a Mac saves CSV files, sometimes with carriage returns only. */
 class MacLikeness {
   readonly #letters = new Set<number>();
   #hasWestern = false;

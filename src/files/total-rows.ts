@@ -63,8 +63,8 @@ export class TotalRows {
 
   /**
    * Returns the kind of a row. A total row begins with a word for totals and otherwise has only numbers. One of these
-   * is the sum of its column or a formula that sums. A field that is read may only contain such a formula or the number
-   * of rows. The last row is a total even if no number can be compared, or if a blank row is above it.
+   * is the sum of its column or a formula that sums. A column that is read may contain only such a formula or the
+   * number of rows. The last row is a total even if no number can be compared, or if a blank row is above it.
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";

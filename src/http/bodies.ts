@@ -6,10 +6,10 @@ import { MAX_MEMBERS, MAX_VALUES, membersIn, valuesIn } from "../mcp/json-schema
 import { noteArrival } from "../mcp/server-parts.ts";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
-/** Twice the maximum of a request to the API. */
+/** The maximum size of a body, in bytes: twice the maximum of a request to the API. */
 const LARGEST_BODY = 16 * 1_048_576;
 const LARGEST_PLAIN_BODY = 256 * 1024;
-/** For the whole body, after its headers. */
+/** The time limit for receiving a whole body after its headers, in milliseconds. */
 const BODY_TIMEOUT_MS = 15_000;
 const MAX_MESSAGES = 20;
 

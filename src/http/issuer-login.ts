@@ -14,7 +14,7 @@ const APPROVE = "targeting:approve";
 const LOGIN_MS = 600_000;
 /** The session, which contains the refresh token, is sent in a header of each request. */
 const LONGEST_REFRESH_TOKEN = 4000;
-/** Each return from the authorization server costs a request to it, even with an invented code or address. */
+/** Limits returns from the authorization server: each costs a request to it, even with an invented code or address. */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 

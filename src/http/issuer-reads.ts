@@ -1,7 +1,7 @@
 import { openHttp } from "../api/http.ts";
 import { type Proxies, proxyFor } from "../settings/environment.ts";
 
-/** All are asymmetric: with the key that verifies a token, nobody can create one. */
+/** The accepted signature algorithms. All are asymmetric: with the key that verifies a token, nobody can create one. */
 export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
 const FRESH_MS = 10 * 60_000;
@@ -13,7 +13,7 @@ const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
 const LARGEST_ANSWER = 1_048_576;
 
-/** Without the authorization server, tokens can be neither accepted nor refused. */
+/** The authorization server cannot be reached, so tokens can be neither accepted nor refused. */
 export class IssuerUnreachable extends Error {
   constructor(cause: unknown) {
     super("the authorization server does not answer; try again in a moment", { cause });
@@ -72,7 +72,7 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
   };
 }
 
-/** Returns infinity if the clock was set back and the time is in the future. */
+/** Returns the age in milliseconds; infinity if the clock was set back and the time is in the future. */
 function ageOf({ at }: { readonly at: number }): number {
   const age = Date.now() - at;
   return age < 0 ? Number.POSITIVE_INFINITY : age;
@@ -90,7 +90,7 @@ interface IssuerRequest {
   readonly body?: unknown;
 }
 
-/** Uses the configured proxies, follows no redirects and closes each connection. */
+/** Returns a `fetch` that uses the configured proxies, follows no redirects and closes each connection. */
 export function issuerFetch(proxies: Proxies) {
   return async (address: string, { method, headers, body }: IssuerRequest): Promise<Response> => {
     const { origin, pathname, search } = new URL(address);

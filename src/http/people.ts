@@ -41,7 +41,7 @@ export function people(parts: PeopleParts) {
       page: pageFor(caller, project),
       person: personOf(caller.name),
     }),
-    /** Returns undefined for other requests, and if there is no page. */
+    /** Answers a request for the web page. Returns undefined for other requests, and if there is no page. */
     async serve(request: Request, peer: string): Promise<Response | undefined> {
       if (settings.page === "off" || !PAGE_PATHS.test(new URL(request.url).pathname)) return undefined;
       return serve(request, peer);

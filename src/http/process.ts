@@ -164,7 +164,7 @@ export interface Probed {
   readonly metrics?: ReturnType<typeof servedFigures> | undefined;
 }
 
-/** Most platforms wait longer than this for a health probe. */
+/** The time limit for checking the store, in milliseconds. Most platforms wait longer for a health probe. */
 const PATIENCE_MS = 800;
 
 export function probes({ stopping, ready, metrics }: Probed): Hono<{ Bindings: HttpBindings }> {

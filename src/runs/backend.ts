@@ -47,7 +47,7 @@ export interface SeenOption {
   readonly contextCount: number;
 }
 
-/** Context IDs for answers and exported files. A change that removes something reads the current ones. */
+/** Stores Context IDs for answers and exported files. A change that removes something reads them from the service. */
 export interface ContentsStore {
   refresh(): Promise<void>;
   get(option: SeenOption): Promise<readonly string[] | undefined>;

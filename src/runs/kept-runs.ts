@@ -59,7 +59,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return stored && understood(this.#kind, stored);
   }
 
-  /** Undefined if another process is just starting the run. `isDrivenHere`: this process holds its lease. */
+  /** Reads a run. Undefined if another process is just starting it. `isDrivenHere`: this process holds its lease. */
   async read(runId: string, isDrivenHere = false): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);

@@ -24,7 +24,7 @@ export interface RunInput {
 
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
-/** Only shown to people. Two calls that differ only in these fields are the same. */
+/** Fields that are only shown to people. Two calls that differ only in these fields count as the same call. */
 export type Requested = Pick<RunHeader, "client" | "fileName">;
 
 /** The wait before a run that was taken over is read, in milliseconds. No request may be sent so early anyway. */
@@ -143,7 +143,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Returns the run unchanged if another process executes it or it waits for approval. Throws an ExecutionRefusedError.
+   * Resumes a run. If another process executes it or it waits for approval, returns it unchanged. Throws an
+   * ExecutionRefusedError.
    */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
@@ -223,14 +224,17 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return isRecent ? undefinedIfUnreadable(this.find(last)) : undefined;
   }
 
-  /** Returns undefined if repeating the call may have another effect by now. */
+  /** Resumes the run of a repeated call. Returns undefined if the call may have another effect by now. */
   async resumeRepeated(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
   }
 
-  /** Returns undefined if another process has claimed the run. Throws a RunStoreError if only a call may resume it. */
+  /**
+   * Continues a run whose process has ended. Returns undefined if another process has claimed it. Throws a
+   * RunStoreError if only a call may resume it.
+   */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const left = understood(this.kind, stored);
@@ -286,7 +290,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.find(runId);
   }
 
-  /** Returns undefined if the run was started, does not exist, or is of a kind that never plans first. */
+  /**
+   * Ends an unstarted run. Returns undefined if it was started, does not exist, or is of a kind that never plans first.
+   */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
@@ -295,7 +301,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
   }
 
-  /** Resolves when the answers to the requests in flight are in the journals. */
+  /** Stops all runs of this process. Resolves when the answers to the requests in flight are in the journals. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
     this.#kept.stopFollowing();

@@ -47,7 +47,9 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   readonly isPlannedFirst: boolean;
   /** Whether listing runs also writes the final records of runs whose process crashed. Default: no. */
   readonly recoversOrphans?: boolean;
-  /** Undefined if another process is just starting the run. Throws a RunStoreError if the run is unusable. */
+  /**
+   * Restores a stored run. Undefined if another process is just starting it. Throws a RunStoreError if it is unusable.
+   */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
   initialState?(call: Call, input: ByteSource): Promise<State>;
   /** Executes a run until it stops, and records how it stopped. Its journal is already open. */

@@ -141,7 +141,7 @@ export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
 export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"];
 
-/** They add up to the number of objects. `skipped` is absent if it is 0. */
+/** The number of objects with each outcome. The numbers add up to all objects. `skipped` is absent if it is 0. */
 export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };
 
 export const NO_COUNTS: Counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };

@@ -59,12 +59,12 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
-  /** Does not ask the store, so another process may have taken the run over. */
+  /** Returns a run that this process executes. Does not ask the store, so another process may have taken it over. */
   driven(runId: string): Run | undefined {
     return this.#drivenKind(runId)?.driven(runId);
   }
 
-  /** Absent if only this machine can reach the store. */
+  /** The runs that other processes left. Absent if only this machine can reach the store. */
   get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }
@@ -133,7 +133,10 @@ export class Runs {
     return (await this.#kindOf(runId))?.resume(runId);
   }
 
-  /** Returns undefined if another process has claimed the run. Throws a RunStoreError if only a call may resume it. */
+  /**
+   * Continues a run whose process has ended. Returns undefined if another process has claimed it. Throws a
+   * RunStoreError if only a call may resume it.
+   */
   async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
     return stored && this.#kindOfStored(stored)?.claim(stored);

@@ -33,7 +33,10 @@ export interface Turn {
 export interface Lease extends Turn {
   /** Whether the previous holder may still be alive and write. */
   readonly isTakenOver: boolean;
-  /** Throws a LeaseLostError. Asks the store if the last renewal is older than `recentMs` milliseconds. */
+  /**
+   * Throws a LeaseLostError if the lease is lost. Asks the store only if the last renewal is older than `recentMs`
+   * milliseconds.
+   */
   check(recentMs?: number): Promise<void>;
   stillHeld(): Promise<boolean>;
   release(): Promise<void>;
@@ -169,7 +172,10 @@ export function permitWithoutLease(clock: Clock): Turn {
   };
 }
 
-/** For a large body, `renew` takes new readings before the last slice. `onLate`: the request was sent too late. */
+/**
+ * Returns the checks right before a request is sent, and right after. For a large body, `renew` takes new clock
+ * readings before the last part. `onLate` is called if the request was sent too late.
+ */
 export function requestFence(
   turns: readonly Turn[],
   intent: Intent,

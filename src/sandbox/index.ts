@@ -22,7 +22,7 @@ export interface SandboxOptions {
   readonly port?: number;
   /** Host names under which the APIs answer, in addition to names of this machine and IP addresses. */
   readonly allowedHosts?: readonly string[];
-  /** Accepted in addition to the built-in keys. A dump of the state never contains them. */
+  /** Keys that are accepted in addition to the built-in ones. A dump of the state never contains them. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   readonly dataFile?: string;
   /** Ignored if the data file already contains a state. */
@@ -77,7 +77,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
   const listening = await listen(app, host, options.port ?? 0);
   let closing: Promise<void> | undefined;
   return {
-    /** Without a trailing slash. */
+    /** The address of both APIs, without a trailing slash. */
     url: originOf(host, listening.port),
     port: listening.port,
     /** Closes all connections and writes the data file. Throws if the file cannot be written. */
@@ -87,7 +87,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     },
     /** Lets the process end although the server is listening. */
     unref: listening.unref,
-    /** Oldest first. */
+    /** Returns the events that arrived, oldest first. */
     events: (): readonly ArrivedEvent[] => world.events.read({}, Number.POSITIVE_INFINITY).events,
     /** Calls `arrived` with each later event. */
     onEvent(arrived: (event: ArrivedEvent) => void): void {

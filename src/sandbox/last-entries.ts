@@ -44,9 +44,9 @@ export function ringBuffer<Entry>({
         if (entry !== undefined) yield entry;
       }
     },
-    /** Since the start or the last `clear`. */
+    /** Returns how many entries were removed for space since the start or the last `clear`. */
     dropped: () => oldest - cleared,
-    /** Returns an entry by its number, from 1. Undefined if the entry was dropped. */
+    /** Returns an entry by its number, from 1. Undefined if the entry was removed. */
     at: (number: number): Entry | undefined =>
       number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined,
     /** The number of the newest entry ever added; 0 at the start. `cleared` returns what it was at the last `clear`. */
@@ -84,7 +84,7 @@ export function requestJournal() {
   });
   return {
     ...kept,
-    /** Oldest first. `dropped` counts older requests. */
+    /** Returns the requests, oldest first. `dropped` counts older requests that were removed for space. */
     read: () => ({ requests: [...kept.newestFirst()].reverse(), dropped: kept.dropped() }),
   };
 }

@@ -51,7 +51,7 @@ export const seedSchema = z.strictObject({
   ),
   products: list(productSchema.partial({ _id: true })),
   campaigns: list(campaignSchema.partial({ _id: true })),
-  /** `at` is now by default. */
+  /** Events to store as if they had arrived at the time `at`, by default now. */
   events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
   /** Removing a targeting removes its options. */
   remove: list(z.string()),

@@ -57,7 +57,7 @@ const projectSchema = z.strictObject({
   campaigns: z.array(campaignSchema),
 });
 
-/** Has all data but events, requests, faults and the keys from the settings. */
+/** The schema of a dump, which has all data but events, requests, faults and the keys from the settings. */
 export const dumpSchema = z.strictObject({
   version: z.literal(1),
   keys: z.array(keySchema),

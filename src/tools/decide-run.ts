@@ -13,7 +13,7 @@ const input = () =>
     secret: z.string().describe("From the _meta of the answer that waits for the decision"),
   });
 
-/** Models do not see this tool; a view calls it. */
+/** Records a decision that a person makes in a view. Models do not see this tool; the view calls it. */
 export const decideRun = {
   name: "decide_run",
   title: "Decide on a run",

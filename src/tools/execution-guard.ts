@@ -21,7 +21,7 @@ export type CallerRights =
   | { readonly refused: string }
   | {
       readonly readOnly: boolean;
-      /** Absent: the folders of the settings. */
+      /** The only folders that the caller may use. Absent: the folders of the settings. */
       readonly folders?: readonly string[];
     };
 
@@ -176,7 +176,7 @@ type NotAllowed = Pick<Refusal, "message" | "remedy">;
 const MAX_NAMED = 5;
 const MAX_ALLOWED_NAMED = 10;
 
-/** Says which targetings may change. */
+/** Returns a text that says which targetings may change. */
 export function allowedText(allowed: readonly string[]): string {
   const named = allowed.slice(0, MAX_ALLOWED_NAMED).join(", ");
   const more = allowed.length > MAX_ALLOWED_NAMED ? ` and ${allowed.length - MAX_ALLOWED_NAMED} more` : "";

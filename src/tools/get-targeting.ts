@@ -150,7 +150,7 @@ const place = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optio
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
-/** The cursor is absent if everything is counted. */
+/** The counts of a targeting so far. The cursor is absent if everything is counted. */
 interface CountedSoFar {
   readonly summary: TargetingSummary;
   readonly cursor?: string;

@@ -128,7 +128,7 @@ export const saveArguments = (saveTo: string) => ({
   delimiter: z.string().optional().describe("Of a .csv file"),
 });
 
-/** `delimiter` separates the cells of a text file. */
+/** Where a call saves a file. `delimiter` separates the cells of a text file. */
 export interface SaveArguments {
   readonly saveTo: string;
   readonly delimiter?: string | undefined;

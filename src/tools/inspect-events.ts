@@ -217,7 +217,7 @@ function instant(since: string | number | undefined): number | undefined {
   );
 }
 
-/** Continues before the event with this number. Valid until the sandbox drops more events. */
+/** The cursor: continues before the event number `before`. Valid until the sandbox removes more events for space. */
 const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
 
 function pageOf(
@@ -274,7 +274,7 @@ function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[])
   return without.length === 0 ? [] : [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}.`];
 }
 
-/** `order` and `within` are absent if the call does not request them. */
+/** The results of the checks. `order` and `within` are absent if the call does not request them. */
 interface Checks {
   readonly expectations: readonly ExpectationRow[];
   readonly order?: readonly CheckRow[];

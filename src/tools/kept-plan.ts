@@ -48,7 +48,7 @@ export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<T
   return withRefusal(answer, refusal);
 }
 
-/** Says that this server may not apply the plan. */
+/** Adds to an answer about a plan that this server may not apply it. */
 export function withRefusal(answer: ToolAnswer, refusal: Refusal | undefined): ToolAnswer {
   if (refusal === undefined) return answer;
   return {

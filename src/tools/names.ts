@@ -19,7 +19,7 @@ export const targetingArguments = () => ({
   targetingName: z.string().optional().describe("Or its name, if seen before"),
 });
 
-/** Empty texts count as absent. */
+/** The arguments that name a targeting. Empty texts count as absent. */
 export interface TargetingReference {
   readonly targetingId?: string | undefined;
   readonly targetingName?: string | undefined;
@@ -34,7 +34,7 @@ export function targetingArgumentsOf<Given extends TargetingReference>({
   return { reference: { targetingId, targetingName }, others };
 }
 
-/** `note` is present if the name did not match exactly, `seen` if a remembered name was found. */
+/** A found targeting. `note` is present if the name did not match exactly, `seen` if a remembered name was found. */
 export interface FoundByName {
   readonly _id: string;
   readonly note?: string | undefined;

@@ -18,7 +18,7 @@ interface FoundOption extends Hit {
   readonly counted: Counted;
 }
 
-/** `next` is absent if all options were read. */
+/** The options that a search has found. `next` is absent if all options were read. */
 interface Found {
   readonly hits: readonly FoundOption[];
   readonly counted: Counted;
@@ -73,7 +73,7 @@ export function searchOptions(
 }
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
-/** `after`, the sort key of the last option shown, stays valid. `scan` says where reading continues. */
+/** The cursor of a sorted list. `after` is the sort key of the last option shown; `scan` is where reading continues. */
 const place = z.strictObject({
   after: key.optional(),
   scan: z

@@ -12,7 +12,7 @@ import type { Run } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import type { ToolContext } from "./context.ts";
 
-/** By object number. */
+/** The original items, by object number. */
 type GivenOf = ReadonlyMap<number, unknown>;
 
 /** Returns what the caller sent for each object that did not succeed, as far as it is stored. */

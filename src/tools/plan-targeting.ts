@@ -279,7 +279,7 @@ async function problemsPlan(
   };
 }
 
-/** Ignores that time is up. Planning continues without this result. */
+/** Ignores that the time for a read is up: planning continues without its result. */
 function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }

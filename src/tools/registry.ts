@@ -11,7 +11,7 @@ export interface Tool extends Omit<ToolDefinition, "handler"> {
   readonly prepare: (given: unknown) => Prepared;
 }
 
-/** Separate modules, because a call needs only one. */
+/** The tools. Each is loaded when it is first needed, because a call needs only one. */
 const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   get_targeting: async () => toolOf((await import("./get-targeting.ts")).getTargeting),
   list_options: async () => toolOf((await import("./list-options.ts")).listOptions),
@@ -37,7 +37,7 @@ const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   inspect_events: async () => toolOf((await import("./inspect-events.ts")).inspectEvents),
 };
 
-/** Listed only for clients that show views. */
+/** Tools that are listed only for clients that show views. */
 const VIEW_TOOLS: typeof TOOLS = {
   decide_run: async () => toolOf((await import("./decide-run.ts")).decideRun),
 };
@@ -50,7 +50,7 @@ export function everyViewTool(): Promise<readonly Tool[]> {
   return Promise.all(Object.values(VIEW_TOOLS).map((load) => load()));
 }
 
-/** Throws a RangeError if there is no tool with this name. */
+/** Loads a tool. Throws a RangeError if there is no tool with this name. */
 export async function toolNamed(name: string): Promise<Tool> {
   const load = { ...TOOLS, ...VIEW_TOOLS }[name];
   if (load === undefined) throw new RangeError(`there is no tool ${name}`);

@@ -134,7 +134,7 @@ interface PartContext extends Pick<ToolServices, "runs"> {
   readonly caller: string;
 }
 
-/** Messages over stdio must stay far below 10 MiB. */
+/** The maximum number of characters in one part, since messages over stdio must stay far below 10 MiB. */
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 

@@ -164,7 +164,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
 }
 
-/** Says what the undo of a run left as it is. */
+/** Returns what the undo of a run left as it is. */
 async function undoReport({ header, status }: ChangeRun, context: ToolContext): Promise<Partial<ReportedRun>> {
   const undoes = header.call.tool === "apply_plan" ? header.call.input.undoes : undefined;
   if (undoes === undefined) return {};

@@ -54,7 +54,10 @@ export const trackEvent = {
     const { environment } = context;
     const taken = Object.keys(extra ?? {}).filter((name) => Object.hasOwn(given, name));
     if (taken.length > 0)
-      throw new ToolError(`the argument extra repeats parameters of the event: ${taken.join(", ")}`, "Give each parameter once.");
+      throw new ToolError(
+        `the argument extra repeats parameters of the event: ${taken.join(", ")}`,
+        "Give each parameter once.",
+      );
     const event = parseNestedJson({ ...given, ...extra });
     checkJsonValues(event);
     if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));

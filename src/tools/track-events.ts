@@ -92,7 +92,7 @@ export const trackEvents = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Calls with more events, and files, are only compared as a whole. */
+/** The maximum number of events that are compared one by one. Longer calls, and files, are compared as a whole. */
 const MOST_COMPARED = 50;
 
 function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly string[] {

@@ -353,7 +353,7 @@ function rowOf({
   };
 }
 
-/** The maximum number of events in one update or list. */
+/** The maximum number of events in one update of the page or one list. */
 const MAX_EVENTS = 100;
 /** The maximum number of problems of one event. */
 const MAX_PROBLEMS = 20;

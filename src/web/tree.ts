@@ -40,7 +40,7 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
   };
 }
 
-/** Returns those times that are after the start of the sandbox. */
+/** Returns the times of creation and change, without those before the start of the sandbox. */
 function since(times: Readonly<Record<"createdAt" | "changedAt", number>>, { readyAt }: World) {
   return Object.fromEntries(Object.entries(times).filter(([, at]) => at > readyAt));
 }

@@ -168,7 +168,10 @@ function checkText(report: Report, text: string): void {
       errorCode,
       ...message.split(": "),
       remedy
-        .replace(/(?: Then:| When the service allows requests again:)? ?Call resume_run with this runId\.(?: It [^.]*\.)?/, "")
+        .replace(
+          /(?: Then:| When the service allows requests again:)? ?Call resume_run with this runId\.(?: It [^.]*\.)?/,
+          "",
+        )
         .trim(),
     );
   }

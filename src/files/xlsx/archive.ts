@@ -85,7 +85,9 @@ function tooLarge({ fileName }: Entry, mostBytes: number): FileError {
   );
 }
 
-/** Names have no namespace prefix. To get an attribute with any prefix, ask for `:name`. */
+/**
+ * Called for each element of an XML part. Names have no namespace prefix. `:name` finds an attribute with any prefix.
+ */
 export interface Elements {
   readonly open?: (name: string, attribute: (name: string) => string | undefined) => void;
   readonly text?: (text: string) => void;

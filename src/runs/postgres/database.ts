@@ -174,5 +174,5 @@ function whyOf(cause: unknown): string {
   return why === "" ? code : why;
 }
 
-/** `callerName` in SQL, compared with `$1`. */
+/** A condition in SQL: whether the `callerName` of the column `caller` is `$1`. */
 export const IS_NAMED = "(caller = $1 or caller like 'keys:%' and regexp_replace(caller, '^keys:\\w+ ', '') = $1)";

@@ -1,7 +1,7 @@
 import { RunStoreError } from "../store.ts";
 import type { Database } from "./database.ts";
 
-/** Every statement names it, so the search path of the role has no effect. */
+/** The schema of all tables. Every statement names it, so the search path of the role has no effect. */
 const SCHEMA = "targeting_mcp";
 
 const FIRST = `

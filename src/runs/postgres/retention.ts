@@ -21,7 +21,10 @@ const removing = (which: string): string =>
    ) returning id`;
 
 const OLD = removing("not r.open and r.id < $1");
-/** Ignores runs with removed data, which are removed by age alone, and runs created while a clock was ahead. */
+/**
+ * Removes the oldest runs of a caller beyond the maximum number. Ignores runs with removed data, which are removed by
+ * age alone, and runs created while a clock was ahead.
+ */
 const BEYOND = removing(
   `not r.open and r.caller = $1 and not ${HELD} and r.id < (
      select r.id from targeting_mcp.run r where r.caller = $1 and not r.open and not ${HELD} and r.id <= $3

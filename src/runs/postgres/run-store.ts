@@ -144,7 +144,7 @@ function stopRequestStore(database: Database): StopStore {
   };
 }
 
-/** A given lease must be held. An update that is repeated because its answer was lost succeeds. */
+/** Replaces a record. A given lease must be held. An update that is repeated because its answer was lost succeeds. */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
   where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (

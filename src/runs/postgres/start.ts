@@ -53,7 +53,7 @@ export interface FoundStore extends Partial<Pick<ProbedServer, "server">>, Pick<
   readonly problem?: RunStoreError;
 }
 
-/** Changes nothing, and does not wait for a store that cannot be reached. */
+/** Inspects a store. Changes nothing, and does not wait for a store that cannot be reached. */
 export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
   return opened(where, async (database) => {
     let found: FoundStore = { weaknesses: [] };
@@ -97,8 +97,8 @@ interface Probed {
 }
 
 /**
- * Only some roles can see which standbys are synchronous, but every role can see whether a synchronous standby is
- * required.
+ * Reads the version and settings of the database. Only some roles can see which standbys are synchronous, but every
+ * role can see whether a synchronous standby is required.
  */
 const PROBE = `
   select current_setting('server_version_num')::int as number, current_setting('server_version') as version,

@@ -2,7 +2,7 @@ import { LIMITS } from "../../spec/limits.ts";
 import { type BusinessError, businessError } from "./outcome.ts";
 import { type AdProduct, idsBy, type Project } from "./store.ts";
 
-/** As in `detail.conflicts` (management-api 7.3). A group of the same request may have no ID yet. */
+/** A group as `detail.conflicts` names it (management-api 7.3). A group of the same request may have no ID yet. */
 interface GroupName {
   readonly collection: { readonly _id?: string; readonly name: string };
   readonly targeting?: { readonly _id?: string; readonly name?: string };

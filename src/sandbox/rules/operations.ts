@@ -17,7 +17,7 @@ import { updateOptions } from "./update-options.ts";
 
 export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
 
-/** Problems are a list or one sentence (management-api 2.2). */
+/** A checked request: how to apply it, or its problems as a list or one sentence (management-api 2.2). */
 type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
 
 /** `body` is the parsed JSON; undefined if the request has none. */

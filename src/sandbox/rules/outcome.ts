@@ -22,7 +22,7 @@ export type Checked = { readonly write: () => Readonly<Record<string, unknown>> 
 /** An injected failure during a write (management-api 4.1, 4.2). */
 export interface Interference {
   readonly error: BusinessError;
-  /** If items are applied all together, one failing item makes all fail. */
+  /** Returns whether an item fails. If items are applied all together, one failing item makes all fail. */
   hits(index: number): boolean;
   /** A failing update with both `add` and `remove` has its `add` applied (management-api 4.1). */
   readonly addApplied: boolean;

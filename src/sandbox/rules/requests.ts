@@ -34,7 +34,7 @@ const name = z.string(STRING).check((ctx) => {
 
 const ulid = z.string({ error: "must be a valid ULID" }).refine(isUlid, { error: "must be a valid ULID" });
 
-/** Parsing trims a Context ID. */
+/** The schema of a Context ID. Parsing trims it. */
 const contextId = z
   .string(STRING)
   .transform(trimContextId)
@@ -91,7 +91,7 @@ function listOf<T extends z.ZodType>(entry: T, limit: number) {
 const { targetingItems, optionItems } = LIMITS;
 const whole = { error: "the body must be an object" };
 
-/** Deleting a single object has no body. */
+/** The schemas of the request bodies. Deleting a single object has no body. */
 export const BODIES = {
   createTargetings: z.strictObject({ items: listOf(targetingToCreate, targetingItems.value) }, whole),
   renameTargetings: z.strictObject({ items: listOf(targetingRename, targetingItems.value) }, whole),
@@ -142,7 +142,7 @@ export type ContextChanges = z.output<typeof contextChanges>;
 export type ListQuery = z.output<typeof QUERIES.listOptions>;
 export type GetQuery = z.output<typeof QUERIES.getOption>;
 
-/** The problems are complete (management-api 2.2). */
+/** A valid value, or every problem of an invalid one (management-api 2.2). */
 type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
 
 /** Validates a body. Each problem is a sentence that begins with the path of the field. */

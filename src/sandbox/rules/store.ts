@@ -37,7 +37,9 @@ export interface AdProduct {
   readonly newOptions: ReadonlyMap<string, RequiredAs>;
 }
 
-/** Its options cannot move until it ends. If it is approved, their targetings cannot be deleted either. */
+/**
+ * The options of a campaign cannot move until it ends. If it is approved, their targetings cannot be deleted either.
+ */
 interface Campaign {
   readonly _id: string;
   readonly approved: boolean;
@@ -45,7 +47,7 @@ interface Campaign {
   readonly options: Set<string>;
 }
 
-/** The API cannot read or change it, but no other targeting can have its name (management-api 1). */
+/** The API cannot read or change an audience targeting, but no targeting can have the same name (management-api 1). */
 type AudienceTargeting = Pick<AdProduct, "_id" | "name">;
 
 /** Only the functions of this file may change a project, because they keep the indexes consistent. */
@@ -132,7 +134,7 @@ function dropTree(project: Project, option: StoredOption): void {
 type NewStoredOption = Pick<StoredOption, "_id" | "targeting" | "name" | "type" | "createdAt" | "updatedAt"> &
   Partial<Pick<StoredOption, "parent">> & {
     readonly exposeChildren?: boolean | undefined;
-    /** Trimmed. */
+    /** The Context IDs, which the caller has trimmed. */
     readonly contexts: Iterable<string>;
   };
 
@@ -185,7 +187,7 @@ export function renameStoredOption(project: Project, option: StoredOption, name:
   option.name = name;
 }
 
-/** Moves an option into a group. Undefined: to the top level. */
+/** Moves an option into the group `parent`, or to the top level if `parent` is undefined. */
 export function moveStoredOption(project: Project, option: StoredOption, parent: string | undefined): void {
   siblings(project, option)?.remove(option._id);
   option.parent = parent;

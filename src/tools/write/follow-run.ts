@@ -37,7 +37,7 @@ function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolCon
   });
 }
 
-/** Returns undefined before the number of items is known. */
+/** Describes the progress of a run. Returns undefined before the number of items is known. */
 export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
   if (items === 0) return undefined;
   const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
@@ -102,7 +102,7 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** For reads that an answer can do without. */
+/** The limits of reads that an answer can do without. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /** Returns how many options the targeting has now. Undefined if options of one targeting were not changed. */
@@ -125,7 +125,7 @@ export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }
 
-/** Returns undefined if the read fails or the call must be answered. */
+/** Returns the result of a read. Returns undefined if the read fails or the call must be answered. */
 export function undefinedIfFailed<Value>(reading: Promise<Value>, { signal }: ToolContext): Promise<Value | undefined> {
   const isExpected = (thrown: unknown) => isApiError(thrown) || thrown instanceof DeadlineExceeded || signal.aborted;
   return undefinedIf(isExpected, reading);

@@ -27,7 +27,7 @@ import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
-/** Nested objects are not described, which saves tokens. */
+/** Returns the output schema of the tools that write. Nested objects are not described, which saves tokens. */
 export const runOutput = () =>
   z.looseObject({
     environment: z.string(),

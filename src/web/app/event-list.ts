@@ -138,7 +138,7 @@ export function want(change: Partial<Wanted>): void {
   });
 }
 
-/** Removes the filter. */
+/** Removes the filter of the list of events. */
 export function clearFilter(): void {
   want(ALL);
 }

@@ -31,7 +31,7 @@ export const link = signal<Link>({ is: "waiting" });
 export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
 export const hasEnded = computed(() => link.value.is === "ended");
 export const hello = signal<Hello | undefined>(undefined);
-/** The notice about the session. */
+/** The notice about the session, for example that a link was tried again. Empty if there is none. */
 export const notice = signal("");
 /** The result of the person's last action. */
 export const outcome = signal("");
