@@ -46,7 +46,7 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
     steps.push("make the call again: the server ended before the call was planned, and nothing was sent");
   if (isOver && isOfEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId, run));
   const allFailed = run.failures.filter(({ outcome }) => outcome === "failed");
-  const stale = allFailed.filter((failure) => isStaleRemoval(run, failure));
+  const stale = allFailed.filter((failure) => isLeft(run, failure));
   if (stale.length > 0) steps.push(staleStep(run, runId, stale));
   const failed = allFailed.filter((failure) => !stale.includes(failure));
   if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(fixStep(run, runId, failed));
@@ -210,12 +210,12 @@ function theirInput(runId: string, failed: readonly SummarizedFailure[]): string
 
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Returns whether objects were left as they are, because they have changed since their removal was planned. */
-function isStaleRemoval({ tool }: ReportedRun, { errorCode }: SummarizedFailure): boolean {
-  return errorCode === "PLAN_STALE" && (DELETIONS.has(tool) || tool === "update_contexts");
+/** Returns whether objects were left as they are, because they have changed since the run was planned. */
+function isLeft({ tool }: ReportedRun, { errorCode }: SummarizedFailure): boolean {
+  return errorCode === "PLAN_STALE" && tool !== "apply_plan";
 }
 
-/** Returns the dry run that shows what would be removed now. A call without `dryRun` may remove it without approval. */
+/** Returns the dry run that shows what would change now. A call without `dryRun` may do it without approval. */
 function staleStep(run: ReportedRun, runId: string, stale: readonly SummarizedFailure[]): string {
   const { tool, results, onlyEmpty } = run;
   const count = stale.reduce((sum, failure) => sum + failure.count, 0);
@@ -224,9 +224,9 @@ function staleStep(run: ReportedRun, runId: string, stale: readonly SummarizedFa
   if (DELETIONS.has(tool) && ids !== undefined) {
     return `${callOf(tool, { ids, ...(onlyEmpty && { onlyEmpty }), dryRun: true })} shows what would be deleted now`;
   }
-  const named = !stale.some(isRenamed) ? "" : count === 1 ? ", by its current name," : ", by their current names,";
-  const removed = DELETIONS.has(tool) ? "deleted" : "removed";
-  return `${tool} with only ${failedPlaces(stale)}${named} and "dryRun": true shows what would be ${removed} now. ${theirInput(runId, stale)}`;
+  const named = stale.some(isRenamed) ? " (by ID or current name)" : "";
+  const input = theirInput(runId, stale);
+  return `${tool} with only ${failedPlaces(stale)}${named} and "dryRun": true shows what would change now. ${input}`;
 }
 
 const MAX_STALE_IDS = 10;

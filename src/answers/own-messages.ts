@@ -229,10 +229,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   PLAN_STALE: (detail) =>
     detail.isLeft === true
       ? {
-          message: `the object has changed since its removal was planned, so it was left as it is: ${staleWords(detail)}`,
+          message: `the object has changed since the run was planned, so it was left as it is: ${staleWords(detail)}`,
           remedy: texts(
-            "To see its current state: get_option or get_targeting. A new dry run or plan shows what would be removed now.",
-            "Look at its current state in the web console. A new dry run or plan shows what would be removed now.",
+            "To see its current state: get_option or get_targeting. A new dry run or plan shows what would change now.",
+            "Look at its current state in the web console. A new dry run or plan shows what would change now.",
           ),
         }
       : {
