@@ -315,7 +315,17 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: `the item was applied in part${because(detail)}`,
     remedy: resuming((resume) => `${resume} It finishes what it can and reports what happened.`),
   }),
-  OWNER_UNCLEAR: ({ existingIds, isInside }) => {
+  OWNER_UNCLEAR: ({ existingIds, isInside, isGone }) => {
+    if (isGone === true) {
+      return {
+        message:
+          "the service created the options of this request, but none has this name now: it was renamed or deleted since",
+        remedy: texts(
+          "Check with list_options. If the option is missing, add it with a new call.",
+          "Check in the web console. If the option is missing, ask the agent to add it.",
+        ),
+      };
+    }
     const [what, wanted] = isInside
       ? ["a name from the same item", "the object holds what you wanted"]
       : ["this name", "the object is the one that you wanted"];

@@ -130,7 +130,7 @@ function replacedBy(state: RunState, step: Step, before: PreviousValue | undefin
   const parents = updates.flatMap(({ item }) => (item.parent === undefined ? [] : [item.parent]));
   const isInDoubt = state.suspectSince(step.id) !== undefined;
   return {
-    ...(name !== undefined && { names }),
+    ...((name !== undefined || set !== undefined) && { names }),
     ...(parent !== undefined && { parents: isFreed ? [...parents, null] : parents }),
     ...(set !== undefined && isOnly && { contextCounts: isInDoubt ? [set.length] : [] }),
   };

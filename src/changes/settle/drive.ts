@@ -8,7 +8,7 @@ import { StepMaker } from "../rows/steps.ts";
 import type { RunState } from "../state/change-state.ts";
 import type { ChangeDriver } from "./change-driver.ts";
 import { noteNewest } from "./evidence.ts";
-import { existingIds } from "./reconcile.ts";
+import { adoptLostCreates, existingIds } from "./reconcile.ts";
 import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";
 
@@ -37,7 +37,7 @@ export async function drive(
       continue;
     }
     let isNoted = false;
-    let hasFailed = false;
+    let haveEnded = false;
     for (const request of requests) {
       if (driver.signal.aborted) return stop(cause());
       const sending = sendingOf(driver, request);
@@ -48,8 +48,8 @@ export async function drive(
             // With the write lock, no other run of the project can add options meanwhile.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
-            hasFailed = await failChangedRemovals(driver);
-            return hasFailed ? { ended: false } : sendBatch(driver, sending, turn);
+            haveEnded = await endChangedSteps(driver);
+            return haveEnded ? { ended: false } : sendBatch(driver, sending, turn);
           }),
         );
       let end = await inTurn();
@@ -57,8 +57,8 @@ export async function drive(
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
-      // The failed steps must not be sent, so the requests are formed again.
-      if (hasFailed) break;
+      // Steps that have ended must not be sent, so the requests are formed again.
+      if (haveEnded) break;
     }
     if (driver.signal.aborted) return stop(cause());
   }
@@ -67,18 +67,20 @@ export async function drive(
 /** After a comparison, the next one is due after this time, or after this multiple of its duration. */
 const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
 
-/** Returns whether steps failed because what they would remove has changed. */
-async function failChangedRemovals(driver: ChangeDriver): Promise<boolean> {
+/** Returns whether steps ended because others have changed their objects. */
+async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   const { clock } = driver;
   const startedAt = clock.monotonic();
   if (startedAt < driver.compareAt) return false;
+  const isResumed = driver.compareAt === Number.NEGATIVE_INFINITY;
+  const adopted = isResumed ? await adoptLostCreates(driver) : [];
+  if (adopted.length > 0) driver.change(adopted);
   const changes = await driver.changedRemovals();
   const now = clock.monotonic();
   const pauseMs = Math.max(COMPARE_AGAIN.ms, COMPARE_AGAIN.durations * (now - startedAt));
   driver.compareAt = changes === undefined ? Number.POSITIVE_INFINITY : now + pauseMs;
-  if (changes === undefined || changes.length === 0) return false;
-  driver.change(changes);
-  return true;
+  if (changes !== undefined && changes.length > 0) driver.change(changes);
+  return (changes?.length ?? 0) + adopted.length > 0;
 }
 
 /** Returns early if the run is stopped while it waits for the write lock. */

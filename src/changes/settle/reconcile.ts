@@ -1,8 +1,9 @@
 import * as z from "zod";
 import { isApiError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
+import { addTo } from "../../platform/by-key.ts";
 import { compareContexts } from "../../reads/option-contents.ts";
-import type { OptionNames } from "../../reads/option-lists.ts";
+import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
 import { listPages, type OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { undefinedIf } from "../../runs/store.ts";
@@ -82,6 +83,43 @@ export async function reconcileCreates(
   }
   return changes;
 }
+
+/**
+ * Settles creates of a resumed run whose request was applied, and some of whose options have been renamed or deleted by
+ * others since: sent again, these would be created a second time. Some valid items of a request that adds options are
+ * never applied without the others (management-api 4.1). Requests of which every option or none is there are left to be
+ * sent again. Call it with the write lock.
+ */
+export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
+  const requests = new Map<number | undefined, Step[]>();
+  for (const id of driver.state.inDoubt()) {
+    const step = driver.state.steps.at(id);
+    if (step?.operation === "addOptions") addTo(requests, driver.state.suspectSince(id), step);
+  }
+  const namesIn = optionNamesOnce(driver.api, driver.signal);
+  const changes: StepChange[] = [];
+  for (const steps of requests.values()) {
+    if (steps.some(({ objects }) => objects.length > 1)) continue;
+    const there: InDoubtNameConflict[] = [];
+    const missing: Step[] = [];
+    for (const step of steps) {
+      const targeting = driver.state.boundId(step, "targeting");
+      const names = targeting === undefined ? undefined : await orUndefined(namesIn(targeting));
+      const id = names?.get(step.item?.name ?? "");
+      if (id !== undefined) there.push({ step, reason: ownReason("EXISTS", { existingIds: [id] }) });
+      else if (names !== undefined) missing.push(step);
+    }
+    if (there.length === 0 || missing.length === 0) continue;
+    const found = await reconcileCreates(driver, there, false, namesIn);
+    const done = found.filter(({ to }) => to === "done");
+    if (done.length === 0) continue;
+    changes.push(...done, ...missing.map(({ id }) => ({ step: id, to: "unknown", reason: CHANGED_SINCE }) as const));
+  }
+  return changes;
+}
+
+/** For an option of a request that was applied, and that has its name no more. It is not sent again. */
+const CHANGED_SINCE = ownReason("OWNER_UNCLEAR", { isGone: true });
 
 /**
  * Tells the service clock which IDs are certainly newer than their first attempt. These limit how far that clock can be
