@@ -174,7 +174,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   drift: {
     usage: `drift FILE [--targeting T] [--fresh] ${SHEET_USAGE}`,
-    meaning: "shows what differs from the file's base, or from the file; same exit codes as plan",
+    meaning: "shows what differs from the file's base, or without a base from the file; same exit codes as plan",
     options: [TARGETING, FRESH, ...SHEET],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plan.ts")).runDrift(line),

@@ -240,7 +240,7 @@ export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }
 
-/** Returns undefined if the cursor is invalid or belongs to another query. */
+/** Reads a cursor. Returns undefined if it is invalid or belongs to another query. */
 export function readCursor<Schema extends z.ZodType>(
   cursor: string,
   query: unknown,

@@ -18,7 +18,7 @@ export interface Failure {
   readonly remedy?: string | undefined;
 }
 
-/** As `problemOf` returns them. */
+/** The details of a failed request, as `problemOf` returns them. */
 const requestProblem = z.object({
   effect: z.enum(["notSent", "rejected", "busy", "ambiguous"]),
   operation: z.string().optional(),
@@ -51,7 +51,7 @@ export function requestFailure(error: ApiError): Failure {
   return planningFailure(problemOf(error));
 }
 
-/** Returns undefined details if those of a stored run are invalid. */
+/** Parses the details that a run has stored about a request. They are undefined if they are invalid. */
 export function storedRequestDetails(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
   const known = requestProblem.partial().safeParse(detail).data ?? {};
   return { ...known, ...(statusCode !== undefined && { statusCode }) };
@@ -126,7 +126,7 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
   },
 };
 
-/** For rejections that all further requests would get, too: the key, the address or the network is wrong. */
+/** The words for rejections that all further requests would get, too: the key, the address or the network is wrong. */
 const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => Message>> = {
   unauthorized: (_problem, { key }) => ({
     message: "the service does not accept the key",
@@ -165,7 +165,7 @@ function quoted(route: string | undefined): string {
   return route === undefined ? "a request" : quoteUntrusted(route);
 }
 
-/** Returns undefined for rejections that only this request gets. */
+/** Returns the words for a rejection that all requests would get. Undefined if only this request gets it. */
 export function refusalWords(kind: string, problem: Known): Message | undefined {
   return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, endpointOf(problem)) : undefined;
 }
@@ -222,7 +222,7 @@ function isCause(cause: string): cause is NetworkCause {
   return Object.hasOwn(REMEDIES, cause);
 }
 
-/** By the name that the client reports: the name for `targeting-mcp setup`, and the title. */
+/** The hosts, by the name that the client reports: the name for `targeting-mcp setup`, and the title. */
 const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
   "claude-ai": ["claude-desktop", "Claude Desktop"],
   "claude-code": ["claude-code", "Claude Code"],

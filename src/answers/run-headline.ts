@@ -212,7 +212,7 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** Returns undefined for plans, for waiting runs, and for tools that do not ask. */
+/** Returns the approval to report. Undefined for plans, for waiting runs, and for tools that do not ask. */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
@@ -449,13 +449,13 @@ export const STOP_REQUESTED = "the run stops after the request in flight and sen
 
 export interface RunRow {
   readonly runId: string;
-  /** Absent for some damaged runs. */
+  /** The tool of the run. Absent for some damaged runs. */
   readonly tool?: string;
   readonly status: string;
   /** The targeting's name is from its last read. Absent if the run changes several. */
   readonly targetingId?: string;
   readonly targetingName?: string;
-  /** Absent if the run is damaged. */
+  /** How many items have each outcome. Absent if the run is damaged. */
   readonly counts?: Readonly<Record<string, number>>;
   readonly error?: { readonly errorCode: string };
   readonly startedAt: string;

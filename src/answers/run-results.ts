@@ -24,7 +24,7 @@ import { escapeInvisible, placeWords, plain, quoteUntrusted } from "./fence.ts";
 /** A run as an answer reports it. */
 export interface ReportedRun {
   readonly environment: "live" | "sandbox";
-  /** Absent if nothing is stored. */
+  /** The ID of the run. Absent if nothing is stored. */
   readonly runId?: string;
   readonly tool: string;
   /** Whether the call deletes only empty options. */
@@ -73,7 +73,7 @@ export interface ReportedRun {
   readonly otherCounts?: readonly OtherCount[];
   readonly resumed?: Counts;
   readonly temporaryNames?: number;
-  /** In milliseconds since 1970. */
+  /** When the run last changed, in milliseconds since 1970. */
   readonly lastAt?: number;
   readonly stale?: readonly StaleField[];
   readonly blocked?: Refusal | undefined;

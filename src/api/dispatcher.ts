@@ -10,7 +10,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 interface Way {
   readonly connections?: number | undefined;
   readonly requestTimeoutMs: number;
-  /** May contain a user and a password. */
+  /** The address of the proxy, which may contain a user and a password. */
   readonly proxy?: string | undefined;
   readonly largestAnswer: number;
 }

@@ -6,7 +6,7 @@ import type { Operation } from "../spec/routes.ts";
 /** An operation of the APIs, reading a sandbox, an OAuth issuer's keys, or the approval webhook. */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
-/** For people and the stored run. Agents read a rewritten text instead. */
+/** The cause of a failure, for people and the stored run. Agents read a rewritten text instead. */
 interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;
@@ -181,7 +181,7 @@ export type NetworkCause =
   | "proxyCredentials"
   | "proxyRefused";
 
-/** Never contains the text of a foreign error. */
+/** Why a connection failed. Never contains the text of a foreign error. */
 interface NetworkFailure {
   readonly reason: string;
   readonly network?: NetworkCause | undefined;

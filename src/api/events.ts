@@ -46,7 +46,7 @@ const sandboxEvent = z.looseObject({
   eventName: z.string().nullable(),
   bytes: z.number(),
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
-  /** Absent if the body is not JSON, or too large to be included. */
+  /** The parsed body. Absent if it is not JSON, or too large to be included. */
   body: z.unknown().optional(),
   text: z.string().optional(),
 });

@@ -15,7 +15,7 @@ export interface HttpSettings {
   readonly credential: Readonly<Record<string, string>>;
   /** The time limit of one request, until the last byte of its answer. */
   readonly requestTimeoutMs: number;
-  /** May contain a user and a password. */
+  /** The address of the proxy, which may contain a user and a password. */
   readonly proxy?: string | undefined;
   /** How many requests may run at a time; at least 16. */
   readonly connections?: number | undefined;
@@ -32,7 +32,7 @@ interface HttpRequest {
   /** The content type of the body, if it is not JSON. */
   readonly type?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** May stop the request right before it is sent. */
+  /** Checks that may stop the request right before it is sent. */
   readonly fence?: Fence | undefined;
   readonly timeoutMs?: number | undefined;
 }

@@ -118,7 +118,7 @@ export const INPUTS = {
   apply_plan: z.object({
     /** The tool under which the run is reported until it starts. */
     plannedBy: z.enum(["plan_targeting", "undo_run"]),
-    /** Absent if the plan creates the targeting. */
+    /** The targeting that the plan changes. Absent if the plan creates it. */
     targetingId,
     furtherIds: z.array(z.string()).optional(),
     /** The run that the plan undoes. It cannot be resumed once the undo starts. */

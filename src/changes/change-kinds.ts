@@ -29,13 +29,13 @@ interface ChangeKind<Input> {
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
   /** Returns the objects that the plan will report, without reading from the service. Throws a FileError. */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
-  /** Undefined for a call that creates targetings. */
+  /** Returns what a call changes. Undefined for a call that creates targetings. */
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   deletions?(input: Input): number;
   /** Whether the plan may remove Context IDs, judged by the input alone. */
   mayTakeAway?(input: Input): boolean;
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
-  /** Default: `fail`. */
+  /** Returns what happens to names that exist. Default: `fail`. */
   onExisting?(input: Input): OnExisting;
 }
 

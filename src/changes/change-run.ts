@@ -67,7 +67,7 @@ export function isChangeRun(run: Run): run is ChangeRun {
   return run.kind === CHANGE_FORM.name;
 }
 
-/** Like `isChangeRun`, for a run without its state. */
+/** Does the same as `isChangeRun` for a run whose state has not been read. */
 export function isChangeKind(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
@@ -96,7 +96,7 @@ interface OtherRuns {
   end(header: { readonly runId: string; readonly call: WriteCall }): Promise<void>;
   /** Returns a function that resolves the unanswered requests of a run. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
-  /** Undefined if the run is no longer stored or cannot be read. */
+  /** Returns the state of a run. Undefined if the run is no longer stored or cannot be read. */
   stateOf(runId: string): Promise<RunState | undefined>;
 }
 
@@ -412,7 +412,7 @@ interface FinishingWorld {
   /** Returns the sentence that explains a reason, for the file of failed rows. */
   readonly words: (reason: Reason) => string | Promise<string>;
   readonly memory: TargetingMemory;
-  /** Absent if no run applies a desired state. */
+  /** Updates the base after a plan was applied. Absent if no run applies a desired state. */
   readonly renewBase?: typeof renewBaseAt;
 }
 

@@ -55,7 +55,7 @@ export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
-  /** By run ID: what a waiting run would remove, if it was planned after its call had been answered. */
+  /** What waiting runs would remove, by run ID, if they were planned after their calls had been answered. */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
   constructor(context: RunsContext & ChangeWorld) {

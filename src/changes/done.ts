@@ -22,9 +22,9 @@ type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
 
 /** What a read showed about the steps in doubt. None of them can still be applied. */
 export interface Resolved {
-  /** By object: the ID of what a step in doubt created. */
+  /** The IDs of what steps in doubt created, by object. */
   readonly made: ReadonlyMap<number, string>;
-  /** By object: the ID of an option with the same name that a step in doubt may have created. */
+  /** The IDs of options with the same name that steps in doubt may have created, by object. */
   readonly unclear: ReadonlyMap<number, string>;
 }
 
@@ -132,7 +132,7 @@ class Tracks {
   /** The targeting of all options that the run changes, if there is only one. */
   readonly #within: string | undefined;
   readonly #options = new Map<string, Track>();
-  /** By group: the options that the run moved into it. */
+  /** The options that the run moved into each group. */
   readonly #wentInto = new Map<string, Set<string>>();
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
@@ -312,7 +312,7 @@ class Tracks {
 }
 
 interface Track {
-  /** Undefined if the option existed before the run. */
+  /** The state in which the run created the option. Undefined if the option existed before the run. */
   created?: OptionState & { readonly targeting: string };
   isDeleted: boolean;
   name?: string;
@@ -320,7 +320,7 @@ interface Track {
   /** The deleted group that contained the option, and the targeting of both. */
   wasIn?: { readonly parent: string; readonly targeting: string | undefined };
   exposeChildren?: boolean;
-  /** By Context ID that the run added or removed: whether the option has it now. */
+  /** The Context IDs that the run added or removed, and whether the option has each now. */
   contexts?: Map<string, boolean>;
 }
 
@@ -334,7 +334,7 @@ function leftOf(created: OptionState & { readonly targeting: string }, { name, p
   };
 }
 
-/** Undefined if a part of the state was not stored. */
+/** Returns the previous state of an option. Undefined if a part of it was not stored. */
 function stateOf({ name, type, parent, exposeChildren, held }: PreviousOption): OptionState | undefined {
   if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
   return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };

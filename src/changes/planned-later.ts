@@ -9,7 +9,7 @@ import { RunState } from "./state/change-state.ts";
 
 interface Then {
   readonly meanwhile: RunState;
-  /** Returns undefined if the run needs an approval first. */
+  /** Starts a planned run. Returns undefined if the run needs an approval first. */
   readonly begin: (plan: Plan) => Promise<ChangeRun | undefined>;
   /** Stores a plan that may not start yet. Returns the status in which the run waits. */
   readonly propose: (plan: Plan) => Promise<"needs_confirmation" | "planned">;

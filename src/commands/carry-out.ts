@@ -13,7 +13,7 @@ import { localUserName } from "../web/browser.ts";
 import type { PlanContext } from "./project.ts";
 import { confirmInTerminal, printNote } from "./terminal.ts";
 
-/** Returns false if there is no terminal for the question. */
+/** Asks the person. Returns false if there is no terminal for the question. */
 export async function isApproved(question: string, yes: boolean): Promise<boolean> {
   const without = "Nothing was sent: there is no terminal for the question. To apply without a question, use --yes.";
   return yes || confirmInTerminal(question, "Nothing was sent.", without);

@@ -95,7 +95,7 @@ function reasonOf(thrown: unknown): string {
 export interface StoreShown {
   readonly kind: "files" | "postgres";
   readonly ok: boolean;
-  /** Absent if the database was not reached. */
+  /** The version of the database server. Absent if the database was not reached. */
   readonly server?: string | undefined;
   /** The last migration, the migration that this version needs, and the size of each table in bytes. */
   readonly tables?: FoundStore["tables"];

@@ -167,7 +167,7 @@ async function checkApis(
   ];
 }
 
-/** By API: where callers over HTTP get its key from; undefined if no caller has one. */
+/** Where callers over HTTP get the key of each API from; undefined if no caller has one. */
 type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {

@@ -53,7 +53,7 @@ export function reportFailure(thrown: unknown, command: string, { log, redactor 
   return 1;
 }
 
-/** Nothing is ever sent to this address: commands that only show runs need no API. */
+/** A placeholder for an API: commands that only show runs need none, and send nothing to this address. */
 const NOWHERE = {
   kind: "sandbox",
   url: "http://127.0.0.1:9",

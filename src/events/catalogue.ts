@@ -47,7 +47,7 @@ export const BASIS_WORDS = {
 } as const satisfies Record<RuleBasis, string>;
 
 export interface Rule {
-  /** Absent if breaking the rule does not change the verdict. */
+  /** The verdict if the rule is broken. Absent if breaking the rule does not change the verdict. */
   readonly verdict?: Verdict;
   readonly basis: RuleBasis;
   /** The section of event-tracking-api that states the rule, or the closest one. */

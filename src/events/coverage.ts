@@ -28,7 +28,7 @@ export interface Coverage {
   readonly alwaysRight: Readonly<Record<string, number>>;
   readonly sometimesWrong: Readonly<Record<string, WrongEvents>>;
   readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
-  /** By event name, the parameters that no received event had. */
+  /** The parameters that no received event had, by event name. */
   readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
   /** The ten most frequent unsupported names. Long names are cut. */
   readonly unsupported: Readonly<Record<string, UnsupportedName>>;
@@ -46,7 +46,7 @@ interface Seen {
 }
 
 interface CountedEvents {
-  /** By event name, in the order of the document. Only received names. */
+  /** What was received, by event name in the order of the document. Only received names. */
   readonly seen: ReadonlyMap<string, Seen>;
   readonly unsupported: ReadonlyMap<string, number>;
   readonly rules: ReadonlyMap<RuleName, number>;

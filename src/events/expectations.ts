@@ -19,7 +19,7 @@ export interface Expectation {
   readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** The exact number of events. Absent: at least one. */
   readonly count?: number | undefined;
-  /** Absent: at least one event is recorded, and none with this name and these parameters is ignored or rejected. */
+  /** The expected verdict. Absent: at least one event is recorded, and none like it is ignored or rejected. */
   readonly verdict?: Verdict | undefined;
 }
 

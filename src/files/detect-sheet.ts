@@ -181,7 +181,7 @@ const NAMED = 12;
 const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
 /** A date as spreadsheets show it, perhaps with a time. */
 const DATE = /^(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{2,4})(?: \d{1,2}:\d{2}(?::\d{2})?)?$/;
-/** In a column of numbers, shorter ones may have lost leading zeros. */
+/** Matches a number. In a column of numbers, shorter ones may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
 const splitAtDefault = splitter(BETWEEN_CONTEXTS);

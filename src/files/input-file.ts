@@ -22,7 +22,7 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
-/** Stored with the run, so that a sheet is always read in the same way. */
+/** How to read a sheet. It is stored with the run, so that the sheet is always read in the same way. */
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
   sheet: z.string().exactOptional(),
@@ -100,9 +100,9 @@ export const inputFile = z.object({
   format: z.enum(FORMATS),
   encoding: z.enum(ENCODINGS),
   digest: z.string(),
-  /** Present for sheets only. */
+  /** What is given about the sheet. Present for sheets only. */
   given: sheetGiven.exactOptional(),
-  /** Absent if the file is no sheet, or its form is not detected yet. */
+  /** How to read the sheet. Absent if the file is no sheet, or its form is not detected yet. */
   sheet: sheetForm.exactOptional(),
   seen: sheetSeen.exactOptional(),
   /** The ID and the names that mean the targeting of the call in the rows of the file. */

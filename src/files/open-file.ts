@@ -67,7 +67,7 @@ export async function openBytes(
   return { ...opened, file: await withDetectedForm(bytes, opened.file, shape) };
 }
 
-/** Like `openBytes`, but does not detect the form of a sheet. */
+/** Opens bytes as `openBytes` does, but does not detect the form of a sheet. */
 export async function unreadBytes(
   bytes: ByteSource,
   { path, format: named, maxLineBytes }: NamedContent,

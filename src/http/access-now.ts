@@ -124,7 +124,7 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
 }
 
 const MAX_CLIENTS = 8;
-/** The same token is recorded at most once within this time, for at most this many callers. */
+/** Tokens are recorded at most once within FRESH_MS milliseconds, for at most MAX_CALLERS callers. */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
 

@@ -31,7 +31,7 @@ export type IssuerPerson = Extract<Person, { readonly by: "issuer" }>;
 
 export interface Viewers {
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
-  /** Returns undefined if the person may no longer approve, or the authorization server's settings have changed. */
+  /** Returns what a person may see. Undefined if they may no longer approve, or the OAuth settings have changed. */
   viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
 }
 

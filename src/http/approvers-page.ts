@@ -15,7 +15,7 @@ interface PageParts {
   readonly viewers: Viewers;
   readonly address: string;
   readonly key: Uint8Array;
-  /** Absent: sessions that were ended in another process stay open here. */
+  /** The sessions that other processes ended. Absent: sessions that were ended elsewhere stay open here. */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
   readonly stopping: AbortSignal;

@@ -13,7 +13,7 @@ export interface Caller {
   readonly owner: string;
   readonly readOnly: boolean;
   readonly folders: readonly string[];
-  /** Undefined: the configured keys. */
+  /** The keys for the caller's requests to the APIs. Undefined: the configured keys. */
   readonly keys: ProjectKeys | undefined;
   readonly missingScope?: string | undefined;
 }
@@ -27,12 +27,12 @@ const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-ev
 
 export interface SeenToken {
   readonly name: string;
-  /** Empty if the token names no client. */
+  /** The client that the token was issued to. Empty if the token names none. */
   readonly client: string;
-  /** Empty if this server has no project for the token. */
+  /** The owner of the runs of this token. Empty if this server has no project for the token. */
   readonly owner: string;
   readonly writes: boolean;
-  /** In milliseconds since 1970. */
+  /** When the token expires, in milliseconds since 1970. */
   readonly until: number;
 }
 
@@ -43,7 +43,7 @@ export interface AuthOptions {
    * Returns the current access file. Removed rights end immediately; added tokens and keys work only after a restart.
    */
   readonly accessOfNow?: () => Access;
-  /** Absent: no access tokens of an authorization server are accepted. */
+  /** Verifies access tokens. Absent: no access tokens of an authorization server are accepted. */
   readonly jwt?: JwtVerifier | undefined;
   /** Called before the request with a valid token of the authorization server is answered. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;

@@ -163,7 +163,7 @@ const TURN_MS = 5000;
 export interface Held {
   /** Keeps the memory reserved until this work has ended too, or reserves it again. */
   until(work: Promise<unknown>): void;
-  /** Must be called when the call needs little more memory, so that the next body may be parsed. */
+  /** Reports that the call needs little more memory, so that the next body may be parsed. */
   planned(): void;
 }
 
@@ -260,7 +260,7 @@ export function largeBodies(mostBytes: number) {
 }
 
 interface Reservation {
-  /** Returns false, without reserving, if a limit would be exceeded or after `end`. */
+  /** Reserves more. Returns false, without reserving, if a limit would be exceeded or after `end`. */
   more(amount: number): boolean;
   end(): void;
 }

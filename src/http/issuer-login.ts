@@ -125,7 +125,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
           throw new LoginRefused("The authorization server has ended your session. Log in again.", { cause });
         }
       }),
-    /** Does nothing if the authorization server does not support revocation (RFC 7009). */
+    /** Revokes a refresh token. Does nothing if the authorization server does not support that (RFC 7009). */
     async revoke({ refreshToken }: IssuerPerson): Promise<void> {
       const server = await metadata.value();
       if (refreshToken === undefined || server.revocation_endpoint === undefined) return;
@@ -195,7 +195,7 @@ interface Cap {
   readonly ofOneAMinute: number;
 }
 
-/** Throws a TooManyLogins if a limit is exceeded. */
+/** Returns a function that runs work within limits. It throws a TooManyLogins if a limit is exceeded. */
 function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
   let begun: readonly { readonly peer: string; readonly at: number }[] = [];
   let running: readonly string[] = [];

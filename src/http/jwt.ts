@@ -17,14 +17,14 @@ export interface AccessClaims {
   readonly name: `oauth:${string}` | `client:${string}`;
   readonly client: string;
   readonly scopes: readonly string[];
-  /** In milliseconds since 1970. */
+  /** When the token expires, in milliseconds since 1970. */
   readonly until: number;
   /** The value of the project claim; undefined only if no claim is configured. */
   readonly project: string | undefined;
 }
 
 export interface JwtVerifier {
-  /** Throws an OAuthError for an invalid token, and an IssuerUnreachable if it cannot be checked. */
+  /** Verifies a token. Throws an OAuthError if it is invalid, and an IssuerUnreachable if it cannot be checked. */
   verify(token: string): Promise<AccessClaims>;
 }
 
@@ -32,7 +32,7 @@ export interface JwtVerifier {
 const TYPES = { access: ["jwt", "at+jwt"], id: ["jwt"] } as const;
 
 interface JwtOptions extends IssuerKeysOptions {
-  /** Default: `access`. */
+  /** Which kind of token is verified. Default: `access`. */
   readonly kind?: keyof typeof TYPES;
   readonly audience: string;
   readonly projectClaim: string | undefined;
@@ -105,7 +105,7 @@ async function payloadOf(
   return again;
 }
 
-/** Returns undefined if none of these keys signed the token. Throws if it is invalid for another reason. */
+/** Returns the content of a token. Undefined if none of these keys signed it. Throws if it is invalid otherwise. */
 async function verified(
   token: string,
   keys: JWTVerifyGetKey,

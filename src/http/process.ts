@@ -136,7 +136,7 @@ export function servedFigures(text: () => string, access: Access) {
   return {
     contentType: "text/plain; version=0.0.4; charset=utf-8",
     text,
-    /** Returns undefined if the sender with the address `from` may read the metrics. */
+    /** Returns a refusal. Undefined if the sender with the address `from` may read the metrics. */
     async refuse(request: Request, from: string | undefined): Promise<Response | undefined> {
       if (isFromHere(request, from)) return undefined;
       if (!requiresAuthentication({ access, jwt: undefined, ownKeys: false })) {
@@ -159,7 +159,7 @@ function isFromHere({ url, headers }: Request, from: string | undefined): boolea
 
 export interface Probed {
   readonly stopping: AbortSignal;
-  /** Rejects if the store does not work. Absent: there is no store that could fail. */
+  /** Checks the store. Rejects if it does not work. Absent: there is no store that could fail. */
   readonly ready?: (() => Promise<void>) | undefined;
   readonly metrics?: ReturnType<typeof servedFigures> | undefined;
 }

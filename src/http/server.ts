@@ -33,7 +33,10 @@ type Era = Parameters<McpServerFactory>[0]["era"];
 export interface HttpOptions extends Probed {
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
-  /** Throws a SettingsError if the caller's keys cannot be used, and a TooBusyError if too many keys are in use. */
+  /**
+   * Returns a caller's services. Throws a SettingsError if the keys are unusable, a TooBusyError if too many are in
+   * use.
+   */
   readonly partsFor: (caller: Caller) => CallerParts;
   /** Creates an MCP server for a session, or for one request that calls the tool `called`. */
   readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;

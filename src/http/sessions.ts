@@ -70,7 +70,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (oldest !== undefined) end(oldest).catch(onerror);
       sessions.set(session.id, session);
     },
-    /** Returns undefined if there is no session with this ID, caller and rights. */
+    /** Returns a session for a request. Undefined if there is none with this ID, caller and rights. */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
       if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;

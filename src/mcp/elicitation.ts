@@ -105,7 +105,9 @@ export function elicitationResult(answer: unknown): ElicitationResult {
   return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
 }
 
-/** Returns undefined without a reply that is sealed for this call. `closed`: closed without a decision. */
+/**
+ * Returns the reply to a question. Undefined without one that is sealed for this call. `closed`: without a decision.
+ */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
   if (state === undefined) return undefined;
@@ -179,7 +181,7 @@ const declaring = z.object({
   }),
 });
 
-/** Returns undefined if the message declares no capabilities. */
+/** Returns whether a client shows views. Undefined if the message declares no capabilities. */
 export function showsViews(message: unknown): boolean | undefined {
   const { data } = declaring.safeParse(message);
   if (data === undefined) return undefined;

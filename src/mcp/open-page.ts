@@ -100,7 +100,7 @@ function isOpened(answer: unknown): boolean {
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-/** Returns undefined for a call without a reply that is sealed for this call. */
+/** Returns the reply to a request to open the page. Undefined without a reply that is sealed for this call. */
 function openingReply(call: ServerContext, asked: AskedCall) {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;

@@ -17,7 +17,7 @@ export interface ResourceDefinition {
   ) => Promise<ResourceContent | undefined>;
   readonly list?: (context: ResourceContext) => Promise<Resource[]>;
   readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
-  /** Absent: clients may not cache the content. */
+  /** How long clients may cache the content. Absent: they may not cache it. */
   readonly cacheHint?: CacheHint;
 }
 

@@ -48,7 +48,7 @@ interface Listener {
 
 export type RunWatcher = ReturnType<typeof runWatcher>;
 
-/** Resolves to false if the notification cannot be sent now. */
+/** Sends a notification. Resolves to false if it cannot be sent now. */
 type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 
 interface Listened {

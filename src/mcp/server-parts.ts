@@ -10,7 +10,7 @@ import type { QuestionSeal } from "./elicitation.ts";
 import type { Skills } from "./skills.ts";
 import type { Hidden, ListedTool } from "./tool-list.ts";
 
-/** For clients that show views of runs (MCP Apps, 2026-01-26). */
+/** What the server needs for clients that show views of runs (MCP Apps, 2026-01-26). */
 export interface Views {
   readonly tools: readonly ListedTool[];
   /** Connects a tool with the view of its run; undefined for all other tools. */

@@ -175,7 +175,7 @@ const PNG =
   "6YIyg5yYj83sKmNB7S9LAoXVfluqHYXsKEPQUMkBH7dltqXN+VjWh5K9YAkVuKAXQTMfKi4ZdUIVjA2r7H9wJjhSn0WDnB+hRwuhudj2OZAwqjDE" +
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
-/** Only one, because in protocol version 2026-07-28 every answer repeats it. */
+/** The icons of the server. There is only one, because in protocol version 2026-07-28 every answer repeats it. */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];
 
 /**

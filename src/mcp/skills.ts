@@ -3,7 +3,7 @@ import type { Skill, SkillSource } from "@modelcontextprotocol/server/ext/skills
 import { once } from "../tools/define-tool.ts";
 
 export interface Skills {
-  /** Must be called before the MCP server is connected. */
+  /** Adds the skills to a server. Must be called before the server is connected. */
   readonly attach: (server: McpServer) => void;
 }
 

@@ -202,7 +202,7 @@ export class StdioConnection {
   }
 }
 
-/** Resolves even if writing fails: the output stream then also emits an error. */
+/** Writes a message. Resolves even if writing fails: the output stream then also emits an error. */
 function written(output: Writable, message: object): Promise<void> {
   return new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve()));
 }
@@ -226,7 +226,7 @@ function refuse(id: unknown, message: string, { output }: StdioOptions): void {
   output.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 }
 
-/** Only the size, the beginning and the end of a line that was too long to be read. */
+/** The size, the beginning and the end of a line that was too long to be read. */
 export interface LongLine {
   readonly bytes: number;
   readonly head: string;

@@ -11,7 +11,7 @@ import {
   type Work,
 } from "./targeting-model.ts";
 
-/** In order of preference. */
+/** The operations in order of preference. */
 const OPERATIONS = ["update", "create", "delete"] as const;
 
 /** Returns the possible next requests. `inParts` also returns requests that make only a part of a change. */
@@ -233,7 +233,9 @@ function freeNames(work: Work, batch: Batch): void {
   }
 }
 
-/** Removes from groups the Context IDs that other groups will receive. A group that this would empty gets a placeholder. */
+/**
+ * Removes from groups the Context IDs that other groups will receive. A group that this would empty gets a placeholder.
+ */
 function freeContexts(work: Work, batch: Batch, all: boolean): void {
   const { model, options } = work;
   const wanted = work.wantedContexts();
@@ -276,7 +278,7 @@ function fillNewGroups(work: Work, batch: Batch): void {
   }
 }
 
-/** With more options and changes than this, candidates are not compared. The first one is used. */
+/** The maximum number of options and changes for which candidates are compared. With more, the first one is used. */
 const MAX_LOOKAHEAD_SIZE = 2000;
 const MAX_LOOKAHEAD_REQUESTS = 200;
 

@@ -26,7 +26,7 @@ export interface CreateItem extends NewSubOption {
   readonly children: readonly NewSubOption[];
 }
 
-/** Absent fields stay as they are. */
+/** The changes of an option. Absent fields stay as they are. */
 export interface UpdateItem {
   readonly op: "update";
   readonly ref: Ref;

@@ -29,7 +29,7 @@ const baseHead = z.strictObject({
 /** The state of a targeting when its file was exported. */
 export interface Base {
   readonly targeting: { readonly _id: string; readonly name: string };
-  /** In ISO 8601. */
+  /** When the targeting was exported, in ISO 8601. */
   readonly exportedAt: string;
   readonly options: ReadonlyMap<string, BaseOption>;
 }
@@ -122,13 +122,13 @@ export interface ServiceOption {
   readonly _id: string;
   readonly name: string;
   readonly type: OptionType;
-  /** Null for the top level. */
+  /** The ID of the group. Null for the top level. */
   readonly parent: string | null;
-  /** Only for groups. */
+  /** Whether a group shows its sub-options. Only for groups. */
   readonly exposeChildren?: boolean | undefined;
-  /** In any order. */
+  /** The Context IDs of the option, in any order. */
   readonly contexts: readonly string[];
-  /** Set only if the Context IDs were not read. */
+  /** The number of Context IDs. Set only if these were not read. */
   readonly contextCount?: number | undefined;
   readonly digest: string;
 }

@@ -41,7 +41,7 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   };
 }
 
-/** For options of which the model needs only the number of Context IDs. */
+/** The Context IDs of options of which the model needs only their number. */
 export const NO_CONTEXTS: ReadonlySet<string> = new Set();
 
 /** Converts an option to the form of the model. */

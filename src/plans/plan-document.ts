@@ -22,7 +22,7 @@ import {
 import { checkSeenName, whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo-plan.ts";
 
-/** Only in undo plans. */
+/** How far an undo restores each object. Only in undo plans. */
 const wayBack = z.strictObject({
   undoes: ulid,
   rows: z.array(undoRow),
@@ -96,7 +96,7 @@ function inAscii(json: string): string {
   return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** These fields are read first. The others keep their order, because the digest depends on it. */
+/** The fields that are read first. The others keep their order, because the digest depends on it. */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
 /** Reads a plan. Throws a FileError if it is invalid or was changed. */

@@ -64,7 +64,7 @@ function* takenFrom<Item>(list: Item[]): Generator<Item> {
   for (let next = list.pop(); next !== undefined; next = list.pop()) yield next;
 }
 
-/** Returns undefined if the service says that the object does not exist. */
+/** Returns the result of a read. Undefined if the service says that the object does not exist. */
 export function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   return undefinedIf(isMissing, reading);
 }

@@ -43,7 +43,7 @@ async function written(
   return { targeting: { _id, name }, options };
 }
 
-/** By position in the run. */
+/** The objects of an applied plan, by position in the run. */
 export interface AppliedObjects {
   /** Whether the object is as planned now. */
   isDone(object: number): boolean;

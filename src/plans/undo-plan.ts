@@ -67,7 +67,7 @@ export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel
   return counts;
 }
 
-/** With Context IDs only if the undo depends on them. */
+/** An option as it is now, with Context IDs only if the undo depends on them. */
 export interface PresentOption extends Omit<ServiceOption, "contexts" | "contextCount" | "digest"> {
   readonly contextCount: number;
   readonly contexts?: readonly string[] | undefined;

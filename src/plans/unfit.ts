@@ -115,7 +115,7 @@ export function impossible(reason: UndoReason) {
 export interface IntendedUndo {
   readonly intents: Map<string, Intent>;
   readonly rows: UndoRow[];
-  /** By group: how many sub-options the run put into it. */
+  /** How many sub-options the run put into each group. */
   readonly left: ReadonlyMap<string, number>;
 }
 

@@ -128,7 +128,7 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
   await syncFolder(dirname(file));
 }
 
-/** Resolves once the file is on the disk; to false if it exists. Without hard links, it is empty for a moment. */
+/** Creates a file on disk. Resolves to false if it exists. Without hard links, it is empty for a moment. */
 export async function createFile(file: string, text: string): Promise<boolean> {
   const fresh = besideOf(file);
   try {
@@ -170,7 +170,7 @@ function writeWhole(file: string, pieces: Pieces, mode: number): Promise<void> {
   });
 }
 
-/** Resolves to false if the file existed already. */
+/** Waits for the creation of a file. Resolves to false if the file existed already. */
 export async function isCreated(making: Promise<void>): Promise<boolean> {
   try {
     await making;

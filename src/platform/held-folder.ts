@@ -128,7 +128,7 @@ export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Prom
   };
 }
 
-/** Does not wait on a pipe. Throws a SymlinkError for a link or anything but a regular file. */
+/** Opens a file in a folder, never a pipe. Throws a SymlinkError for a link or anything but a regular file. */
 export async function openInside(folder: SafeDirectory, name: string): Promise<FileHandle> {
   const path = folder.at(name);
   const onMac = process.platform === "darwin" ? O_NOFOLLOW_ANY : 0;

@@ -67,7 +67,7 @@ export async function mapConcurrently<From, To>(
   return values;
 }
 
-/** Without `store`, Context IDs are read. With `fresh`, they are read and then stored. */
+/** Where Context IDs come from. Without `store`, they are read. With `fresh`, they are read and then stored. */
 export interface ContentsSource {
   readonly targetingId: string;
   readonly store?: ContentsStore | undefined;

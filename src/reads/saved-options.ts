@@ -13,7 +13,7 @@ import { MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 export interface PlacedOption {
   readonly option: OptionRecord;
   readonly groupName?: string | undefined;
-  /** Present if they were just read. */
+  /** The Context IDs of the option. Present if they were just read. */
   readonly contexts?: readonly string[] | undefined;
 }
 

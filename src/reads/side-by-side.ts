@@ -11,7 +11,10 @@ export const MANY_UNREAD = 10_000;
 interface SideBySide<From, To> {
   /** `signal` is aborted when no more items are needed. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
-  /** Returns undefined without a result. If no read is needed, returns the value directly, or calls `withoutRead`. */
+  /**
+   * Reads the result for an item; undefined if there is none. Without a read, returns the value, or calls
+   * `withoutRead`.
+   */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
   /** How many further results without a read may wait. Default: none. */
   readonly unreadAhead?: number | undefined;

@@ -38,7 +38,7 @@ interface HeldRun<Call, State> {
 }
 
 export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
-  /** Returns false after a takeover. Otherwise writes the state to the store, for the other processes. */
+  /** Returns whether the state is current: false after a takeover. Otherwise writes the state to the store. */
   readonly isCurrent: () => Promise<boolean>;
 }
 

@@ -115,7 +115,9 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Returns false if the run was started. The new version of the record makes a process fail that is starting it. */
+  /**
+   * Ends an unstarted run; false if it was started. The new version of the record stops a process that is starting it.
+   */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
     for (;;) {
@@ -321,7 +323,7 @@ const MAX_RUNS = 4;
 const MAX_BYTES = 24 * 1024 * 1024;
 
 export class RunCache<T> {
-  /** In order of their last use, the latest last. */
+  /** The cached runs, in order of their last use, the latest last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();
 
   async get(runId: string, revision: Revision | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {

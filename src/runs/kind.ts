@@ -21,7 +21,7 @@ export interface ToolCall {
 }
 
 export interface RunForm<Call, Entry> {
-  /** Stored in the header of each run. */
+  /** The name of the kind, which is stored in the header of each run. */
   readonly name: string;
   readonly tools: readonly string[];
   readonly call: z.ZodType<Call>;
@@ -157,7 +157,7 @@ export interface RunsContext {
   readonly around?: AroundRun | undefined;
   /** Called when this process has ended a run, or when its execution is over. */
   readonly onRest?: ((run: RestedRun) => void) | undefined;
-  /** Absent: every run may be executed. */
+  /** Decides whether a run may be executed. Absent: every run may be. */
   readonly mayExecute?: MayExecute | undefined;
 }
 

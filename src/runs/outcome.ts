@@ -64,7 +64,7 @@ export const reportedObject = z.object({
   grandchild: number,
   name: text,
   _id: text,
-  /** Absent for options, for the targetings of a tool that changes only targetings, and for events. */
+  /** The kind of object. Absent for options, events, and the targetings of a tool that changes only targetings. */
   kind: z.enum(["group", "targeting"]).exactOptional(),
   /** Events only: the SHA-256 hash of the event's `uid`, in hexadecimal. */
   uid: text,

@@ -75,7 +75,7 @@ export interface RetentionWatch {
   readonly noteService: (time: number) => void;
   /** Returns why no run may be removed now. Stores the reading of the clock. */
   readonly doubt: () => Promise<string | undefined>;
-  /** Like `doubt`, but stores nothing. */
+  /** Returns the same as `doubt`, but stores nothing. */
   readonly peek: () => Promise<string | undefined>;
   /** Calls the listener once for each new doubt. */
   readonly onDoubt: (listener: (doubt: string) => void) => void;

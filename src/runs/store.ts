@@ -54,7 +54,9 @@ export interface RunJournal {
   append(line: Line): void;
   /** Resolves when all added entries are on disk and the lease of the run is still held, or throws a LeaseLostError. */
   flush(): Promise<void>;
-  /** Like `flush`, but also renews both leases. The request may be sent only while the returned readings are fresh. */
+  /**
+   * Does the same as `flush` and renews both leases. A request may be sent only while the returned readings are fresh.
+   */
   intend(turn: Turn): Promise<Intent>;
   /** Writes the entries to disk; if that fails, the next `flush` throws. Throws if the call has to be answered now. */
   write(): Promise<void>;
@@ -102,7 +104,7 @@ export type Unfinished =
 export interface RunStore {
   /** Stores a new run. Its status is `planning`. */
   create(header: RunHeader): Promise<void>;
-  /** Returns false if the stored version is not the one before `record.version`. Throws a LeaseLostError. */
+  /** Replaces a record; false if the stored version is not the one before `record.version`. Throws a LeaseLostError. */
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
   /** Returns the record of a run, which also says whether its stored data is damaged. Undefined if there is no run. */
   record(runId: string): Promise<RunRecord | undefined>;
@@ -129,7 +131,7 @@ export interface RunStore {
   readonly stops: StopStore;
   readonly sizes: SizeStore;
   readonly retention: RetentionStore;
-  /** Absent if the runs of ended processes wait until a call resumes them. */
+  /** The runs of ended processes. Absent if these wait until a call resumes them. */
   readonly left?: OrphanedRuns;
 }
 

@@ -22,7 +22,7 @@ export interface Turn {
   readonly epoch: bigint;
   /** Resolves when the previous holder can no longer send requests. */
   settled(signal?: AbortSignal): Promise<void>;
-  /** Like `settled`, but then reads both clocks and renews the lease. Throws a LeaseLostError. */
+  /** Does the same as `settled`, then reads both clocks and renews the lease. Throws a LeaseLostError. */
   renew(): Promise<Intent>;
   /** Throws a HeldBackError if the lease is known to be lost, or if the clock readings are too old. */
   mayLeave(intent: Intent): void;
@@ -106,7 +106,7 @@ export abstract class HeldLease implements Lease {
     this.#beat = setInterval(() => void this.check(BEAT_MS / 2).catch(() => undefined), BEAT_MS).unref();
   }
 
-  /** Returns false if another holder has the lease. */
+  /** Renews the lease. Returns false if another holder has it. */
   protected abstract renewed(): Promise<boolean>;
   protected abstract giveBack(isUnsettled: boolean): Promise<void>;
   abstract stillHeld(): Promise<boolean>;

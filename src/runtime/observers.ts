@@ -15,7 +15,7 @@ export async function observers(wantsFigures: boolean) {
   const figures = instrument?.(VERSION, () => performance.now());
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
-    /** Undefined if nothing is observed, so that no time is lost. */
+    /** Observes requests. Undefined if nothing is observed, so that no time is lost. */
     observer: combineObservers(traces, figures?.observer),
     over: figures?.over ?? ((backend: Backend) => backend),
     text: figures?.text,

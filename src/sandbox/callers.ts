@@ -7,7 +7,7 @@ export type Scope = "context-targeting:read" | "context-targeting:write";
 export interface ManagementKey {
   readonly key: string;
   readonly project?: string | undefined;
-  /** Absent: both scopes. */
+  /** What the key may do. Absent: both scopes. */
   readonly scopes?: readonly Scope[] | undefined;
   /** A revoked key is rejected like an unknown one. */
   readonly revoked?: boolean | undefined;
@@ -34,7 +34,7 @@ export function callerOf({ socket, headers }: IncomingMessage) {
 /** Host names that are served in addition to those of this machine and IP addresses. */
 export interface ServedNames {
   readonly host: string;
-  /** In lower case. */
+  /** The allowed host names, in lower case. */
   readonly allowed: readonly string[];
 }
 

@@ -10,7 +10,7 @@ type Verdict = "recorded" | "ignored" | "rejected";
 
 /** A broken rule. `effect` is the verdict because of this rule alone. Events with `uncertain` findings are recorded. */
 export interface Finding {
-  /** Such as `items.2.item_id`; empty for the whole body. */
+  /** The path of the field, such as `items.2.item_id`; empty for the whole body. */
   readonly path: string;
   readonly rule: FindingRule;
   readonly effect: "rejected" | "ignored" | "uncertain" | "unused";
@@ -267,7 +267,7 @@ export function arrivedEvent({
   };
 }
 
-/** Returns null if events cannot be found by the value: it is not a text or is too long. */
+/** Returns a value by which events are found. Null if it is not a text or is too long. */
 function identity(value: unknown): string | null {
   return typeof value === "string" && value.length <= 2048 ? value : null;
 }

@@ -67,7 +67,7 @@ export function faults(changed: () => void) {
       }
       changed();
     },
-    /** Returns false if no fault has this ID. */
+    /** Removes a fault. Returns false if no fault has this ID. */
     remove(id: number): boolean {
       const left = entries.filter((entry) => entry.id !== id);
       const isThere = left.length < entries.length;

@@ -16,9 +16,9 @@ import { dataFile, dumpWorld, loadWorld, noState, readDataFile } from "./state-d
 import { newWorld, type World } from "./world.ts";
 
 export interface SandboxOptions {
-  /** Default: 127.0.0.1. */
+  /** The address to listen on. Default: 127.0.0.1. */
   readonly host?: string;
-  /** Default: 0, which means any free port. */
+  /** The port to listen on. Default: 0, which means any free port. */
   readonly port?: number;
   /** Host names under which the APIs answer, in addition to names of this machine and IP addresses. */
   readonly allowedHosts?: readonly string[];
@@ -183,7 +183,7 @@ interface FailedRequest {
 interface AppOptions {
   readonly forward: string | undefined;
   readonly names: ServedNames;
-  /** Only browsers on this machine can open the page. */
+  /** Answers requests for the web page. Only browsers on this machine can open it. */
   readonly page?: ((request: Request) => Promise<Response>) | undefined;
   /** Called with each failed API request that is not in the event log. */
   readonly failed?: ((request: FailedRequest) => void) | undefined;

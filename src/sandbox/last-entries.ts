@@ -8,7 +8,7 @@ export function ringBuffer<Entry>({
 }: {
   readonly most: number;
   readonly mostLetters: number;
-  /** Must always return the same size for one entry. */
+  /** Returns the size of an entry, always the same for one entry. */
   readonly lettersOf: (entry: Entry) => number;
 }) {
   let ring: (Entry | undefined)[] = [];
@@ -60,9 +60,9 @@ export interface RequestEntry {
   readonly operation: Operation;
   readonly method: string;
   readonly path: string;
-  /** Null until there is an answer, or if a fault prevented it. */
+  /** The status of the answer. Null until there is an answer, or if a fault prevented it. */
   status: number | null;
-  /** In an applied bulk request, single items may still have failed. */
+  /** Whether the request was applied. In an applied bulk request, single items may still have failed. */
   applied: boolean;
   fault?: string;
   readonly bytes: number;

@@ -61,7 +61,7 @@ export function isPart({ parent, search, contextIds, empty }: ListAsked): boolea
 
 interface SavedForm {
   readonly place: Place;
-  /** Absent for a part of the targeting, which has no base. */
+  /** The data for the base. Absent for a part of the targeting, which has no base. */
   readonly whole?: WholeTargeting;
   readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
 }

@@ -33,7 +33,7 @@ export type ListAsked = Fixed<z.infer<typeof listAsked>>;
 const optionAsked = z.object({ optionId: z.string(), targetingId: text, ...place });
 export type OptionAsked = Fixed<z.infer<typeof optionAsked>>;
 
-/** Has everything that is needed to finish the call without its caller. */
+/** A stored call. It has everything that is needed to finish the call without its caller. */
 const saveCall = z.discriminatedUnion("tool", [
   z.object({ tool: z.literal("list_options"), input: listAsked }),
   z.object({ tool: z.literal("get_option"), input: optionAsked }),

@@ -14,12 +14,14 @@ const projectKeys = z
 const accessToken = z.strictObject({
   name: z.string().min(1),
   token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
-  /** Undefined: the configured keys. `*` lets an approver approve for all projects. */
+  /**
+   * The project of the token. Undefined: that of the configured keys. `*` lets an approver approve for all projects.
+   */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),
   folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
   approves: z.boolean().default(false),
-  /** By default, holders who approve may not call tools. */
+  /** Whether the holder may call tools. By default, holders who approve may not. */
   tools: z.boolean().optional(),
 });
 export const tokenEntry = accessToken.omit({ token: true });

@@ -57,7 +57,7 @@ export function readSettings(input: SettingsInput) {
     /** Invalid keys and addresses that do not prevent the start, by variable. */
     unusable,
     blocked: blockedBy(unusable),
-    /** In live mode, this running sandbox can be inspected. */
+    /** The address of a running sandbox. In live mode, it can be inspected. */
     sandboxUrl,
     project: { name, id: projectId(environment, name) } as const,
     ...readRules(read, input),
@@ -72,9 +72,9 @@ export function readSettings(input: SettingsInput) {
     readConcurrency: read(SETTINGS.readConcurrency),
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) } as const,
     share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
-    /** Undefined: everything is stored in the state folder. */
+    /** The shared database. Undefined: everything is stored in the state folder. */
     store,
-    /** In base64. Undefined: the key in the state folder signs confirmations. */
+    /** The key that signs confirmations, in base64. Undefined: the key in the state folder. */
     sealKey,
     http,
     logLevel: read(SETTINGS.logLevel),
@@ -99,7 +99,7 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
     page: read(SETTINGS.page),
     /** An approval in a view of the client counts even if `confirm` is `strict`. */
     trustViews: read(SETTINGS.trustViews),
-    /** Undefined: all targetings. The IDs are not validated here. */
+    /** The only targetings that may be changed. Undefined: all. The IDs are not validated here. */
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
     /** Applies both to the options that one plan may change and to those that it may delete. */
@@ -211,12 +211,12 @@ function readHttpSettings(read: Read) {
 function readOAuth(read: Read) {
   const issuer = read(SETTINGS.oauthIssuer);
   const given = {
-    /** Undefined: the public address of this server. */
+    /** The required audience. Undefined: the public address of this server. */
     audience: read(SETTINGS.oauthAudience),
-    /** Undefined: the address is read from the issuer's metadata. */
+    /** The address of the issuer's keys. Undefined: it is read from the issuer's metadata. */
     jwksUrl: read(SETTINGS.oauthJwksUrl),
     projectClaim: read(SETTINGS.oauthProjectClaim),
-    /** Undefined: people cannot log in to the web page through the authorization server. */
+    /** The OAuth client. Undefined: people cannot log in to the web page through the authorization server. */
     clientId: read(SETTINGS.oauthClientId),
     clientSecret: read(SETTINGS.oauthClientSecret),
   } as const;
@@ -283,7 +283,7 @@ export function settingText(
   return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
 }
 
-/** Returns undefined for a setting that was left out: hosts then pass an empty text or `${user_config.name}`. */
+/** Returns a setting. Undefined if it was left out: hosts then pass an empty text or `${user_config.name}`. */
 function meaningful(given: string | undefined): string | undefined {
   const trimmed = given?.trim();
   return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;

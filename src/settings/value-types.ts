@@ -140,7 +140,7 @@ export const folders: Form<readonly string[]> = {
 /** Flags, documentation and manifests are generated from settings. */
 export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
-  /** Without leading dashes; absent for keys and for variables of other programs. */
+  /** The flag without leading dashes. Absent for keys and for variables of other programs. */
   readonly flag?: string;
   /** The variable's name in lower case is accepted too, as other programs do. */
   readonly anyCase?: true;
@@ -198,7 +198,7 @@ export function shared(
 
 /** The message names the variable and its flag, if it has one. */
 export class SettingsError extends Error {
-  /** Undefined for an unknown flag. */
+  /** The variable of the flag. Undefined for an unknown flag. */
   readonly variable: string | undefined;
   constructor(message: string, variable?: string) {
     super(message);

@@ -50,7 +50,7 @@ export async function modeForOthers(file: string): Promise<number | undefined> {
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
 }
 
-/** Throws an UnsafeChange if the file system does not store permissions. */
+/** Makes a file readable for its owner only. Throws an UnsafeChange if the file system does not store permissions. */
 export async function makePrivate(file: string): Promise<void> {
   await chmod(file, ((await stat(file)).mode & 0o777 & ~OTHERS) | PRIVATE);
   if ((await modeForOthers(file)) !== undefined) throw new UnsafeChange(NO_MODES);
@@ -62,7 +62,7 @@ const NO_MODES = "other users could read its keys, because its file system does 
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 interface FileContent {
-  /** Undefined: the file must not exist. */
+  /** The content before the change. Undefined: the file must not exist. */
   readonly before: Buffer | undefined;
   readonly after: string;
   /** If true, `after` contains keys, and only the owner may read the file. */

@@ -17,7 +17,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 /** Edits a host's list of servers in its configuration file. Throws an UnsafeChange if that is not safe. */
 export interface ServerList {
-  /** Undefined if the file has no entry of this server. */
+  /** Returns the fields of this server's entry. Undefined if the file has none. */
   readonly entryIn: (content: string) => Fields | undefined;
   /** Fields of an old entry that are not set now are kept. */
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
@@ -40,7 +40,7 @@ export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
 
-/** Returns false for an empty text and for a reference. */
+/** Returns whether a value is filled in: false for an empty text and for a reference. */
 export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }

@@ -46,7 +46,7 @@ function wordOf(host: Host): string {
   return Object.keys(HOSTS).find((word) => HOSTS[word] === host) ?? "HOST";
 }
 
-/** Returns undefined if the host's own command is not installed or cannot add the entry. */
+/** Returns the host's own command. Undefined if it is not installed or cannot add the entry. */
 async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
   const args = own?.add(entry);
   if (own === undefined || args === undefined || !(await programFound(own.program, input))) return undefined;

@@ -27,7 +27,7 @@ const INTERRUPTED_CODE = 130;
 
 interface Person {
   readonly say: (text: string) => void;
-  /** Undefined if there is no terminal. */
+  /** Asks the person a question. Undefined if there is no terminal. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
   /** `--yes`: agrees to all questions, except those about keys. */
   readonly agreed: boolean;

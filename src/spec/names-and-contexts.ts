@@ -12,7 +12,7 @@ export const NAME_RULES = ["characters", "decomposed", "tooShort", "tooLong", "o
 
 export interface NameProblem {
   readonly rules: readonly (typeof NAME_RULES)[number][];
-  /** In code points, counted after composing Hangul. */
+  /** The length in code points, counted after composing Hangul. */
   readonly length: number;
   /** The distinct characters that are not allowed, in order. */
   readonly characters?: readonly string[] | undefined;

@@ -111,9 +111,9 @@ export interface ToolContext extends ToolServices {
   readonly caller: string;
   /** What the client calls itself, and the name of the input file. */
   readonly requested?: Requested;
-  /** In ms since 1970. In protocol 2026-07-28 a reply to a question is a new call. */
+  /** When the call arrived, in ms since 1970. In protocol 2026-07-28, a reply to a question is a new call. */
   readonly arrivedAt: number;
-  /** Absent if the client did not request progress. */
+  /** Reports progress. Absent if the client did not request progress. */
   readonly progress?: (done: number, total: number, message: string | undefined) => void;
   /** Called when the call waits for a run. `rest` resolves when its execution ends, perhaps after the answer. */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
@@ -131,7 +131,7 @@ export interface ToolContext extends ToolServices {
   readonly inView?: boolean;
   /** Whether the client follows the run as a task. The call is then answered as soon as the run is stored. */
   readonly asTask?: boolean;
-  /** Present if the tool is called again with the reply to its question. */
+  /** The reply to the tool's question. Present if the tool is called again with it. */
   readonly reply?: Reply;
 }
 

@@ -92,7 +92,7 @@ export function once<Value>(make: () => Value): () => Value {
   };
 }
 
-/** Has a code if programs must recognise the failure. */
+/** A failure of a call. It has a code if programs must recognise it. */
 export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
   readonly runId?: string;

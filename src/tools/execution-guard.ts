@@ -34,7 +34,7 @@ export interface GuardParts
   readonly toolsets: readonly Exclude<Toolset, "either">[];
   readonly management: ManagementApi | undefined;
   readonly input: (runId: string) => ByteSource;
-  /** Absent: only the settings decide. */
+  /** Returns the current rights of a caller. Absent: only the settings decide. */
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 

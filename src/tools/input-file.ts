@@ -74,7 +74,7 @@ function encodingNamed(name: string | undefined): Encoding | undefined {
   );
 }
 
-/** Throws a ToolError for an unknown encoding. */
+/** Returns the arguments about a sheet. Throws a ToolError for an unknown encoding. */
 export function sheetArguments({ encoding, sheet, columns, separator, fillDown }: FileArguments): SheetArguments {
   const number = sheet !== undefined && /^\d+$/.test(sheet.trim()) ? Number(sheet) : undefined;
   return {

@@ -33,7 +33,7 @@ export interface Part<Position> extends OptionsTotals {
 interface RowForm {
   readonly detail: "concise" | "detailed";
   readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** Present if all options are sub-options of one group. */
+  /** The name of the group. Present if all options are sub-options of one group. */
   readonly groupName?: string | undefined;
 }
 

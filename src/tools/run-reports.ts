@@ -56,7 +56,7 @@ export async function ownRun(
 
 type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly notes?: readonly string[] | undefined;
-  /** Absent: an agent. */
+  /** Who reads the report. Absent: an agent. */
   readonly reader?: Reader;
 };
 

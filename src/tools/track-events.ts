@@ -117,7 +117,7 @@ function noEvents(): ToolError {
   return new ToolError("there are no events to send", "Give events, or a file with rows.");
 }
 
-/** Throws a ToolError if there are no events, or if reading takes longer than the call may. */
+/** Yields the events. Throws a ToolError if there are none, or if reading takes longer than the call may. */
 async function* checked(
   events: AsyncIterable<readonly SourceEvent[]>,
   waiting: Waiting,

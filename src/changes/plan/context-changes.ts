@@ -9,7 +9,7 @@ import { bytesInBody, PART_BYTES, type Plan, parts, tooManyForOption } from "./p
 export interface RequestedContextChange {
   readonly optionId: string;
   readonly objects: number[];
-  /** In the order of the items. */
+  /** The changes that the call requests, in the order of the items. */
   readonly asked: ItemContextChange[];
   add: Set<string>;
   remove: Set<string>;
@@ -194,7 +194,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
   for (const { object } of asked) plan.objects.amend(object, { contextCount: held.size });
 }
 
-/** No Context ID is in two of these lists. */
+/** The changes of an option. No Context ID is in two of these lists. */
 interface ContextWork {
   readonly add: readonly string[];
   readonly remove: readonly string[];

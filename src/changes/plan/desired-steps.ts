@@ -61,7 +61,7 @@ interface StepContext extends TargetingObjects {
   readonly plan: Plan;
   readonly changes: PlannedChanges;
   readonly itemOf: ReadonlyMap<Ref, number>;
-  /** Null for the top level. */
+  /** Returns the group at a position of the plan. Null for the top level. */
   readonly groupOf: (place: ParentRef) => Ref | null;
   readonly placeholders: Placeholders;
   /** The steps that must be done before the next request. */

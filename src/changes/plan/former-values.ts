@@ -190,7 +190,7 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
 
 /** The previous values of at most this many options are read: one by one, or through lists. */
 const MAX_READ = { alone: 500, listed: 5000 } as const;
-/** One retry and a short timeout, because the change does not need these reads. */
+/** The limits of reads that the change does not need: one retry and a short time-out. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 
 /** Each read returns the values that it could get. */

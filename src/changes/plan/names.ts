@@ -10,7 +10,7 @@ import type { PlanningContext } from "./plan.ts";
 /** Finds an option by name, or returns why there is not exactly one. `field` is the input field. */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
-/** Also has the names that did not match exactly, and all options that were read, by ID. */
+/** Finds options by name. Also has the names that did not match exactly, and all options that were read, by ID. */
 interface OptionFinder extends FindOption {
   readonly takenFor: readonly MatchedName[];
   readonly known: ReadonlyMap<string, OptionRecord>;
@@ -78,7 +78,7 @@ export function unnamed({ currentName: value, ids = [], near = [] }: NamedTarget
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** By ID: the name of a targeting, or the error of the service if it was deleted. */
+/** The current names of targetings by ID, or the error of the service if one was deleted. */
 export type CurrentNames = ReadonlyMap<string, string | RejectedError>;
 
 /** Reads targeting names. Throws the ApiError of a failed read, unless the targeting does not exist. */

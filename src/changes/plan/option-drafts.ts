@@ -111,7 +111,7 @@ export class OptionDrafts {
       yield* excludeRows({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
   }
 
-  /** Returns false if the option is invalid. */
+  /** Plans an option without a group. Returns false if it is invalid. */
   #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, { name, type }: AddOptionInput): boolean {
     const isAtomic = type === "atomic";
     const { objects } = this.#plan;

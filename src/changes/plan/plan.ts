@@ -74,7 +74,9 @@ export class Plan {
   readonly make = new StepMaker(() => this.steps.length);
   facts: RunFacts = {};
 
-  /** In milliseconds since 1970. The data that the plan read counts as current only for a short time. */
+  /**
+   * When the plan was made, in milliseconds since 1970. The data that it read counts as current only for a short time.
+   */
   madeAt?: number;
 
   object(object: ReportedObject): number {

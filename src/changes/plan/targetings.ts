@@ -122,7 +122,7 @@ function badReference({ currentName, ...found }: GivenTargeting): Reason {
 
 interface Merged {
   readonly index: number;
-  /** By name of the field. */
+  /** The new values, by name of the field. */
   readonly changes: Map<string, string | null | boolean | undefined>;
   readonly objects: number[];
 }

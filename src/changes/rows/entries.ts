@@ -197,7 +197,7 @@ export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items
 
 const madeRows = z.object({
   from: z.number(),
-  /** Null if the answer contained no ID. */
+  /** The IDs in the answer. Null if the answer contained no ID for an object. */
   ids: z.array(z.string().nullable()),
 });
 
@@ -255,7 +255,7 @@ export const waits = z.object({
   note: z.string().exactOptional(),
   optionsThere: z.number().exactOptional(),
   parts: z.array(effectPart),
-  /** In milliseconds since 1970. */
+  /** Until when the run waits for approval, in milliseconds since 1970. */
   until: z.number(),
   /** What has changed since the plan was made. If set, the effect can no longer be approved. */
   stale: z.string().exactOptional(),
@@ -394,7 +394,7 @@ const formerOption = z.object({
   targeting: z.string().exactOptional(),
   name: z.string().exactOptional(),
   type: z.enum(["atomic", "collection"]).exactOptional(),
-  /** Null for a top-level option. */
+  /** The group of the option. Null for a top-level option. */
   parent: z.string().nullable().exactOptional(),
   exposeChildren: z.boolean().exactOptional(),
   /** The previous Context IDs that the run changes; for a deleted option, all. */

@@ -15,7 +15,7 @@ interface WrittenRows {
   readonly start: number;
   readonly ends: number[];
   readonly contextIds: number[];
-  /** Empty if the rows come from the arguments of a call. */
+  /** The line of each row. Empty if the rows come from the arguments of a call. */
   readonly lines: number[];
 }
 
@@ -192,7 +192,7 @@ class TextChunk {
   readonly #bytes: Buffer;
   #gathered = "";
   #written = 0;
-  /** Includes the gathered text. */
+  /** How many bytes are in use, including the gathered text. */
   used = 0;
 
   constructor(bytes: number) {

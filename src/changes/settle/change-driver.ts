@@ -29,7 +29,7 @@ export interface ChangeDriver
   readonly clock: Clock;
   readonly serverClock: ServerClock;
   readonly random: () => number;
-  /** In milliseconds. */
+  /** For how many milliseconds a request is retried. */
   readonly retryBudgetMs: number;
   readonly onExisting: OnExisting;
   /** Records the effects of a finished request. */
@@ -41,7 +41,7 @@ export interface ChangeDriver
   connect(operation: BulkOperation): Promise<void>;
   /** Sends one request, if the fence permits it. Throws an ApiError. */
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
-  /** Only steps with the same key may share a request. */
+  /** Returns the key of a step. Only steps with the same key may share a request. */
   readonly apartBy?: (step: number) => string;
   /** When what the run will remove must be compared again before a request, in milliseconds of the monotonic clock. */
   compareAt: number;

@@ -58,7 +58,7 @@ function firstAttempt({ state }: ChangeDriver, step: Step): number {
   return state.suspectSince(step.id) ?? 0;
 }
 
-/** With more groups than this, the sub-options of no group are read before the first request. */
+/** The maximum number of groups whose sub-options are read before the first request. With more, none are read. */
 const MAX_GROUPS = 20;
 
 /**
@@ -195,7 +195,7 @@ async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> 
   }
 }
 
-/** Returns undefined for a failed read, which proves nothing. */
+/** Returns the result of a read. Undefined for a failed read, which proves nothing. */
 export function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isApiError, reading);
 }
@@ -238,7 +238,7 @@ function withoutIds(change: StepChange): StepChange {
   return rest;
 }
 
-/** Undefined if the IDs cannot be read. */
+/** Reads the IDs of the objects inside a created one. Undefined if they cannot be read. */
 async function readInside(driver: ChangeDriver, { step, change }: MadeStep): Promise<StepChange | undefined> {
   if (change.to !== "done" || change._id === undefined) return change;
   try {

@@ -149,7 +149,7 @@ function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]
   return ids.every((id) => clockOrderOf(driver, { id, step }) === "before");
 }
 
-/** For a failed read. A resumed run reads again. */
+/** The reason after a failed read. A resumed run reads again. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "the object that has this name now could not be read" });
 
 /** Returns the reason for an outcome that no further read can prove. It is not retried. */

@@ -32,7 +32,9 @@ interface Sending {
   batches: readonly Batch[];
   /** Whether a first attempt was sent. */
   again: boolean;
-  /** In milliseconds. Halves of a request share it. Time without the write lock does not count. */
+  /**
+   * The remaining time for retries, in milliseconds. Halves of a request share it. Time without the write lock is free.
+   */
   budgetMs: number;
 }
 
@@ -141,7 +143,7 @@ async function failureToConnect(driver: ChangeDriver, operation: BulkOperation):
   }
 }
 
-/** Returns undefined if the write lock is lost; the request is then recorded as not sent. */
+/** Announces a request. Returns undefined if the write lock is lost; the request is then recorded as not sent. */
 async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
     return await driver.intend(turn);
@@ -396,7 +398,7 @@ function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): Bu
   };
 }
 
-/** In milliseconds, after a 409. The service may ask for a wait of 0. */
+/** The minimum wait after a 409, in milliseconds. The service may ask for a wait of 0. */
 const SHORTEST_BUSY_WAIT_MS = 50;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;

@@ -40,7 +40,7 @@ export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   /** How often the service answered with each status after which a request was resent. */
   readonly failedWith = new Map<number, number>();
-  /** By targeting or group: its newest options before the first request. */
+  /** The newest options of each targeting or group before the first request. */
   readonly newest = new Map<string, NewestOptions>();
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
@@ -54,7 +54,7 @@ export class RunState {
   readonly #rows = new RowWriter();
   /** Counts the applied steps. A refused step is tried again once this counter has increased. */
   #progress = 0;
-  /** By object: the expected and actual number of Context IDs, where they differ. */
+  /** The expected and actual numbers of Context IDs where they differ, by object. */
   readonly #unexpectedCounts = new Map<number, UnexpectedCount>();
   #inFlight: InFlight | undefined;
 
@@ -201,7 +201,7 @@ export class RunState {
     return this.#work.outcomes.idOf(object);
   }
 
-  /** Undefined for an object that did not succeed. */
+  /** Returns what was done with an object. Undefined for an object that did not succeed. */
   didOf(object: number): Did | undefined {
     const outcome = this.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
@@ -317,7 +317,7 @@ export class RunState {
     });
   }
 
-  /** Undefined if the field is not bound, or its object has no ID yet. */
+  /** Returns the ID that a field of a step is bound to. Undefined if it is not bound, or its object has no ID yet. */
   boundId(step: Step | RowBlock | undefined, field: Binding["field"]): string | undefined {
     const binding = bindingOf(step, field);
     return binding && this.idOfBinding(binding);

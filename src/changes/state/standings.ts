@@ -16,7 +16,7 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
-/** In all other standings, the step was answered or replaced. */
+/** The standings of steps that may be in doubt. In all others, the step was answered or replaced. */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
 /** Why a refused step waits, and the progress counter when it was refused. */
@@ -34,13 +34,13 @@ export class StepStandings {
   /** Steps in doubt that were resent and refused with their request, which says nothing about the first attempt. */
   readonly refusedInDoubt = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
-  /** By step in doubt: when it was first sent, by the clock of this machine. */
+  /** When each step in doubt was first sent, by the clock of this machine. */
   readonly #suspectSince = new Map<number, number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
-  /** Without the steps of rows. */
+  /** The steps of each object, without those of rows. */
   readonly #ofObject = new Map<number, number[]>();
-  /** By test: the next step to test, and the first two that passed. */
+  /** For each test: the next step to test, and the first two that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
   /** Call `follow` after steps were added to the list. */
@@ -263,7 +263,7 @@ export class Outcomes {
 export interface PlannedWork {
   readonly objects: ObjectList;
   readonly steps: StepList;
-  /** For objects that need no request. */
+  /** The outcomes of objects that need no request. */
   readonly settlements: readonly Settlement[];
   readonly facts?: RunFacts;
 }

@@ -105,7 +105,7 @@ async function* remainingEvents(
     );
 }
 
-/** Returns undefined if verdicts cannot be observed. */
+/** Returns the verdict that the sandbox reports. Undefined if verdicts cannot be observed. */
 async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,
@@ -204,7 +204,7 @@ function isSimplyAccepted(entry: EventEntry): entry is Settled {
 
 /** A lease that was renewed longer ago is renewed before the next event is sent. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/** Without a limit, a slow machine would retry a held-back event forever. */
+/** The maximum number of tries. Without a limit, a slow machine would retry a held-back event forever. */
 const HELD_BACK_TRIES = 10;
 
 /** Sends events only while this process holds the lease. `track` throws a LeaseLostError when it is lost. */

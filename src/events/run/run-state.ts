@@ -74,7 +74,7 @@ export const eventEntry = z.discriminatedUnion("t", [
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "notApplied", "unknown"]),
     reason: reason.exactOptional(),
     attempts: z.number(),
-    /** Absent if the event should be recorded and has no finding. */
+    /** The predicted verdict. Absent if the event should be recorded and has no finding. */
     verdict: eventVerdict.exactOptional(),
     /** The service may have recorded an earlier attempt as well. */
     maybeTwice: z.literal(true).exactOptional(),
@@ -111,7 +111,7 @@ export class EventRunState implements RunView<EventEntry> {
   described = 0;
   /** How many events were sent although it is uncertain whether the service records them. */
   uncertain = 0;
-  /** Present if the file has empty rows. */
+  /** What is known about the run. `rows` is present if the file has empty rows. */
   facts: { readonly rows?: RowCounts } = {};
   /** How many events may have been recorded twice. */
   maybeTwice = 0;

@@ -35,9 +35,9 @@ export interface SendOptions {
   readonly concurrency?: number;
   /** If an answer is lost: `report` the event as unknown, or `resend` it although it may be recorded twice. */
   readonly onUnknown?: "report" | "resend";
-  /** In milliseconds from the first attempt of an event. Default: 120,000. */
+  /** For how many milliseconds after its first attempt an event is retried. Default: 120,000. */
   readonly retryBudgetMs?: number;
-  /** After an abort no new request is started. */
+  /** Stops the sender: after an abort, no new request is started. */
   readonly signal?: AbortSignal;
   /** Awaited before up to 100 events are sent. At most 100 more wait while others are sent. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
@@ -189,7 +189,7 @@ function pauseAfter(error: ApiError, attempt: number): number {
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
 }
 
-/** Returns false, without waiting, if the retry budget is spent or the run is over. */
+/** Waits before a retry. Returns false, without waiting, if the retry budget is spent or the run is over. */
 async function pauseBeforeRetry(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   const { waiting } = run;

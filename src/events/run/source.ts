@@ -19,7 +19,7 @@ export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
   readonly size?: number;
-  /** Present if the number of events is not known yet. */
+  /** Counts the events. Present if their number is not known yet. */
   readonly counting?: Promise<EventCounts>;
 }
 
@@ -36,7 +36,7 @@ type KeptEvents = EventCall["input"]["events"];
 export interface SourceEvent {
   readonly index: number;
   readonly line?: number;
-  /** Null if a row is not an event. */
+  /** The event. Null if the row is not an event. */
   readonly event: unknown;
   /** The JSON text of the event, if it was read from JSON. */
   readonly text?: string;
@@ -92,7 +92,7 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/** Like `eventsIn`, but corrects only the names of columns. */
+/** Reads events as `eventsIn` does, but corrects only the names of columns. */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);

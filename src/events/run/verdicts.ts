@@ -27,7 +27,7 @@ interface VerdictKind {
   isOfFirst: boolean;
 }
 
-/** After so many combinations of findings, events with the same first rule are grouped. */
+/** The maximum number of combinations of findings. Beyond it, events with the same first rule are grouped. */
 const MAX_VERDICT_KINDS = 200;
 const OBJECTS_NAMED = 20;
 const FINDINGS_KEPT = 5;
@@ -190,7 +190,7 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
 
 const RUN_ENDING_KINDS: readonly RejectionKind[] = ["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"];
 
-/** Returns undefined if other events may still succeed. */
+/** Returns how an error ends the run. Undefined if other events may still succeed. */
 export function runEndOf(error: ApiError): RunEnd | undefined {
   if (error.effect !== "rejected" || !RUN_ENDING_KINDS.includes(error.kind)) return undefined;
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
@@ -243,7 +243,7 @@ function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }
 
 /** How many of the newest events are searched. Other events may arrive at the same time. */
 const LOOKED_AT = 50;
-/** With a longer `uid`, servers may reject the URL as too long. */
+/** The maximum length of a `uid` in a URL. With a longer one, servers may reject the URL. */
 const LONGEST_UID = 512;
 
 /** Returns a function that looks up the sandbox's verdict on an event that was just sent. */

@@ -7,7 +7,7 @@ export const ADDRESS_VARIABLE = "EVENT_API_URL";
 /** By default, generated files use the key that every sandbox accepts. */
 export const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
 
-/** On a free port, without a line of output for each event. */
+/** The command of a sandbox on a free port, without a line of output for each event. */
 const SANDBOX_ARGUMENTS = "targeting-mcp sandbox --port 0 --quiet";
 
 const NO_SANDBOX = `the sandbox did not start; to use a running one, set ${ADDRESS_VARIABLE} to its address`;

@@ -42,7 +42,7 @@ export interface RunSuiteOptions {
   readonly clock: Clock;
   /** Returns the sandbox's verdict on an event that was just sent. A live service shows no verdicts. */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
-  /** After an abort, cases that were not run are unobservable. */
+  /** Stops the suite: after an abort, cases that were not run are unobservable. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, cases: number) => void;
 }

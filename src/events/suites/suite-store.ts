@@ -35,7 +35,7 @@ export interface SuiteStore {
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
   planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
-  /** Newest first. */
+  /** Returns the suites of a caller, newest first. */
   list(caller: string): Promise<readonly KeptSuite[]>;
 }
 

@@ -14,7 +14,7 @@ export const CASE_KINDS = [
   "sequence",
 ] as const;
 
-/** No real user has this prefix. */
+/** The prefix of the users in test events. No real user has it. */
 export const TEST_UID_PREFIX = "event-tests-";
 
 export type CaseKind = (typeof CASE_KINDS)[number];
@@ -41,7 +41,7 @@ const sequenceCase = z.strictObject({
   events: z.array(body).min(1).describe("Events of one user, sent one after another."),
 });
 
-/** Also published as JSON Schema. */
+/** The schema of a suite of event tests. It is also published as JSON Schema. */
 export const eventSuite = z.strictObject({
   seed: z.int().min(0).max(MAX_SEED).describe("The same seed and choice of cases give the same suite."),
   uid: z.string(),

@@ -5,7 +5,7 @@ import { type CellMark, VALUES_SHEET, type WrittenRow, type WrittenSheet } from 
 
 const MAX_ROWS = 1_048_576;
 const MAX_CHARACTERS = 32_767;
-/** At most this many cells get comments, because spreadsheet programs need much memory for each. */
+/** The maximum number of cells with comments, because spreadsheet programs need much memory for each. */
 const MAX_COMMENTS = 10_000;
 const SAMPLE_ROWS = 500;
 const [LEAST_WIDTH, MAX_WIDTH] = [9, 60];

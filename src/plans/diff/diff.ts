@@ -35,7 +35,7 @@ import {
 } from "./plan.ts";
 
 export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "byName"> {
-  /** Undefined if the plan creates the targeting. */
+  /** The targeting in the service. Undefined if the plan creates it. */
   readonly there?: ServiceTargeting | undefined;
   readonly thresholds: Thresholds;
 }
@@ -235,7 +235,7 @@ interface Side {
 }
 
 interface Sided {
-  /** Undefined if the file does not manage the field. */
+  /** The value in the file. Undefined if the file does not manage the field. */
   readonly file: Side | undefined;
   readonly base: Side | undefined;
   readonly service: Side;
@@ -311,9 +311,9 @@ function differingIds(file: readonly string[], service: readonly string[]): Diff
 interface Result {
   readonly options: readonly ServiceOption[];
   readonly items: readonly PlanItem[];
-  /** In the order of the items. Items that delete come last and have no row. */
+  /** The rows of the items, in the same order. Items that delete come last and have no row. */
   readonly rows: readonly DesiredRow[];
-  /** By ID of an existing option. */
+  /** The rows of the file, by ID of an existing option. */
   readonly rowOf: ReadonlyMap<string, DesiredRow>;
   readonly problems: Problems;
 }

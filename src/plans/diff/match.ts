@@ -34,7 +34,7 @@ export interface Sides {
   readonly groupName: GroupName;
 }
 
-/** Without options if the plan creates the targeting. */
+/** Returns the options in the service. There are none if the plan creates the targeting. */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
   return {

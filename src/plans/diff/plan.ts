@@ -6,7 +6,9 @@ export const ulid = z.string().refine(isUlid);
 /** For a parent, its name (null for the top level); for Context IDs, their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const type = z.enum(["atomic", "collection"]);
-/** Null for the top level, the ID of an existing group, or the position of the item that creates the group. */
+/**
+ * The group of an option: null (top level), the ID of an existing group, or the position of the item that creates it.
+ */
 const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
 const texts = z.array(z.string());
 
@@ -36,7 +38,7 @@ const item = z.discriminatedUnion("kind", [
     exposeChildren: z.boolean().optional(),
     contexts: texts,
   }),
-  /** Absent fields stay as they are. */
+  /** A change of an option. Absent fields stay as they are. */
   z.strictObject({
     kind: z.literal("change"),
     undo,
@@ -94,7 +96,7 @@ const named = { _id: ulid, name: z.string() };
 /** The effect of applying a file, as it is stored. */
 export const statePlan = z.strictObject({
   targeting: z.strictObject({
-    /** Absent if the plan creates the targeting. */
+    /** The ID of the targeting. Absent if the plan creates it. */
     _id: ulid.optional(),
     /** The current name, or that of the targeting to create. */
     name: z.string(),
@@ -161,7 +163,7 @@ export const NOTHING_PLANNED: Omit<StatePlan, "targeting"> = {
   optionsThere: 0,
 };
 
-/** In the order in which they are listed. */
+/** The kinds of changes, in the order in which they are listed. */
 export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;
 export type ListedChangeKind = (typeof CHANGE_KINDS)[number];
 

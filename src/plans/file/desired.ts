@@ -4,7 +4,7 @@ import { cutText } from "../../platform/text.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionType } from "../../spec/records.ts";
 
-/** Both begin at 1. Columns count UTF-16 code units, as editors do. */
+/** A position in a file. Lines and columns begin at 1. Columns count UTF-16 code units, as editors do. */
 export interface Spot {
   readonly line: number;
   readonly column: number;
@@ -32,16 +32,16 @@ export type ParentWish =
   | { readonly kind: "row"; readonly row: number }
   | { readonly kind: "name"; readonly name: string };
 
-/** Trimmed, without duplicates. `atLeast`: others stay. */
+/** The wanted Context IDs, trimmed and without duplicates. `atLeast`: other Context IDs stay. */
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;
-  /** Only with `atLeast`. */
+  /** The Context IDs to remove. Only with `atLeast`. */
   readonly remove?: readonly string[];
   readonly split?: SplitCells;
 }
 
-/** Absent fields are not managed by the file. */
+/** An option of a desired state. Absent fields are not managed by the file. */
 export interface DesiredOption extends Spot {
   readonly isRemoved?: true | undefined;
   readonly _id?: string | undefined;
@@ -67,11 +67,11 @@ export interface Suspect extends Spot {
 /** The content of a file in any format. */
 export interface Desired {
   readonly targeting?: DesiredTargeting | undefined;
-  /** In the order of the file. A group comes before the options nested in it. */
+  /** The options in the order of the file. A group comes before the options nested in it. */
   readonly options: readonly DesiredOption[];
-  /** For sheets: texts that look damaged. They are valid if the service or the base has the same text. */
+  /** Texts of a sheet that look damaged. They are valid if the service or the base has the same text. */
   readonly suspects: readonly Suspect[];
-  /** For sheets: whether the column Action has any value. */
+  /** Whether the column Action of a sheet has any value. */
   readonly hasActions?: true;
 }
 

@@ -11,7 +11,7 @@ interface TextNode extends Spot {
   readonly isPlain: boolean;
 }
 
-/** In JSON. In YAML, such values are texts. */
+/** A number, boolean or null in JSON. In YAML, such values are texts. */
 interface ValueNode extends Spot {
   readonly kind: "value";
   readonly value: number | boolean | null;

@@ -70,11 +70,11 @@ export interface DesiredSource {
 /** Incomplete if there are problems. */
 export interface ReadDesired {
   readonly desired: Desired;
-  /** Sorted by line and column. */
+  /** The problems of the file, sorted by line and column. */
   readonly problems: readonly Problem[];
   /** The SHA-256 digest of the bytes, in hexadecimal digits. */
   readonly digest: string;
-  /** For a sheet. */
+  /** How the sheet was read. Absent if the file is no sheet. */
   readonly file?: InputFile | undefined;
   readonly columns?: ReadSheet["columns"] | undefined;
 }

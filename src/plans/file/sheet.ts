@@ -18,7 +18,7 @@ import {
 import { addContextId, idIn, MAX_NODES, nameIn, tooMany, typeIn } from "./node.ts";
 import { CONTEXT_FIELDS, type Drafts } from "./tree.ts";
 
-/** In any order. */
+/** The columns of a desired state, which may be in any order. */
 export const desiredRows: ValidColumns = {
   columns: [
     ...["_id", "name", "parentName", "type", "exposeChildren"],

@@ -48,7 +48,7 @@ export interface RowPlace {
 /** A row may have at most one of these fields. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/** Returns undefined if the field is absent, or if it is not a text, which is a problem. */
+/** Returns the text of a field. Undefined if the field is absent, or if it is not a text, which is a problem. */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,

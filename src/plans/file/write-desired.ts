@@ -112,7 +112,7 @@ const LONGEST_LINE = 100;
 const PLAIN =
   /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;
-/** Must be escaped in YAML, but not in JSON. */
+/** Characters that must be escaped in YAML, but not in JSON. */
 const UNPRINTED = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 function scalar(text: string): string {

@@ -10,7 +10,7 @@ import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
 
-/** By the position or the line of a row. */
+/** The IDs to write, by the position or the line of a row. */
 type Ids = ReadonlyMap<number, string>;
 
 interface Splice {
@@ -36,7 +36,7 @@ export async function withIds(bytes: Uint8Array, file: WrittenFile, ids: Ids): P
   );
 }
 
-/** Does not read the files with Context IDs. */
+/** Reads the options of a desired state, without the files of Context IDs that it names. */
 async function optionsOf(bytes: Uint8Array, file: WrittenFile): Promise<readonly DesiredOption[]> {
   return (await readDesired({ bytes, ...file, folder: undefined })).desired.options;
 }

@@ -43,7 +43,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
   };
 }
 
-/** Only such IDs are file names, so no path can leave the folder. */
+/** Matches IDs of sessions. Only such IDs become file names, so no path can leave the folder. */
 const SESSION_ID = /^[\w-]{1,64}$/;
 
 function endedSessionsIn(

@@ -31,7 +31,7 @@ type LeaseContent = z.infer<typeof content>;
 
 interface Generation {
   readonly number: number;
-  /** Undefined if the holder has not finished writing it, or if it is damaged. */
+  /** The content of the file. Undefined if the holder has not finished writing it, or if it is damaged. */
   readonly content: LeaseContent | undefined;
   readonly beatAt: number;
 }

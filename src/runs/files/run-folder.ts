@@ -145,7 +145,7 @@ export async function inFolder(folder: string, write: () => Promise<void>): Prom
   }
 }
 
-/** Throws a RunStoreError for an error of the operating system. Its message names `what` and ends with `effect`. */
+/** Runs `work`. An error of the operating system becomes a RunStoreError whose message has `what` and `effect`. */
 export async function withStoreErrors<T>(
   folder: string,
   work: () => Promise<T>,
@@ -392,7 +392,7 @@ export async function wholeBytes(file: string): Promise<number> {
 
 const PIECES_AT_ONCE = 512;
 
-/** Does not concatenate the pieces, which would copy all bytes. */
+/** Writes pieces at once, without concatenating them, which would copy all bytes. */
 async function writeWhole(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const { bytesWritten } = await handle.writev([...pieces]);

@@ -26,7 +26,7 @@ interface ContentsFile {
   readonly mostBytes?: number;
 }
 
-/** Most projects fit: they have at most 200,000 Context IDs of 256 bytes (management-api 8.1). */
+/** The maximum size of the files. Most projects fit: a project has at most 200,000 Context IDs of 256 bytes. */
 const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
 /** How many bytes are read at once. Lines are usually read in the order in which they were stored. */
@@ -169,7 +169,7 @@ function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
-  /** Undefined if the memory lasts only as long as this process, for example for an embedded sandbox. */
+  /** The file of the memory. Undefined if it lasts only as long as this process, as for an embedded sandbox. */
   readonly file?: string | undefined;
   readonly now: () => number;
 }

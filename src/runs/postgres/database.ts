@@ -84,7 +84,7 @@ async function commitsDurably(client: pg.ClientBase): Promise<void> {
   await client.query(statement);
 }
 
-/** Throws a StoreUnavailableError if the call has to be answered before `work` ends. The work then continues. */
+/** Waits for `work`. Throws a StoreUnavailableError if the call has to be answered first. The work then continues. */
 export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> {
   const until = callUntil();
   if (until === undefined) return work;
@@ -100,7 +100,7 @@ export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> 
   }
 }
 
-/** Throws a StoreUnavailableError when the signal is aborted. If it is aborted already, waits for the work. */
+/** Waits for `work`. Throws a StoreUnavailableError when the signal is aborted, unless it was aborted before. */
 function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return work;
   return new Promise((resolve, reject) => {

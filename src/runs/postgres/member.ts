@@ -19,7 +19,7 @@ const TELL_EVERY_MS = 250;
 const RUNS_AT_ONCE = 200;
 
 export interface Member {
-  /** Resolves when other processes can see that this process lives. Throws a StoreUnavailableError. */
+  /** Returns this process's number once other processes can see that it lives. Throws a StoreUnavailableError. */
   number(): Promise<number>;
   /**
    * Announces the projects whose runs this process executes. `wake` is called when there may be runs of these projects

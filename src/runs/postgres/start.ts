@@ -12,7 +12,7 @@ interface StartOptions {
   readonly sealKey?: string | undefined;
 }
 
-/** Returns weaknesses as sentences. Throws a RunStoreError if the database cannot be used. */
+/** Prepares the store, and returns its weaknesses as sentences. Throws a RunStoreError if it cannot be used. */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
     const { weaknesses, unfit } = await answered(() => probeServer(database), options.waitMs);

@@ -48,7 +48,7 @@ interface Agreement {
   readonly run: string;
   readonly digest: string;
   readonly caller: string;
-  /** In milliseconds since 1970, a multiple of 1,000. */
+  /** When the token expires, in milliseconds since 1970; a multiple of 1,000. */
   readonly expiresAt: number;
 }
 
@@ -76,7 +76,7 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
 }
 
 /**
- * Returns undefined if this server did not sign the token for this caller. The three bytes of time repeat after half a
+ * Opens a token. Undefined if this server did not sign it for this caller. The three bytes of time repeat after half a
  * year; `now` says which time they mean.
  */
 function openConfirmation(

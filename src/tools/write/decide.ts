@@ -53,7 +53,7 @@ export interface Decision {
 export interface Looked {
   readonly run: Pick<Run, "header">;
   readonly digest: string;
-  /** Returns undefined if another process started the run, and "stale" if its effect has changed. */
+  /** Starts the run. Returns undefined if another process started it, and "stale" if its effect has changed. */
   readonly start: (approved: Approved) => Promise<Run | "stale" | undefined>;
 }
 

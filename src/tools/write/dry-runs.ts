@@ -28,7 +28,7 @@ import { reportRun } from "../run-reports.ts";
 import { applySteps, type Given, planInTime, unstartedReport } from "./planned.ts";
 
 interface Shown {
-  /** Includes the failures that are predicted from the current state. */
+  /** The plan with the failures that are predicted from the current state. */
   readonly plan: Plan;
   /** When the plan is applied, the service decides what fails. */
   readonly withoutPredictions: () => Plan;

@@ -48,7 +48,7 @@ export function waitWithinCall(work: Promise<unknown>, context: ToolContext): Pr
   return waitAtMost(work, timeLeft(context), context);
 }
 
-/** Resolves when the work ends, after `ms` milliseconds, or when `gaveUp` is aborted. Rejects if the work rejects. */
+/** Waits until the work ends, at most `ms` milliseconds, or until `gaveUp` is aborted. Rejects if the work rejects. */
 async function waitAtMost(
   work: Promise<unknown>,
   ms: number,

@@ -194,7 +194,7 @@ export async function shownInView(runId: string, context: ToolContext): Promise<
   return waits ? { ...answer, decision: await decisionFor({ runId, digest: waits.digest }, context) } : answer;
 }
 
-/** Resolves when a waiting run is decided or the call must be answered. */
+/** Waits until a run is decided or the call must be answered. */
 export async function untilDecided(runId: string, context: ToolContext): Promise<void> {
   const { clock, signal, stopping, arrivedAt, waitMs } = context;
   const isOver = () => signal.aborted || stopping.aborted || clock.now() > arrivedAt + waitMs;
