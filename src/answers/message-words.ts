@@ -151,6 +151,22 @@ function plannedAndThere(planned: unknown, one: string, there: unknown): string 
   return `it was expected to have ${many(planned, one)}, but has ${number(there)}`;
 }
 
+const SEPARATOR_WORDS: Readonly<Record<string, string>> = {
+  ",": "commas",
+  ";": "semicolons",
+  "|": "vertical bars",
+  "、": "ideographic commas",
+  "\t": "tabs",
+  "\n": "line breaks",
+};
+
+/** Names separators, for example `commas and tabs`. */
+export function separatorWords(separators: string): string {
+  const words = [...separators].map((one) => SEPARATOR_WORDS[one] ?? text(one));
+  const last = words.pop() ?? "";
+  return words.length === 0 ? last : `${words.join(", ")} and ${last}`;
+}
+
 const MAX_STALE = 5;
 
 /** Returns what has changed since planning, for each object. */

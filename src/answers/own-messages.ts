@@ -19,6 +19,7 @@ import {
   resuming,
   type Sentence,
   saying,
+  separatorWords,
   staleWords,
   startingOver,
   type Text,
@@ -27,6 +28,8 @@ import {
   WHERE_SET,
 } from "./message-words.ts";
 import { planningFailure, rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
+
+const SEVERAL = " If it is several in one text, give each by itself; in a sheet, the argument separator splits cells.";
 
 const NAME_RULE = "Allowed: 2-36 Korean or English letters, digits, spaces, ~ % & + -; no leading or trailing space.";
 
@@ -154,11 +157,20 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     const problem = CONTEXT_ID_PROBLEMS[String(detail.rule)];
     const ids = many(detail.count, "Context ID");
     const first = `the first, number ${number(Number(detail.position) + 1)}, `;
-    const bytes = `has ${many(detail.bytes, "byte")}`;
+    const separators = typeof detail.separators === "string" ? detail.separators : "";
+    if (detail.rule === "invisible" && Array.isArray(detail.characters)) {
+      const characters = `contains invisible characters (${detail.characters.join(", ")})`;
+      return {
+        message: `${ids} ${detail.count === 1 ? "is" : "are"} refused; ${first}${text(detail.value)}, ${characters}`,
+        remedy: "Write it again without them.",
+      };
+    }
+    const holding = separators === "" ? "" : ` and contains ${separatorWords(separators)}`;
+    const bytes = `has ${many(detail.bytes, "byte")}${holding}`;
     const message = `${ids} cannot be stored; ${first}${problem ?? `${text(detail.value)}, ${bytes}`}`;
     return {
       message: detail.count === 1 ? onPage(`the Context ID ${problem ?? bytes}`, message) : message,
-      remedy: `Correct or remove it: a Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
+      remedy: `Correct or remove it: a Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.${separators === "" ? "" : SEVERAL}`,
     };
   },
   INVALID_ROW: rowMessage,

@@ -36,7 +36,7 @@ import {
 } from "./run-headline.ts";
 import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
-import { sheetNotes } from "./sheets.ts";
+import { joinedNote, sheetNotes } from "./sheets.ts";
 
 /** Tokens for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
@@ -214,6 +214,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...fuzzyMatchNote(run),
     ...nearNote(run),
+    ...joinedNote(run),
     ...elsewhereNote(run),
     ...countsNote(run),
     ...unreadNote(run),

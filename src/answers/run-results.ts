@@ -8,6 +8,7 @@ import {
   changesNothing,
   type DidCounts,
   type Elsewhere,
+  type JoinedIds,
   type KnownChange,
   type MatchedName,
   type NearIds,
@@ -68,6 +69,7 @@ export interface ReportedRun {
   readonly rows?: RowCounts;
   readonly takenFor?: readonly MatchedName[];
   readonly nearIds?: NearIds;
+  readonly joinedIds?: JoinedIds;
   readonly elsewhere?: Elsewhere;
   readonly unread?: number;
   readonly otherCounts?: readonly OtherCount[];

@@ -2,10 +2,10 @@ import { HEADINGS, headingOf, plainHeading } from "../files/columns.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
-import type { Counts, Reason } from "../runs/outcome.ts";
+import type { Counts, JoinedIds, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
 import { quoteShort, quoteUntrusted } from "./fence.ts";
-import { many } from "./message-words.ts";
+import { many, separatorWords } from "./message-words.ts";
 
 const DELIMITER_WORDS: Readonly<Record<string, string>> = {
   ",": "commas",
@@ -30,6 +30,16 @@ export function sheetNotes(file: InputFile | undefined, beside: readonly string[
     ...rowWords(file, seen),
   ];
   return notes.filter((note) => note !== undefined);
+}
+
+/** Returns a note about Context IDs of items that may be several in one text. */
+export function joinedNote({ joinedIds }: { readonly joinedIds?: JoinedIds }): readonly string[] {
+  if (joinedIds === undefined) return [];
+  const { count, separators, first } = joinedIds;
+  const example = `${count === 1 ? "" : "for example "}${quoteShort(first)}`;
+  return [
+    `${many(count, "Context ID")} with ${separatorWords(separators)}, read as part of the ID (${example}): to give several, list each by itself; in a file for addFile or setFile, on a line of its own`,
+  ];
 }
 
 export function resultSheetText({
@@ -121,13 +131,14 @@ function ignoredWords({ ignored, ignoredHeadings = [], withoutContexts }: SheetS
 
 function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {
   const { separator = "" } = sheet;
+  const all = [seen.commas && ",", seen.unseparated && ";|", separator.trim()].filter(Boolean).join("");
+  const splits = `separator ${JSON.stringify([...new Set(all)].join(""))} splits them`;
   return [
     seen.severalIds &&
       `${many(seen.severalIds, "cell")} with several Context IDs, separated by ${SEPARATOR_WORDS[separator] ?? separator}`,
-    seen.commas &&
-      `${many(seen.commas, "cell")} of Context IDs with commas, read as part of the ID; separator "," splits them`,
+    seen.commas && `${many(seen.commas, "cell")} of Context IDs with commas, read as part of the ID; ${splits}`,
     seen.unseparated &&
-      `${many(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; separator ";" or "|" splits them`,
+      `${many(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; ${splits}`,
     seen.composed && `${many(seen.composed, "cell")} with decomposed Hangul, which was composed`,
     seen.trimmed &&
       `${many(seen.trimmed, "name")} read without the spaces around ${seen.trimmed === 1 ? "it" : "them"}`,

@@ -53,9 +53,13 @@ export function damageIn(text: string): Damage | undefined {
   if (trimmed === NO_VALUE) return { damage: "noValue" };
   const found = ANY_DAMAGE.test(trimmed) ? DAMAGE.find(([, form]) => form.test(trimmed)) : undefined;
   if (found !== undefined) return { damage: found[0] };
-  if (!UNUSUAL.test(trimmed)) return undefined;
-  const characters = [...new Set(trimmed.match(INVISIBLE) ?? [])].map(codePoint);
+  const characters = invisibleIn(trimmed);
   return characters.length === 0 ? undefined : { damage: "invisible", characters };
+}
+
+/** Returns the invisible characters in a trimmed text, for example `U+200B`. */
+export function invisibleIn(trimmed: string): readonly string[] {
+  return UNUSUAL.test(trimmed) ? [...new Set(trimmed.match(INVISIBLE) ?? [])].map(codePoint) : [];
 }
 
 function codePoint(character: string): string {

@@ -30,6 +30,8 @@ export const nearIds = z.object({
   count: z.number(),
   first: z.array(z.object({ given: z.string(), held: z.string() })),
 });
+/** Context IDs of items that contain separators. `first` is one of them. */
+export const joinedIds = z.object({ count: z.number(), separators: z.string(), first: z.string() });
 export const elsewhere = z.object({ count: z.number(), first: z.array(z.string()) });
 export const rowCounts = z.object({ read: z.number(), merged: z.number(), skipped: z.number() });
 
@@ -120,6 +122,7 @@ export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
 /** Context IDs that are similar to one that their option already holds. */
 export type NearIds = Fixed<z.infer<typeof nearIds>>;
+export type JoinedIds = Fixed<z.infer<typeof joinedIds>>;
 
 /** Options that exist, but not in the group that the call names for them. `first` holds names. */
 export type Elsewhere = Fixed<z.infer<typeof elsewhere>>;

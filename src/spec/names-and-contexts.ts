@@ -57,6 +57,16 @@ export function codePoints(text: string): number {
 interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
+  /** The separators that a Context ID of too many bytes contains: it is probably a list. */
+  readonly separators?: string;
+}
+
+const SEPARATORS = [",", ";", "|", "、", "\t", "\n"];
+const ANY_SEPARATOR = /[,;|、\t\n]/;
+
+/** Returns the characters in a Context ID with which lists separate Context IDs, for example `,;`. */
+export function separatorsIn(contextId: string): string {
+  return ANY_SEPARATOR.test(contextId) ? SEPARATORS.filter((one) => contextId.includes(one)).join("") : "";
 }
 
 /** Removes leading and trailing white space, as the service does before it stores a Context ID (management-api 8.1). */
@@ -70,7 +80,9 @@ export function contextIdProblem(trimmed: string): ContextIdProblem | undefined 
   // A UTF-16 code unit takes at most three bytes in UTF-8, so short IDs need no exact count.
   if (trimmed.length * 3 <= LIMITS.contextIdBytes.value) return undefined;
   const bytes = Buffer.byteLength(trimmed, "utf8");
-  return bytes > LIMITS.contextIdBytes.value ? { rule: "tooLong", bytes } : undefined;
+  if (bytes <= LIMITS.contextIdBytes.value) return undefined;
+  const separators = separatorsIn(trimmed);
+  return { rule: "tooLong", bytes, ...(separators !== "" && { separators }) };
 }
 
 /** Returns the given Context IDs that are probably mistyped: the option has a similar one. */

@@ -7,9 +7,17 @@ import type { OptionRecord } from "../../spec/records.ts";
 import type { AddOptionInput, Inputs } from "../call.ts";
 import { unchangedOption } from "../rows/entries.ts";
 import type { RowRange } from "../rows/row-block.ts";
-import { noteSimilarIds } from "./former-values.ts";
+import { noteJoinedIds, noteSimilarIds } from "./former-values.ts";
 import { found, isOption } from "./names.ts";
-import { addParts, atomic, type NewOption, type OptionCandidate, OptionDrafts, planOption } from "./option-drafts.ts";
+import {
+  addParts,
+  atomic,
+  givenContextIds,
+  type NewOption,
+  type OptionCandidate,
+  OptionDrafts,
+  planOption,
+} from "./option-drafts.ts";
 import { badId, Plan, type PlanningContext, parts } from "./plan.ts";
 
 type AddOptionsInput = Inputs["bulk_add_options"];
@@ -27,6 +35,7 @@ export async function planAddOptions(
   const drafts = new OptionDrafts(plan, input.targetingId);
   for await (const batch of rows) drafts.take(batch);
   await placeAll(plan, input, drafts, context);
+  if (input.file === undefined) noteJoinedIds(plan, givenContextIds(input.items));
   plan.facts = {
     ...plan.facts,
     within: input.targetingId,

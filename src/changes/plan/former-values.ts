@@ -2,7 +2,7 @@ import { isApiError } from "../../api/errors.ts";
 import { aroundReads } from "../../api/management.ts";
 import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import type { KnownChange, ReportedObject } from "../../runs/outcome.ts";
-import { nearContextIds } from "../../spec/names-and-contexts.ts";
+import { nearContextIds, separatorsIn, trimContextId } from "../../spec/names-and-contexts.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
@@ -165,6 +165,20 @@ export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readon
   const nearIds = { count: count + near.length, first: [...first, ...near].slice(0, MAX_NEAR) };
   plan.facts = { ...plan.facts, nearIds };
 }
+
+/** Records Context IDs of items that contain separators, so they may be several in one text, unless they are in `held`. */
+export function noteJoinedIds(plan: Plan, given: readonly string[], held: readonly string[] = []): void {
+  const joined = given.map(trimContextId).filter((id) => separatorsIn(id) !== "");
+  const known = joined.length === 0 ? undefined : new Set(held);
+  for (const id of joined) {
+    if (known?.has(id)) continue;
+    const { count = 0, first = id.slice(0, LONGEST_JOINED), separators = "" } = plan.facts.joinedIds ?? {};
+    const all = separatorsIn(separators + separatorsIn(id));
+    plan.facts = { ...plan.facts, joinedIds: { count: count + 1, separators: all, first } };
+  }
+}
+
+const LONGEST_JOINED = 60;
 
 /** Records how many options were not read. */
 export function noteUnread(plan: Plan, unread: number): void {

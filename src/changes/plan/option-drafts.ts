@@ -6,7 +6,16 @@ import type { Bound, OptionItem } from "../rows/entries.ts";
 import { type OptionRow, optionRows } from "../rows/input-rows.ts";
 import { type RowBlock, type RowRange, RowWriter } from "../rows/row-block.ts";
 import type { OptionPlace } from "../rows/steps.ts";
-import { badId, badName, bytesInBody, checkContextIds, type Plan, parts, tooManyForOption } from "./plan.ts";
+import {
+  badId,
+  badName,
+  bytesInBody,
+  checkContextIds,
+  invisibleContextIds,
+  type Plan,
+  parts,
+  tooManyForOption,
+} from "./plan.ts";
 import { REQUEST_LIMITS } from "./requests.ts";
 
 /** An option with more Context IDs may need several requests, so it is not stored as a row. */
@@ -274,7 +283,10 @@ function badTypes(input: OptionInput): Reason | undefined {
 function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): CheckedOption | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
-  const checked = checkContextIds(input.contexts ?? []);
+  const contexts = input.contexts ?? [];
+  const invisible = invisibleContextIds(contexts);
+  if (invisible !== undefined) return invisible;
+  const checked = checkContextIds(contexts);
   if (!checked.ok) return checked.reason;
   const tooMany = tooManyForOption(checked.ids);
   if (tooMany !== undefined) return tooMany;
@@ -290,6 +302,11 @@ function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): Chec
 interface OptionTarget extends OptionPlace {
   /** Steps that must have ended before the option is created. */
   readonly after?: readonly number[];
+}
+
+/** Returns the Context IDs of new options and their sub-options, as they were given. */
+export function givenContextIds(options: readonly OptionInput[]): readonly string[] {
+  return options.flatMap(({ contexts = [], children = [] }) => [...contexts, ...givenContextIds(children)]);
 }
 
 /** Plans the steps that create an option, in several requests if needed. Returns the ID of the creating step. */

@@ -1,4 +1,5 @@
 import type { ManagementApi } from "../../api/management.ts";
+import { invisibleIn } from "../../files/damage.ts";
 import { placeOf } from "../../files/rows.ts";
 import type { checkStoredPlan } from "../../plans/look-again.ts";
 import type { ResolvedRun } from "../../plans/planned-undo.ts";
@@ -218,6 +219,16 @@ export function checkContextIds(contextIds: readonly string[]): CheckedContextId
   });
   if (bad !== undefined) return { ok: false, reason: { ...bad, detail: { ...bad.detail, count } } };
   return { ok: true, ids: [...ids] };
+}
+
+/** Returns why Context IDs of items are refused as those of files are: they contain invisible characters. */
+export function invisibleContextIds(contextIds: readonly string[]): Reason | undefined {
+  const found = contextIds.map((id) => invisibleIn(trimContextId(id)));
+  const count = found.filter((characters) => characters.length > 0).length;
+  if (count === 0) return undefined;
+  const position = found.findIndex((characters) => characters.length > 0);
+  const value = contextIds[position]?.slice(0, 40);
+  return ownReason("INVALID_CONTEXT_ID", { rule: "invisible", characters: found[position], position, value, count });
 }
 
 /** Returns why an option cannot hold these Context IDs (management-api 8.1). */

@@ -4,8 +4,16 @@ import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { contextCount, optionCount } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
+import { noteJoinedIds } from "./former-values.ts";
 import { type CurrentNames, type FindOption, isOption, reasonIfRenamed, unnamed } from "./names.ts";
-import { checkOption, type NamesInUse, type NewOption, optionItem, planOption } from "./option-drafts.ts";
+import {
+  checkOption,
+  givenContextIds,
+  type NamesInUse,
+  type NewOption,
+  optionItem,
+  planOption,
+} from "./option-drafts.ts";
 import { badId, badName, Plan } from "./plan.ts";
 
 interface TargetingCandidate {
@@ -49,6 +57,7 @@ export function planCreateTargetings(input: Inputs["create_targetings"]): Plan {
     candidates.push({ object, name: item.name, options: good });
   });
   planAll(plan, candidates);
+  noteJoinedIds(plan, givenContextIds(input.items.flatMap(({ options = [] }) => options)));
   return plan;
 }
 

@@ -11,6 +11,7 @@ import { requestReason } from "../state/api-reasons.ts";
 import { noteRows, planContextChanges, type RequestedContextChange } from "./context-changes.ts";
 import {
   noteCommonTargeting,
+  noteJoinedIds,
   notePreviousContents,
   noteSimilarIds,
   noteUnread,
@@ -18,7 +19,7 @@ import {
   optionalReads,
 } from "./former-values.ts";
 import { optionFinder, orMissing } from "./names.ts";
-import { badId, checkContextIds, Plan, type PlanningContext, tooManyForOption } from "./plan.ts";
+import { badId, checkContextIds, invisibleContextIds, Plan, type PlanningContext, tooManyForOption } from "./plan.ts";
 
 /**
  * Plans changing Context IDs. Items about the same option are merged in order. An option is read first if it loses
@@ -75,9 +76,15 @@ export async function planUpdateContexts(
   for (const [optionId, name] of called) failMisnamed(plan, wishes, { optionId, name, is: names.get(optionId) });
   const all = [...wishes.values()];
   planContextChanges(plan, all, contents);
+  const copied = new Set([...sources.values()].flatMap((source) => ("code" in source ? [] : source.contexts)));
   for (const { optionId, add, set } of all) {
     const read = contents.get(optionId) ?? there.get(optionId);
-    if (read !== undefined && !("code" in read)) noteSimilarIds(plan, set ?? add, read.contexts);
+    const isRead = read !== undefined && !("code" in read);
+    if (isRead) noteSimilarIds(plan, set ?? add, read.contexts);
+    if (input.file === undefined) {
+      const given = [...(set ?? add)].filter((id) => !copied.has(id));
+      noteJoinedIds(plan, given, isRead ? read.contexts : []);
+    }
   }
   const unread = all.filter(({ optionId }) => !contents.has(optionId));
   noteUnread(plan, unread.length - there.size);
@@ -198,6 +205,8 @@ function contextsOf(item: UpdateContextsItem, sources: ReadContents): Contexts |
       to.push(...source.contexts);
     }
   }
+  const invisible = invisibleContextIds([...(item.add ?? []), ...(item.set ?? [])]);
+  if (invisible !== undefined) return invisible;
   const add = checkContextIds(lists.add);
   const remove = checkContextIds(lists.remove);
   const set = checkContextIds(item.set ?? []);

@@ -5,6 +5,7 @@ import { type Fixed, isJsonObject, parseJson } from "../../platform/json.ts";
 import {
   asked,
   elsewhere,
+  joinedIds,
   nearIds,
   ownReason,
   reason,
@@ -297,6 +298,7 @@ const runFacts = z.object({
   decided: decided.exactOptional(),
   /** Context IDs that differ from another one only in case, width or Unicode composition. */
   nearIds: nearIds.exactOptional(),
+  joinedIds: joinedIds.exactOptional(),
   elsewhere: elsewhere.exactOptional(),
   /** Names that did not match exactly, and the objects used instead. */
   takenFor: z.array(takenName).exactOptional(),

@@ -26,7 +26,7 @@ export interface Given {
 
 /** Returns the report of a call that is planned but not started. */
 export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
-  const { takenFor, nearIds, elsewhere, stale, rows } = state.facts;
+  const { takenFor, nearIds, joinedIds, elsewhere, stale, rows } = state.facts;
   return {
     environment,
     tool: call.tool,
@@ -38,6 +38,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
     ...extendedOf(call, state),
     ...(takenFor && { takenFor }),
     ...(nearIds && { nearIds }),
+    ...(joinedIds && { joinedIds }),
     ...(elsewhere && { elsewhere }),
     ...(stale && { stale }),
     ...(rows && { rows }),
