@@ -297,7 +297,17 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
-  const now = counts.succeeded + counts.alreadyDone - before;
+  const done = counts.succeeded + counts.alreadyDone;
+  const now = done - before;
+  // What was unknown may have been done before, too.
+  if (resumed.unknown > 0) {
+    const be = (some: number, [one, many]: readonly [string, string]) =>
+      `${thousands(some)} ${some === 1 ? one : many}`;
+    const known = `${thousands(before)} of ${thousands(counts.items)} ${before === 1 ? "was" : "were"} known to be done before`;
+    return [
+      `resumed: ${known}, and ${be(resumed.unknown, ["was", "were"])} unknown; ${be(done, ["is", "are"])} done now`,
+    ];
+  }
   return [
     `resumed: ${thousands(before)} of ${thousands(counts.items)} done before, ${now === 0 ? "none" : thousands(now)} now`,
   ];

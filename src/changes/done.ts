@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { parseJson } from "../platform/json.ts";
-import type { Done, OptionEffect, OptionState, TargetingEffect, UncertainObject } from "../runs/kind.ts";
+import type { ChangedOption, Done, OptionEffect, OptionState, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { wholeLines } from "../runs/store.ts";
 import type { OptionChanges } from "../spec/records.ts";
 import {
@@ -37,7 +37,7 @@ export async function effectsOfRun(state: RunState, former: Pieces, resolved?: R
   const before = await readPreviousValues(former);
   const inDoubt = state.inDoubt();
   const idOf = (object: number): string | undefined => state.idOf(object) ?? resolved?.made.get(object);
-  const tracks = new Tracks(before, state.facts.within, idOf);
+  const tracks = new Tracks(before, state.facts.within, idOf, () => namesOf(state));
   for (const id of appliedSteps(state, resolved === undefined ? new Set() : inDoubt)) {
     const step = state.steps.at(id);
     if (step !== undefined) tracks.apply(step);
@@ -77,7 +77,12 @@ export async function possibleRemovals(
   const rows: z.infer<typeof removedRow>[] = [];
   for await (const line of wholeLines(removed)) rows.push(removedRow.parse(parseJson(line)));
   const names = new Set(rows.flatMap(({ _id, name }) => (_id === undefined && name !== undefined ? [name] : [])));
-  const tracks = new Tracks(before, undefined, () => undefined);
+  const tracks = new Tracks(
+    before,
+    undefined,
+    () => undefined,
+    () => new Map(),
+  );
   const make = StepMaker.after({ length: 0 });
   const none = { objects: [] };
   for (const { kind, _id, name = "" } of before.values()) {
@@ -112,6 +117,15 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
   };
 }
 
+function namesOf(state: RunState): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const [_id, name] = [state.idOf(object), state.objects.at(object)?.name];
+    if (_id !== undefined && name !== undefined) names.set(_id, name);
+  }
+  return names;
+}
+
 /** Returns the applied steps and those in `also`, in order. Steps that set temporary names are applied first. */
 function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly number[] {
   const first: number[] = [];
@@ -137,11 +151,20 @@ class Tracks {
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
   readonly #idOf: (object: number) => string | undefined;
+  /** By ID: the names of the run's objects. Read only if a previous name was not stored. */
+  readonly #readNames: () => ReadonlyMap<string, string>;
+  #names: ReadonlyMap<string, string> | undefined;
 
-  constructor(former: Former, within: string | undefined, idOf: (object: number) => string | undefined) {
+  constructor(
+    former: Former,
+    within: string | undefined,
+    idOf: (object: number) => string | undefined,
+    names: () => ReadonlyMap<string, string>,
+  ) {
     this.#former = former;
     this.#within = within;
     this.#idOf = idOf;
+    this.#readNames = names;
   }
 
   apply(step: Step): void {
@@ -297,6 +320,11 @@ class Tracks {
     return name === undefined || name === before ? [] : [{ did: "changed", _id, name: { from: before, to: name } }];
   }
 
+  #nameOf(_id: string): string | undefined {
+    this.#names ??= this.#readNames();
+    return this.#names.get(_id);
+  }
+
   #doneOption(_id: string, track: Track): readonly OptionEffect[] {
     const { created, isDeleted } = track;
     if (created !== undefined) {
@@ -306,8 +334,10 @@ class Tracks {
     const line = this.#former.get(_id);
     const former = line?.kind === "option" ? line : undefined;
     const targeting = former?.targeting ?? track.wasIn?.targeting ?? this.#within;
-    if (!isDeleted) return changedOf({ _id, targeting }, track, former);
-    return [{ did: "deleted", _id, targeting, before: former && stateOf(former) }];
+    const called = former?.name ?? this.#nameOf(_id);
+    const about = { _id, targeting, ...(called !== undefined && { called }) };
+    if (!isDeleted) return changedOf(about, track, former);
+    return [{ did: "deleted", ...about, before: former && stateOf(former) }];
   }
 }
 
@@ -341,7 +371,7 @@ function stateOf({ name, type, parent, exposeChildren, held }: PreviousOption): 
 }
 
 function changedOf(
-  about: { readonly _id: string; readonly targeting: string | undefined },
+  about: Pick<ChangedOption, "_id" | "called" | "targeting">,
   track: Track,
   former: PreviousOption | undefined,
 ): readonly OptionEffect[] {

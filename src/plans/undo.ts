@@ -12,7 +12,7 @@ import {
   type StatePlan,
 } from "./diff/plan.ts";
 import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./undo-plan.ts";
-import { type IntendedUndo, impossible, intended, removeConflictingChanges } from "./unfit.ts";
+import { type IntendedUndo, impossible, intended, nameOf, removeConflictingChanges } from "./unfit.ts";
 
 /** Returns the targetings that a run changed or may have changed. */
 export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
@@ -106,9 +106,10 @@ function doubted({ _id, name, targeting }: UncertainObject): Pick<UndoRow, "targ
 /** Returns the row of an option whose targeting was not read before the run changed it. */
 function unplaced(option: OptionEffect): UndoRow {
   const { _id } = option;
+  const name = nameOf(option);
   const unsure = option.did === "changed" ? (option.contexts?.unsure ?? 0) : 0;
-  if (unsure > 0) return { _id, name: _id, ...impossible("notRead"), field: "contexts", contextIds: unsure };
-  return { _id, name: _id, undo: "impossible", reasons: ["notKept"] };
+  if (unsure > 0) return { _id, name, ...impossible("notRead"), field: "contexts", contextIds: unsure };
+  return { _id, name, undo: "impossible", reasons: ["notKept"] };
 }
 
 interface PlannedSoFar {
@@ -141,10 +142,9 @@ function targetingGone(
   }
   for (const option of options) {
     if (option.did === "deleted") {
-      const name = option.before?.name ?? option._id;
-      rows.push({ targeting, _id: option._id, name, undo: "impossible", reasons: ["targetingGone"] });
+      rows.push({ targeting, _id: option._id, name: nameOf(option), undo: "impossible", reasons: ["targetingGone"] });
     } else if (option.did === "changed") {
-      rows.push({ targeting, _id: option._id, name: option._id, undo: "notOurs", field: "deleted" });
+      rows.push({ targeting, _id: option._id, name: nameOf(option), undo: "notOurs", field: "deleted" });
     }
   }
   return rows;

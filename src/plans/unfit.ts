@@ -165,6 +165,13 @@ function created(
   else intents.set(_id, { key: _id, kind: "delete", there, add: [], remove: [], caveats: [] });
 }
 
+/** Returns the name of an option that no longer exists, or its ID if no name is known. */
+export function nameOf(option: OptionEffect): string {
+  if (option.did === "created") return option.left.name;
+  const name = option.did === "changed" ? option.name?.to : option.before?.name;
+  return name ?? option.called ?? option._id;
+}
+
 function holdsExactly({ contextCount, contexts }: PresentOption, left: readonly string[]): boolean {
   if (contextCount !== left.length) return false;
   const held = new Set(contexts);
@@ -188,7 +195,7 @@ function changed(
   const { _id, name, parent, exposeChildren, contexts } = option;
   if (there === undefined) {
     const left = name?.to ?? (parent === undefined ? undefined : shownGroup(parent.to, present));
-    rows.push({ ...about(present), _id, name: name?.to ?? _id, undo: "notOurs", field: "deleted", left });
+    rows.push({ ...about(present), _id, name: nameOf(option), undo: "notOurs", field: "deleted", left });
     return;
   }
   const addRow = (row: Pick<UndoRow, "undo" | "field" | "left" | "now" | "reasons">): void => {
@@ -234,19 +241,20 @@ function isEmptyChange({ name, parent, exposeChildren, add, remove }: Intent): b
 }
 
 function deleted(
-  { _id, before }: Extract<OptionEffect, { readonly did: "deleted" }>,
+  option: Extract<OptionEffect, { readonly did: "deleted" }>,
   present: Present,
   { intents, rows }: IntendedUndo,
 ): void {
+  const { _id, before } = option;
   if (present.options.has(_id)) return;
   if (before === undefined) {
-    rows.push({ ...about(present), _id, name: _id, ...impossible("notKept"), field: "deleted" });
+    rows.push({ ...about(present), _id, name: nameOf(option), ...impossible("notKept"), field: "deleted" });
     return;
   }
   if (nameProblem(before.name) !== undefined) {
     rows.push({ ...about(present), _id, name: before.name, ...impossible("nameInvalid"), field: "deleted" });
     return;
   }
-  const { contexts, ...option } = before;
-  intents.set(_id, { key: _id, kind: "create", ...option, add: contexts, remove: [], caveats: ["newId"] });
+  const { contexts, ...fields } = before;
+  intents.set(_id, { key: _id, kind: "create", ...fields, add: contexts, remove: [], caveats: ["newId"] });
 }

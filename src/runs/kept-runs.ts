@@ -261,6 +261,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   #atRest(found: LoadedRun<Call, Entry, State>): Run<Call, State> {
     const { header, state } = found;
     this.#asLeft(state);
+    state.settleUnanswered?.();
     const status = reportedStatus(found.record, state);
     return {
       kind: this.#kind.name,

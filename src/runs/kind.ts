@@ -31,6 +31,8 @@ export interface RunForm<Call, Entry> {
 
 export interface RunView<Entry> extends ReportedState {
   apply(entry: Entry): void;
+  /** Makes the objects of unanswered requests `unknown`, because no process waits for the answers. */
+  settleUnanswered?(): unknown;
 }
 
 /** How a run stops. `reason` is reported for the objects that were not attempted. */
@@ -207,6 +209,8 @@ export type OptionEffect =
   | {
       readonly did: "deleted";
       readonly _id: string;
+      /** The name that is known of an option whose previous values were not stored. */
+      readonly called?: string | undefined;
       readonly targeting?: string | undefined;
       readonly before?: OptionState | undefined;
     };
@@ -214,6 +218,8 @@ export type OptionEffect =
 export interface ChangedOption {
   readonly did: "changed";
   readonly _id: string;
+  /** The name of the option, if it is known. */
+  readonly called?: string | undefined;
   readonly targeting?: string | undefined;
   readonly name?: FieldChange<string> | undefined;
   readonly parent?: FieldChange<string | null> | undefined;

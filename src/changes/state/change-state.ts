@@ -137,8 +137,7 @@ export class RunState {
         return;
       case "resume":
         this.stopped = undefined;
-        this.resumed = { counts: this.counts() };
-        this.#reopen();
+        this.#resume(this.settleUnanswered());
         return;
     }
   }
@@ -170,6 +169,11 @@ export class RunState {
     if (_id === null || id > _id) return "after";
     const isListed = latest === undefined || latest.includes(id);
     return isListed || ulidTime(id) < ulidTime(_id) - CLOCKS_APART_MS ? "before" : "after";
+  }
+
+  /** Makes the objects of unanswered requests `unknown`. Returns these objects. */
+  settleUnanswered(): readonly number[] {
+    return this.#work.settleUnanswered(this.inDoubt());
   }
 
   counts(): Counts {
@@ -460,8 +464,10 @@ export class RunState {
     }
   }
 
-  #reopen(): void {
+  #resume(unanswered: readonly number[]): void {
     const { outcomes, standings } = this.#work;
+    this.resumed = { counts: this.counts() };
+    for (const object of unanswered) outcomes.reopen(object);
     for (let id = 0; id < this.steps.length; id += 1) {
       const standing = standings.at(id);
       if (standing !== "unknown" && standing !== "notApplied" && standing !== "refused") continue;

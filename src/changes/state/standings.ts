@@ -345,6 +345,15 @@ export class RunWork {
     }
   }
 
+  /** Makes the pending objects of unanswered steps `unknown`. Returns these objects. */
+  settleUnanswered(steps: Iterable<number>): readonly number[] {
+    const { outcomes } = this;
+    const objects = new Set([...steps].flatMap((id) => this.steps.at(id)?.objects ?? []));
+    const open = [...objects].filter((object) => outcomes.standing(object) === "pending");
+    for (const object of open) outcomes.settle({ object, outcome: "unknown", reason: ownReason("NO_ANSWER") });
+    return open;
+  }
+
   dropSteps(object: number, to: "dropped" | "notApplied"): void {
     const { standings } = this;
     for (const id of standings.ofObject(object)) if (standings.isOpen(id)) standings.set(id, to);
