@@ -162,7 +162,7 @@ function optionsIn(present: Present | undefined): PlannedChanges["there"] {
 }
 
 /** Reads the targetings of a run that still exist. Throws an ApiError, or a ListError if lists keep changing. */
-export async function readPresent(api: ManagementApi, done: Done, signal: AbortSignal): Promise<PresentById> {
+async function readPresent(api: ManagementApi, done: Done, signal: AbortSignal): Promise<PresentById> {
   const present = new Map<string, Present>();
   for (const _id of targetingsIn(done)) {
     const read = await unlessMissing(readTargetingNow({ api, signal }, _id, done));

@@ -115,7 +115,7 @@ async function* stretchesFrom(api: ManagementApi, walk: Walk, from: number) {
   }
 }
 
-export function* stretches<Option>(
+function* stretches<Option>(
   options: readonly Option[],
   isGroup: (option: Option) => boolean,
 ): Generator<Stretch<Option>> {

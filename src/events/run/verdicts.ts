@@ -116,7 +116,7 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
 }
 
 /** `unknown`: sent, but perhaps not recorded. `notApplied`: did not reach the service. */
-export type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
+type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
  * `refused`: the service would drop or refuse the event. `notSent`, `busy`: no attempt succeeded before the retry
