@@ -29,8 +29,8 @@ export const SHARED_ARGUMENTS: Readonly<Record<string, string>> = {
 };
 
 const OPTION_FIELDS =
-  "`name`; `contexts`: its Context IDs; `type`: `collection` for an option group, otherwise `atomic`; `children`: new " +
-  "sub-options, which make it a group; `exposeChildren`: whether a group shows its sub-options";
+  "`name`; `contexts`: the Context IDs of the option; `type`: `collection` for an option group, otherwise `atomic`; " +
+  "`children`: new sub-options, which make the option a group; `exposeChildren`: whether a group shows its sub-options";
 
 const EVENT_PARAMETER =
   "Parameters of the event. `list_event_types` says which event has which of them, and which are required.";
@@ -53,8 +53,9 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
       "Finds options and sub-options that hold at least one of these Context IDs, and says which. At most 50.",
     contextId: "The same as `contextIds` with one entry.",
     empty: "Finds options and sub-options without Context IDs, and groups that have no sub-options either.",
-    sortBy: "`contextCount`: most Context IDs first. `name`: by name. Both include sub-options.",
-    limit: "The most options in one answer.",
+    sortBy:
+      "`contextCount`: most Context IDs first. `name`: in the order of their names. Both orders include sub-options.",
+    limit: "The maximum number of options in one answer.",
     detail: "`detailed` also shows `exposeChildren`, the dates and the sub-options of each option.",
     fresh: "Reads everything from the service again and uses no Context IDs that the server has stored.",
     saveTo:
@@ -62,10 +63,10 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
   },
   get_option: {
     optionId: "The ID of the option, group or sub-option.",
-    name: "Its name, instead of `optionId`. Needs `targetingId` or `targetingName`.",
+    name: "The name of the option, instead of `optionId`. Needs `targetingId` or `targetingName`.",
     compareWith: "The ID or name of a second option. The answer shows which Context IDs only one of the two holds.",
     detail: "In a comparison, `detailed` also lists the Context IDs that both options hold.",
-    limit: "The most Context IDs in one answer.",
+    limit: "The maximum number of Context IDs in one answer.",
     saveTo: "A new file, in an allowed folder, for all Context IDs: `.xlsx`, `.csv`, `.tsv` or `.ndjson`.",
   },
   create_targetings: {
@@ -76,8 +77,8 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
       "The targetings to rename: `_id`, or `currentName` if the server has seen the targeting before; `name`: the new name.",
   },
   delete_targeting: {
-    ids: "The IDs of several targetings.",
-    names: "The names of several targetings that the server has seen before.",
+    ids: "The IDs of the targetings to delete, if there are several.",
+    names: "The names of the targetings to delete, if there are several. The server must have seen them before.",
   },
   bulk_add_options: {
     items:
@@ -95,15 +96,15 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
   },
   update_contexts: {
     items:
-      "The options (`_id`, several `_ids`, or `name` or `names` with the targeting) and their changes. `add`, `remove`: these " +
-      "Context IDs; `set`: exactly these Context IDs; `addFrom`, `removeFrom`: all Context IDs of the options with these IDs; " +
-      "`addFile`, `removeFile`, `setFile`: the Context IDs in a file, one a line.",
+      "The options (`_id`, several `_ids`, or `name` or `names` with the targeting) and their changes. `add`, `remove`: " +
+      "Context IDs to add or remove; `set`: Context IDs that replace the others; `addFrom`, `removeFrom`: IDs of options whose " +
+      "Context IDs are added or removed; `addFile`, `removeFile`, `setFile`: a file with one Context ID a line.",
     removeEverywhere: "Context IDs to remove from every option of the targeting that holds them.",
     file: "A file of options and Context IDs, instead of `items`. [Files and columns](files.md) has the formats.",
   },
   delete_options: {
     ids: "The IDs of the options, groups and sub-options to delete.",
-    names: "Their names, instead of `ids`. Needs the targeting.",
+    names: "The names of the objects to delete, instead of `ids`. Needs `targetingId` or `targetingName`.",
     onlyEmpty:
       "With `ids` or `names`, skips options that hold Context IDs or sub-options. Without both, deletes every empty option of " +
       "the targeting.",
@@ -113,7 +114,7 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
     desired:
       "The desired state itself, instead of `file`, with the fields of a [desired-state file](desired-state.md).",
     targetingId: "The ID of the targeting to compare with, if the desired state does not name one.",
-    targetingName: "Its name, instead of `targetingId`.",
+    targetingName: "The name of the targeting to compare with, instead of `targetingId`.",
     base: "The [base file](desired-state.md#the-base): the targeting as it was exported. Default: the base beside `file`.",
     prune: "Also deletes the options that are in the base and no longer in the desired state.",
     byName: "Matches options by name and ignores IDs, to apply the file of one targeting to another.",
@@ -123,9 +124,9 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
     runId: "The run ID of the plan or dry run to apply.",
     dryRun: "Only checks whether the plan can still be applied, and sends nothing.",
   },
-  undo_run: { runId: "The run to undo." },
+  undo_run: { runId: "The ID of the run to undo." },
   get_run: {
-    runId: "The run to show. Without it, the answer lists the recent runs.",
+    runId: "The ID of the run to show. Without it, the answer lists the recent runs.",
     status:
       "Lists only runs with this status. `partial`: some items succeeded and some did not. `unknown`: for some requests, it is not known " +
       "whether the service applied them. `interrupted`: the server stopped before the run ended. `planned`: a stored plan or " +
@@ -136,12 +137,12 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
       "Shows only the items of the run with this outcome. `alreadyDone`: nothing had to be changed. `notApplied`: the item was " +
       "not sent, or the service certainly did not apply it. `unknown`: it is not known whether the service applied it. `pending`: not sent yet.",
     includeInput: "Shows the input of each item that failed, was not applied, or has an unknown result.",
-    limit: "The most items or runs in one answer. Default: 20.",
+    limit: "The maximum number of items or runs in one answer. Default: 20.",
     saveTo: "A new file, in an allowed folder, for the sheet that was imported, with the result of each row.",
     waitMs: "How many milliseconds to wait for the end of the run, at most 25,000.",
   },
-  resume_run: { runId: "The run to resume." },
-  cancel_run: { runId: "The run to cancel." },
+  resume_run: { runId: "The ID of the run to resume." },
+  cancel_run: { runId: "The ID of the run to cancel." },
   list_event_types: {
     eventNames: "Shows only these events, with the types and limits of their parameters. At most 6.",
     eventName: "The same as `eventNames` with one entry.",
@@ -164,7 +165,7 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
   generate_event_tests: {
     eventNames: "The events to test. Default: all.",
     kinds:
-      "The kinds of test cases. `minimal`, `full`: only required, or all, parameters. `missing`: a required parameter is absent. `limit`: texts and lists at and above their limits. `type`: values of a wrong type. `unknown`: a parameter that no event has. `misspelt`: wrong spellings of names. `item`: errors inside of `items`. `sequence`: several events of one user. Default: all.",
+      "The kinds of test cases. `minimal`: only the required parameters. `full`: all parameters. `missing`: a required parameter is absent. `limit`: texts and lists at and above their limits. `type`: values of a wrong type. `unknown`: a parameter that no event has. `misspelt`: wrong spellings of names. `item`: errors inside of `items`. `sequence`: several events of one user. Default: all.",
     uid: "The `uid` of all test events.",
     seed: "A number that decides the values in the tests. The same seed gives the same tests.",
     format:
@@ -174,7 +175,7 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
   },
   run_event_tests: {
     suiteId: "The ID of a suite that `generate_event_tests` has made.",
-    suite: "The suite itself, as the `json` of `generate_event_tests`.",
+    suite: 'The suite itself, as `generate_event_tests` returns it with `format: "json"`.',
     file: "A file with such a suite, in an allowed folder.",
     target:
       "`sandbox`: a [sandbox](sandbox.md). `configured`: the event API of the settings; if it is live, test purchases count as " +
@@ -188,12 +189,12 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
     eventName: "Shows only events of this name.",
     verdict: "Shows only events that the service recorded, dropped (`ignored`) or rejected.",
     since: "Shows only events that arrived at or after this time: ISO 8601, or milliseconds since 1970.",
-    limit: "The most events in one answer. The newest ones are shown.",
+    limit: "The maximum number of events in one answer. The newest ones are shown.",
     expect:
-      "Events that must have arrived: `eventName`; `where`: parameter values that it must have; `count`: how many, by default at " +
+      "Events that must have arrived: `eventName`; `where`: parameter values that each must have; `count`: how many, by default at " +
       "least one; `verdict`: by default all must be recorded.",
     inOrder: "Also checks that the events of `expect` arrived in this order.",
-    withinMs: "Also checks that all events of `expect` arrived within so many milliseconds of the first.",
+    withinMs: "Also checks that all events of `expect` arrived within this many milliseconds of the first one.",
     coverage: "Counts how often each event and parameter arrived, instead of listing the events.",
   },
 };

@@ -16,13 +16,13 @@ const EFFECTS = {
   tests: 'sends events to a sandbox; to the ad platform only with `target: "configured"`',
 } as const satisfies Record<Effect, string>;
 
-const TOOLSETS = { targeting: "`targeting`", events: "`events`", either: "either" } as const;
+const TOOLSETS = { targeting: "`targeting`", events: "`events`", either: "`targeting` or `events`" } as const;
 
 /** Returns docs/reference/tools.md: every tool with its arguments, as clients receive them. */
 export function toolsPage(): string {
   return [
     "# Tools",
-    "The tools that agents call, with all arguments. `npm run docs` generates this page from the code. If a call has an unknown " +
+    "This page lists the tools that agents call, with all their arguments. `npm run docs` generates this page from the code. If a call has an unknown " +
       "argument, the error lists the valid ones. A list or object may also arrive as JSON text. The annotations of a tool, such as " +
       "`readOnlyHint`, are hints of MCP for hosts. [Terms](../../README.md#terms) explains words such as option group, Context ID and run.",
     toolsTable(),

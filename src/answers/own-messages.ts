@@ -189,7 +189,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       message: `${earlier} has the same name`,
       remedy: isOfFile
         ? texts(
-            'Use each name once. If each row has one Context ID of the option, name their column: columns {"contextId": HEADING}.',
+            'Use each name once. If each row has one Context ID of the option, give columns {"contextId": HEADING} with the heading of that column.',
             "Use each name once. If each row has one Context ID of the option, give their column the heading Context ID.",
           )
         : "Use each name once.",

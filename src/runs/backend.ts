@@ -103,7 +103,7 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 }
 
 const MEGABYTE = 1_048_576;
-/** Calls below this size, in bytes, are not counted unless more of their run is stored. */
+/** The size in bytes below which a stored call does not count for its caller's share, unless its run stores more. */
 const SMALL_BYTES = 65_536;
 
 export class ShareFullError extends RunStoreError {}

@@ -283,7 +283,7 @@ export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | 
   return inView === true || page?.isOffered() === true;
 }
 
-/** Returns the first channel that is available. In strict mode never a token. */
+/** Returns the first channel that is available. In strict mode, a token never is. */
 export function chooseChannel(
   needsApproval: boolean,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,
