@@ -347,7 +347,7 @@ export function shortName(name: string): string {
 }
 
 const MAX_NAMED = 20;
-/** A low number saves tokens. */
+/** The maximum number of objects that an agent sees. A low number saves tokens. */
 const MAX_FOR_AGENT = 10;
 /** How many tokens the names in an answer may take, with IDs and details or without them. */
 const DETAILED_TOKENS = 350;

@@ -12,7 +12,7 @@ import { type Row, takeFittingRows, tokensOf, withinTokens } from "./budget.ts";
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
-/** One event must fit into an answer, both as data and as text. */
+/** The maximum tokens of an event's body, which must fit into an answer twice, as data and as text. */
 const BODY_TOKENS = 600;
 const TEXT_TOKENS = 60;
 

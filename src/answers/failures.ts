@@ -79,7 +79,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   pending: "pending",
 };
 
-/** Valid names and IDs are shorter. */
+/** The maximum length of a shown text. Valid names and IDs are shorter. */
 const LONGEST_TEXT = 120;
 
 /** Objects that failed or were not applied, all for the same reason. */
@@ -260,7 +260,7 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
-/** For these codes, the words about each further object have all details of its reason. */
+/** The codes for which the words about each further object have all details of its reason. */
 const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
   INVALID_NAME: (reason) => messageFor(reason).message,
   NOT_EMPTY: ({ detail = {} }) => heldWords(detail),

@@ -11,7 +11,7 @@ const LONGEST_NAME = 36;
 /** How many hexadecimal digits the mark has. They come from a UUID, because Node caches random bytes for UUIDs. */
 const TAG_DIGITS = 4;
 
-/** Invisible characters, and those that break a line. */
+/** Matches invisible characters, and those that break a line. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** Marks lines as foreign text. Foreign text in them must be quoted, so that it cannot begin with the end mark. */
@@ -158,11 +158,11 @@ export interface Redactor {
 
 const REPLACEMENT = "[redacted]";
 
-/** Shorter secrets would occur in many other texts. */
+/** The minimum length of a secret to hide. Shorter ones would occur in many other texts. */
 const SHORTEST = 4;
-/** Inside longer words, shorter secrets would occur by chance. */
+/** The minimum length of a secret to hide inside longer words, where shorter ones would occur by chance. */
 const SHORTEST_INSIDE = 8;
-/** A short secret of letters only may be an ordinary word. */
+/** Matches a short secret of letters only, which may be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
 /** How many levels of JSON inside JSON texts are searched. */
 const NESTED_JSON = 3;

@@ -87,8 +87,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   },
   setWithAddOrRemove: {
     message: "set was given together with add or remove",
-    remedy:
-      "To replace all Context IDs of the option, use set alone. To change some of them, use add and remove without set.",
+    remedy: "To replace all Context IDs of the option, use set alone. To change some, use add and remove without set.",
   },
   addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Take it out of one of the two." },
 };
@@ -189,7 +188,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       message: `${earlier} has the same name`,
       remedy: isOfFile
         ? texts(
-            'Use each name once. If each row has one Context ID of the option, give columns {"contextId": HEADING} with the heading of that column.',
+            'Use each name once. If each row has one Context ID of the option, name their column with columns {"contextId": HEADING}.',
             "Use each name once. If each row has one Context ID of the option, give their column the heading Context ID.",
           )
         : "Use each name once.",

@@ -5,7 +5,7 @@ import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, fenceIfForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** Fields that the documents do not mention are left out. */
+/** The fields of a concise answer. Fields that the API documents do not mention are left out. */
 const CONCISE = ["_id", "name", "type", "contextCount", "childCount", "parent"] as const;
 const DETAILED = [...CONCISE, "exposeChildren", "createdAt", "updatedAt", "targeting", "children"] as const;
 const TARGETING = ["_id", "name", "optionCount", "createdAt", "updatedAt"] as const;
@@ -271,7 +271,7 @@ export function briefList(rows: readonly OptionRow[]): BriefList {
 }
 
 const ULID_TIME_LETTERS = 10;
-/** Leaving out fewer letters would not save the tokens of the sentence that explains it. */
+/** The minimum number of letters to leave out. Fewer would not save the tokens of the sentence that explains it. */
 const FEWEST_LEFT_OUT = 3;
 
 /** Leaves out the group's ID if an earlier row had this name with the same ID. */

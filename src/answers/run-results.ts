@@ -129,7 +129,7 @@ function objectWords(result: ObjectResult): string {
 const MAX_NAMED = 20;
 const FEW_NAMED = 3;
 
-/** Objects that did not succeed are among the failures. */
+/** The kinds of results. Objects that did not succeed are among the failures instead. */
 const KINDS: readonly { readonly title: string; readonly isOne: (result: ObjectResult) => boolean }[] = [
   { title: "Created", isOne: ({ did }) => did === "created" },
   {

@@ -156,7 +156,7 @@ function notesOf({ results }: SuiteReport): readonly string[] {
   ].filter((note) => note !== false);
 }
 
-/** An answer has the first lines of a file twice, as data and as text. */
+/** The tokens for the first lines of a file, which an answer has twice, as data and as text. */
 const PREVIEW_TOKENS = 1100;
 const LINE_LETTERS = 160;
 

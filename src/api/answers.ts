@@ -34,7 +34,7 @@ export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
-/** Longer texts from the service are cut, in characters. Names have at most 36, and codes and times are shorter. */
+/** The maximum characters of a text from the service. Longer ones are cut. Names have at most 36; codes are shorter. */
 const LONGEST_TEXT = 256;
 /** The documents show at most 20 entries in an error (management-api 7.3). */
 const MAX_ENTRIES = 100;
@@ -197,9 +197,9 @@ function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): Ambiguo
   return new AmbiguousError({ operation, reason, statusCode, setBy, network, messages });
 }
 
-/** A proxy answers this if it requires a user and a password. */
+/** The status of a proxy that requires a user and a password. */
 const PROXY_CREDENTIALS = 407;
-/** A proxy may answer this to a large body. Smaller requests then pass. */
+/** The status with which a proxy may answer a large body. Smaller requests then pass. */
 const TOO_LARGE = 413;
 
 /** Returns whether a proxy or firewall sent an answer. The API's errors are JSON objects (management-api 2.2). */

@@ -263,7 +263,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
   return { reason: `the connection failed (${code})` };
 }
 
-/** For these causes, the reason includes the error code, because people search for it. */
+/** The causes whose reasons include the error code, because people search for it. */
 const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
   untrusted: true,
   wrongHost: true,
@@ -284,7 +284,7 @@ type Decoder = (body: Buffer, options: { readonly maxOutputLength: number }) => 
 const wrapped: Decoder = promisify(inflate);
 const bare: Decoder = promisify(inflateRaw);
 
-/** Some servers send `deflate` without the two bytes of a zlib header. */
+/** The decoders by encoding. Some servers send `deflate` without the two bytes of a zlib header. */
 const DECODERS: Readonly<Record<string, Decoder>> = {
   gzip: promisify(gunzip),
   "x-gzip": promisify(gunzip),

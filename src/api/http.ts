@@ -238,11 +238,11 @@ async function* sliced(
   fence?.hasLeft();
 }
 
-/** undici reports on this channel which connection a request uses. */
+/** The channel on which undici reports which connection a request uses. */
 const LEAVING = "undici:client:sendHeaders";
 /** The pause between checks of a connection. It grows while a slow connection still sends. */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
-/** Linux lists the open connections here, by IP version. Reading a file takes a millisecond or more. */
+/** The files in which Linux lists open connections, by IP version. Reading one takes a millisecond or more. */
 const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };
 
 type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "destroyed">;

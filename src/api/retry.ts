@@ -20,7 +20,7 @@ interface ReadRetry {
 
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
-/** A service that cannot be reached is probably misconfigured, so longer waiting would not help. */
+/** The maximum number of tries to reach a service. If all fail, the settings are probably wrong. */
 const TRIES_TO_REACH = 4;
 /** The longest delay that a Node timer accepts. */
 const LONGEST_TRY_MS = 2 ** 31 - 1;

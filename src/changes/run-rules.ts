@@ -15,7 +15,7 @@ import { RunState } from "./state/change-state.ts";
 
 /** How long a person has to decide, in milliseconds. */
 export const CONFIRMATION_MS = 600_000;
-/** An `update_contexts` that removes more Context IDs needs approval. */
+/** The maximum number of Context IDs that `update_contexts` removes without approval. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
 
 /** Returns whether a plan removes so much that a person must approve it. */
@@ -168,7 +168,10 @@ export function madeBefore(
   return isSame && before?.didOf(object) !== undefined ? { _id: before.idOf(object) } : undefined;
 }
 
-/** Settles objects that a deletion no longer finds, and that the previous run of the same call deleted, as `alreadyDone`. */
+/**
+ * Settles objects that a deletion no longer finds, and that the previous run of the same call deleted, as
+ * `alreadyDone`.
+ */
 export function settleDeletedBefore(plan: Plan, call: WriteCall, before: RunState | undefined): void {
   if (before === undefined || !changeOf(call).deletes) return;
   for (const [at, { object, outcome, reason }] of plan.settlements.entries()) {
@@ -188,5 +191,5 @@ const NOT_THERE: ReadonlySet<string> = new Set([
   "NAME_NOT_FOUND",
 ]);
 
-/** A deletion without an answer counts, as its object is gone. */
+/** The standings of deleted objects. A deletion without an answer counts, as its object is gone. */
 const DELETED: ReadonlySet<Standing> = new Set(["succeeded", "alreadyDone", "unknown"]);

@@ -49,7 +49,7 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
   return run;
 }
 
-/** Without a terminal, progress is printed once for this many objects. */
+/** How many objects each line of progress counts if there is no terminal. */
 const OBJECTS_PER_LINE = 1000;
 
 /** Waits until a run stops, and shows the progress. After a signal, the run stops before its next request. */

@@ -23,7 +23,7 @@ import {
 } from "./doctor-machine.ts";
 import { exposures } from "./exposures.ts";
 
-/** Probes are not retried, because a person waits for the result. */
+/** The time limit of a probe. Probes are not retried, because a person waits for the result. */
 const PROBE_TIMEOUT_MS = 10_000;
 const MAX_RUNS = 20;
 

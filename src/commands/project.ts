@@ -100,7 +100,7 @@ export function onlyWord({ words }: CommandLine, what: string): string {
   return word;
 }
 
-/** Without a terminal, progress is printed once for this many options. */
+/** How many options each line of progress counts if there is no terminal. */
 const OPTIONS_PER_LINE = 10_000;
 
 /** Reads a whole targeting and shows the progress. `fresh`: without the cache of Context IDs. */

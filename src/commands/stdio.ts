@@ -27,7 +27,7 @@ import { localCaller } from "../web/browser.ts";
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
-/** For a person who starts the command in a terminal, in which nothing would be printed otherwise. */
+/** The text for a person who starts the command in a terminal, in which nothing would be printed otherwise. */
 const WHAT_WAITS = [
   "targeting-mcp is waiting for an MCP client on standard input. To end it, press Ctrl-C.",
   "To add it to an AI host: targeting-mcp setup HOST (without HOST, the command lists the hosts).",
@@ -141,7 +141,7 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 
-/** After this time, a client has usually listed the tools but not called one yet. */
+/** The time after which a client has usually listed the tools but not called one yet, in milliseconds. */
 const SOON_MS = 1000;
 
 /**

@@ -101,7 +101,7 @@ export interface Validation {
   readonly findings: readonly Finding[];
 }
 
-/** If an event breaks several rules, the verdict that is later in this list counts. */
+/** The verdicts in the order of their weight. If an event breaks several rules, the later one counts. */
 const PRECEDENCE = ["recorded", "uncertain", "ignored", "rejected"] as const satisfies readonly Verdict[];
 
 const PLAIN: Validation = Object.freeze({ verdict: "recorded", basis: "documented", findings: Object.freeze([]) });

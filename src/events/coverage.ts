@@ -170,7 +170,7 @@ const PLATFORMS_LISTED = 3;
 const LONGEST_PLATFORM = 8;
 const NO_PLATFORM = "(none)";
 const OTHER_PLATFORMS = "(others)";
-/** Not counted as parameters: all events have a name and a user, and `byPlatform` counts platforms. */
+/** The fields that do not count as parameters: all events have a name and a user, and `byPlatform` counts platforms. */
 const SEPARATE_FIELDS: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
 /** Reports the coverage of each of the 13 supported events (event-tracking-api 2.2), in the order of the document. */

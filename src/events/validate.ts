@@ -285,7 +285,7 @@ const INTERNATIONAL_PHONE = /^(?:\+|00)[\d\s().-]+$/;
 const NATIONAL_PHONE = /^\(?0[1-9][\d\s().-]+$/;
 const GROUPED_PHONE = /^(?:1[ .-]?)?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}$/;
 const PHONE_DIGITS = { fewest: 9, most: 15 };
-/** Addresses and phone numbers are never longer than this, so longer texts are not searched. */
+/** The maximum length of addresses and phone numbers. Longer texts are not searched. */
 const LONGEST_ADDRESS = 320;
 
 /** Warns if a `uid` looks like an e-mail address or a phone number (event-tracking-api 1). */

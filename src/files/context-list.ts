@@ -10,7 +10,7 @@ export interface ListedContextId {
   readonly id: string;
 }
 
-/** Occurs in no text, so each line is one cell. */
+/** A delimiter that occurs in no text, so that each line is one cell. */
 const NO_DELIMITER = "\0";
 
 /** Reads the first cell of each line or row; there is no header. Throws a FileError. */

@@ -177,9 +177,9 @@ function isMore(one: Likeness, other: Likeness): boolean {
 }
 
 const NAMED = 12;
-/** A number as spreadsheets show it, with separators between thousands. */
+/** Matches a number as spreadsheets show it, with separators between thousands. */
 const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
-/** A date as spreadsheets show it, perhaps with a time. */
+/** Matches a date as spreadsheets show it, perhaps with a time. */
 const DATE = /^(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{2,4})(?: \d{1,2}:\d{2}(?::\d{2})?)?$/;
 /** Matches a number. In a column of numbers, shorter ones may have lost leading zeros. */
 const DIGITS = /^\d+$/;

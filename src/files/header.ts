@@ -179,7 +179,7 @@ export function checkNotTransposed(
   const found = firsts.filter((_, at) => down.names[at] !== "");
   throw new FileError(
     `the sheet is transposed: its headings (${listed(found.slice(0, SHOWN_HEADINGS))}) are in its first column, and each option is a column`,
-    "Swap its rows and columns: copy it, and paste it with Paste Special, Transpose. Then save it, and give it again.",
+    "Swap its rows and columns: copy the sheet, and paste it with Paste Special, Transpose. Then save the file, and give it again.",
   );
 }
 

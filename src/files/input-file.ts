@@ -1,11 +1,11 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
 
-/** `csv` means any text with cells, whatever the delimiter. */
+/** The formats of input files. `csv` means any text with cells, whatever the delimiter. */
 const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** `euc-kr` includes CP949, in which Korean Excel saves CSV files. */
+/** The encodings of text files. `euc-kr` includes CP949, in which Korean Excel saves CSV files. */
 export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "euc-kr", "windows-1252", "macintosh"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 

@@ -15,7 +15,7 @@ const COLUMNS = ["_id", "name", "parentName", "contexts", "op", "type", "exposeC
 
 export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 
-/** Excel allows 32,767 characters; this leaves some room. */
+/** The maximum characters of a cell. Excel allows 32,767; this leaves some room. */
 const MAX_CHARACTERS = 32_000;
 
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {

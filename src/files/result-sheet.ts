@@ -31,7 +31,7 @@ export interface ResultSource {
   readonly columns: readonly ResultColumn[];
 }
 
-/** An existing column with one of these headings is reused. */
+/** The headings of the result columns. An existing column with one of them is reused. */
 const COLUMNS = {
   _id: [headingOf("_id")],
   action: [headingOf("action")],

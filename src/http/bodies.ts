@@ -16,7 +16,7 @@ const MAX_MESSAGES = 20;
 /** How long the rest of a refused body is received: many clients read the response only after sending everything. */
 const REST_MS = 1000;
 
-/** A body that arrives within this time does not count as unfinished. */
+/** The time within which an arriving body does not count as unfinished, in milliseconds. */
 const SOON_MS = 100;
 
 const MAX_UNFINISHED = 64;
@@ -27,7 +27,7 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
-/** Bodies of this size are parsed in turn, because parsing needs about ten times their size in memory. */
+/** The size in bytes from which bodies are parsed in turn: parsing needs about ten times their size in memory. */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
 /** How many bytes a value takes in memory. A body with many short values needs more memory than its size. */

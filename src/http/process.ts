@@ -127,7 +127,7 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
   return found;
 }
 
-/** A request with one of these headers was sent from another machine. */
+/** The headers of proxies. A request with one of them was sent from another machine. */
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /** Serves metrics to programs on this machine, and to callers with any token: they contain no names. */

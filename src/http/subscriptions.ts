@@ -10,7 +10,7 @@ interface Subscriber {
   readonly isLetIn: () => Promise<boolean>;
 }
 
-/** If more notifications wait for the client, only later states are sent. */
+/** The maximum number of notifications that wait for a client. Beyond it, only later states are sent. */
 const MAX_WAITING = 16;
 
 /** Adds the acknowledgement and the notifications to the SDK's stream. Ends it when the caller has lost access. */

@@ -70,7 +70,7 @@ const TOO_DEEP = new ToolError(
   "Give them as the tool's schema shows.",
 );
 
-/** Arguments are stored in files of runs, which must never contain API keys. */
+/** The error for a call with a key: arguments are stored in files of runs, which must never contain API keys. */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments contain a key or token of this server; nothing was done",
   "Remove it: this server adds its keys itself.",
@@ -297,7 +297,9 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   return validated.fits ? validated : refused(describeIssues(validated.issues, read, schema, validated.isCut));
 }
 
-/** Each reply can lead to another question, because the effect may change meanwhile. */
+/**
+ * The maximum number of questions of a call. Each reply can lead to another one, as the effect may change meanwhile.
+ */
 const MAX_ROUNDS = 8;
 
 interface Asking {

@@ -279,7 +279,7 @@ function sizeOf(value: unknown): string {
   return typeof value === "string" ? `${value.length} characters` : kindOf(value);
 }
 
-/** Each problem needs memory, and arguments may contain a million. */
+/** The maximum number of reported problems. Each needs memory, and arguments may contain a million. */
 const MAX_MISFITS = 100;
 
 interface Look {

@@ -12,7 +12,7 @@ import {
 } from "./resource-definition.ts";
 
 const JSON_TYPE = "application/json";
-/** A day: the content changes only with the server's version. */
+/** How clients may cache content that changes only with the server's version: for a day. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 
 function page(name: string, title: string, description: string, content: () => Promise<unknown>): ResourceDefinition {
@@ -98,7 +98,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
 ];
 
 const NDJSON = "application/x-ndjson";
-/** A part ends after this many characters, or after this many milliseconds of reading. */
+/** The characters, and the milliseconds of reading, after which a part of a resource ends. */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 

@@ -13,7 +13,7 @@ import type { ServerParts } from "./server-parts.ts";
 import { isOver, needsTasks, type TaskRequest, taskNow } from "./tasks.ts";
 
 const MAX_WATCHED = 20;
-/** Watched runs are read again and again, because other processes may change them. */
+/** How often watched runs are read, in milliseconds, because other processes may change them. */
 const LOOK_MS = 1000;
 const LOOK_SHARE = 10;
 

@@ -7,7 +7,7 @@ import type { Views } from "./server-parts.ts";
 import { asMade, catalogue, listedTools, type ToolAvailability } from "./tool-list.ts";
 
 const VIEW_URI = "ui://targeting/run.html";
-/** A day: the content changes only with the server's version. */
+/** How clients may cache content that changes only with the server's version: for a day. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 const LOOKS = { ui: { prefersBorder: false } };
 

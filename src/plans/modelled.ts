@@ -2,7 +2,7 @@ import type { Change, KnownOption, Ref } from "../model/targeting-model.ts";
 import type { ServiceOption } from "./base.ts";
 import type { ParentRef, PlanItem } from "./diff/plan.ts";
 
-/** Begins the reference to a new option. The position of its item follows. */
+/** The beginning of a reference to a new option. The position of its item follows. */
 const NEW = "new:";
 
 function newRef(item: number): Ref {

@@ -24,11 +24,11 @@ export type NameMatch<Thing extends Named> =
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
 
 const CANDIDATES = 5;
-/** Even unrelated names have about this much in common (0 to 1), so less similar ones are not suggested. */
+/** The minimum likeness (0 to 1) of a suggested name. Even unrelated names are about this similar. */
 const LEAST_LIKENESS = 0.3;
-/** After this many unknown names no more candidates are searched, because each search compares all names. */
+/** The maximum number of unknown names with suggestions, because each search compares all names. */
 const MAX_LOOKED_FOR = 20;
-/** Only this many letters of an unknown name are compared: comparing millions would delay all other calls. */
+/** The maximum letters of an unknown name that are compared: comparing millions would delay all other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
 /** Finds the exact name, or the only one that differs in case and outer spaces. Otherwise returns similar ones. */

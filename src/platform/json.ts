@@ -32,7 +32,7 @@ function withSortedKeys(value: unknown): unknown {
 }
 
 const LIST_PIECE = 200;
-/** Values that are nested deeper than this are written in one piece, unless they are long lists. */
+/** The depth below which nested values are written in one piece, unless they are long lists. */
 const DEPTH = 2;
 
 /** Writes a value as JSON in pieces, so that the complete text is never in memory. */

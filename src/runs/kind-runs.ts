@@ -357,9 +357,9 @@ export interface EarlierRuns<R> {
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 
 const RECENT_RUNS = 50;
-/** Within this time, in milliseconds, a repeated call is answered as declined. */
+/** How long a repeated call is answered as declined, in milliseconds. */
 const DECLINED_MS = 600_000;
-/** Within this time, in milliseconds, a repeated call resumes its interrupted run or reports its ended run. */
+/** How long a repeated call resumes its interrupted run or reports its ended run, in milliseconds. */
 const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;

@@ -35,7 +35,7 @@ interface AnyKindRuns {
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
 const AFTER = "~";
-/** Reported for a damaged run instead of the fields in its record. */
+/** The fields that are reported for a damaged run instead of those in its record. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
 const LOOKED_AT = 20;
 

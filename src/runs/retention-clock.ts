@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { Clock } from "../platform/clock.ts";
 
 const DAY_MS = 86_400_000;
-/** If the clock advances by more than this between two readings, in milliseconds, that counts as a jump. */
+/** The advance of the clock between two readings, in milliseconds, above which it counts as a jump. */
 const PAUSE_MS = 7 * DAY_MS;
 
 export const seenClock = z.object({

@@ -6,7 +6,7 @@ export const SEND_WINDOW_MS = 2000;
 /** How long after a takeover the previous process may still send requests, in milliseconds. */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
-/** A lease that was renewed within this time, in milliseconds, counts as held for checks that no request depends on. */
+/** How long after its renewal a lease counts as held for checks that no request depends on, in milliseconds. */
 export const RECENT_MS = 100;
 
 /** Readings of both clocks: the monotonic one may stop while the machine is suspended, the wall clock can be set. */

@@ -70,7 +70,7 @@ export interface RequestEntry {
   items: number | null;
 }
 
-/** A path may be as long as a header, so the characters of the paths are limited too. */
+/** The maximum numbers of stored requests and of characters of their paths. A path may be as long as a header. */
 const REMEMBERED = 10_000;
 const REMEMBERED_LETTERS = 2 * 1_048_576;
 

@@ -52,7 +52,7 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
 /** `tooLarge` is the size of a body that exceeds the limit (management-api 7.1, 413). */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
-/** If a body exceeds the limit by more than this factor, the rest is not read. */
+/** The factor by which a body may exceed the limit before the rest is not read. */
 const PATIENCE = 8;
 
 /** Reads a body over the limit without storing it: a client that is still sending could not receive the answer. */

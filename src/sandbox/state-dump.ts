@@ -198,7 +198,7 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
 
 /** How long after a change the file is written, together with later changes within this time. */
 const GATHER_MS = 300;
-/** All users may read the file: a sandbox contains no secrets. */
+/** The mode of the data file. All users may read it: a sandbox contains no secrets. */
 const READABLE_BY_ALL = 0o666;
 
 export class DataFileError extends Error {}

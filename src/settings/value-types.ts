@@ -66,7 +66,7 @@ export const proxyAddress: Form<string> = {
   },
 };
 
-/** Over stdio, an invalid key or address does not prevent the start; calls report it instead. */
+/** The types of keys and addresses. Over stdio, an invalid one does not prevent the start; calls report it instead. */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);

@@ -7,7 +7,7 @@ import { type Fields, isReference, type ServerList, tableOf, UnsafeChange } from
 
 const PRIVATE = 0o600;
 const OTHERS = 0o077;
-/** Windows has access lists instead of modes, and protects a person's folders with them. */
+/** Whether files have modes. Windows has access lists instead, and protects a person's folders with them. */
 const HAS_MODES = process.platform !== "win32";
 
 /** Returns the file that a link leads to. Throws an UnsafeChange if that file does not exist. */

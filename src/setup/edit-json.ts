@@ -115,7 +115,7 @@ function questionFor(variable: string): Fields {
   return { type: "promptString", id: inputId(variable), description: variable, password: true };
 }
 
-/** Editors on Windows write a byte order mark at the beginning of files. */
+/** The byte order mark that editors on Windows write at the beginning of files. */
 const MARK = "\uFEFF";
 
 function localPart(old: Fields): Fields {

@@ -66,7 +66,7 @@ export function publishedLaunch(platform: NodeJS.Platform): Launch {
   return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
 }
 
-/** npx has one folder in its cache for each command line. */
+/** Matches a path in the cache of npx, which has one folder for each command line. */
 const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
 
 /**

@@ -56,7 +56,7 @@ export function keysHeld(fields: Fields): readonly string[] {
   });
 }
 
-/** Stands in for a key that only the host knows. It is long enough for every kind of key. */
+/** A placeholder for a key that only the host knows. It is long enough for every kind of key. */
 const SOME_KEY = "A".repeat(44);
 
 /** Throws a SettingsError if the server would not start with these fields. */

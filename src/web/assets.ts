@@ -10,7 +10,7 @@ const FILES = {
   viewStyle: { name: "view.css", type: "text/css; charset=utf-8" },
 } as const;
 
-/** Built code lies beside these files. Code that runs from source uses the files of the last build. */
+/** The folder of the built files. Code that runs from source uses the files of the last build. */
 const FOLDER = new URL(import.meta.url.endsWith(".ts") ? "../../dist/" : "./", import.meta.url);
 
 /** Returns a file of the web page. The files contain no data of runs. `change` edits the text of the file. */

@@ -6,7 +6,7 @@ import type { Settings } from "../settings/settings.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A browser command that fails within this time, in milliseconds, counts as broken; the next one is tried. */
+/** The time within which a failing browser command counts as broken, in milliseconds; the next one is then tried. */
 const FAILS_WITHIN_MS = 2000;
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 

@@ -44,7 +44,7 @@ function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
   return { count: all.length, all };
 }
 
-/** Marks the row of the targeting itself. */
+/** The mark of the row of the targeting itself. */
 export const ITSELF = "the targeting itself";
 
 /** Returns the changes of a plan or an undo plan. */

@@ -12,7 +12,7 @@ import { EVENT_LIMITS } from "../spec/limits.ts";
 import type { BodyLine, CorrectedEvent, Words } from "./sandbox-wire.ts";
 
 const SEED = 1;
-/** Texts with more lines than this are not compared line by line. */
+/** The maximum number of lines of texts that are compared line by line. */
 const MAX_LINES = 400;
 
 /**

@@ -106,7 +106,7 @@ function helloOf({ services: { readOnly } }: PageScope, { sandbox, ...about }: A
 
 const OWN_VIEWS = ["overview", "approvals", "runs"] as const;
 
-/** After each read of the runs, the pause is this many times as long as the read. Reads of many runs are slow. */
+/** How many times as long as a read of the runs the pause after it is. Reads of many runs are slow. */
 const PAUSE_FACTOR = 5;
 
 /** Returns the updates of the runs page: all recent runs, whenever one of them has changed. */

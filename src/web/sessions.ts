@@ -30,7 +30,7 @@ interface PageSessions<Person> {
 }
 
 const LAST_MS = 12 * 3_600_000;
-/** Another process may end a session. After a check, a session counts as open for this many milliseconds. */
+/** How long a session counts as open after a check, in milliseconds. Another process may end it. */
 const FRESH_MS = 2000;
 
 /**

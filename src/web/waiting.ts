@@ -13,9 +13,9 @@ import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Wait
 
 /** The maximum number of objects of one kind in a row, or in one page of a list. */
 const MAX_OBJECTS = 100;
-/** From this number of deletions on, a person must type the targeting's name to approve them. */
+/** The number of deletions from which a person must type the targeting's name to approve them. */
 const LARGE = 100;
-/** An undo plan for the page is computed for at most this many objects. 10,000 objects take about 100 ms. */
+/** The maximum number of objects for which the page computes an undo plan. 10,000 objects take about 100 ms. */
 const MAX_PLANNED = 10_000;
 /** Matches names that a person can type: visible characters and single spaces. */
 const TYPED = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+(?: [\p{L}\p{M}\p{N}\p{P}\p{S}]+)*$/u;

@@ -18,7 +18,7 @@ import {
 } from "./plan.ts";
 import { REQUEST_LIMITS } from "./requests.ts";
 
-/** An option with more Context IDs may need several requests, so it is not stored as a row. */
+/** The maximum Context IDs of an option that is stored as a row. With more, it may need several requests. */
 export const ROW_CONTEXT_IDS = 100;
 
 export interface OptionCandidate {

@@ -5,7 +5,7 @@ import type { PlannedRequest, Weight } from "../rows/entries.ts";
 import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/steps.ts";
 
-/** Objects are created before other steps use them. */
+/** The order of operations: objects are created before other steps use them. */
 const ORDER: readonly BulkOperation[] = [
   "createTargetings",
   "addOptions",
@@ -120,7 +120,7 @@ function makersOf(steps: Steps): ReadonlyMap<number, number> {
   return makers;
 }
 
-/** `{"items":[` and `]}` in the longer of the two forms. */
+/** The bytes around the items of a body: `{"items":[` and `]}` in the longer of the two forms. */
 const ENVELOPE_BYTES = 12;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 

@@ -319,7 +319,7 @@ const newestOptions = z.object({
 
 export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
 
-/** 48 bits keep some thousand IDs apart. */
+/** The length of a mark in characters. Its 48 bits keep some thousand IDs apart. */
 const MARK_LENGTH = 8;
 
 /** Returns short hashes of IDs, joined. They need a third of the space. */

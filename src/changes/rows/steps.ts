@@ -206,7 +206,7 @@ export function contextCount({ contexts = [], children = [] }: CountedOption): n
   return children.reduce((sum, child) => sum + (child.contexts?.length ?? 0), contexts.length);
 }
 
-/** A ULID in JSON, with its quotes. Every bound ID is a ULID. */
+/** The bytes of a ULID in JSON, with its quotes. Every bound ID is a ULID. */
 const ID_BYTES = 28;
 
 /** Returns the bytes of an item in a body: its JSON, its bound fields, and one comma. */

@@ -118,7 +118,7 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
   return changes;
 }
 
-/** For an option of a request that was applied, and that has its name no more. It is not sent again. */
+/** The reason for an option whose request was applied, but which has another name now. It is not sent again. */
 const CHANGED_SINCE = ownReason("OWNER_UNCLEAR", { isGone: true });
 
 /**

@@ -202,7 +202,7 @@ function isSimplyAccepted(entry: EventEntry): entry is Settled {
   return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;
 }
 
-/** A lease that was renewed longer ago is renewed before the next event is sent. */
+/** The age from which a lease is renewed before the next event is sent, in milliseconds. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
 /** The maximum number of tries. Without a limit, a slow machine would retry a held-back event forever. */
 const HELD_BACK_TRIES = 10;

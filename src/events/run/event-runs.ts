@@ -50,7 +50,7 @@ const RECENT_RUNS = 50;
 /** How long an equal event is not sent again if the outcome of the first is unknown. */
 const SAME_EVENT_MS = 600_000;
 
-/** Runs with more events are not searched for an equal event. */
+/** The maximum number of events of a run that is searched for an equal event. */
 const MOST_SEARCHED = 1000;
 
 /** `indexes` are positions in the call whose events are equal. */

@@ -145,7 +145,7 @@ const LONGEST_NAME = 100;
 const MAX_STORED_CORRECTIONS = 10;
 const MAX_CORRECTION_LENGTH = 160;
 
-/** Replaces each removed event, so that the others keep their positions. */
+/** The placeholder for each removed event, so that the others keep their positions. */
 const GONE = { cells: ["-"], text: "{}" } as const;
 
 /** Writes a copy with only the events that are kept. Line numbers may change; indexes stay. */
@@ -217,7 +217,7 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
   [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap(Object.entries<Parameter>),
 );
 
-/** Every field and parameter. `items` contains JSON. */
+/** The columns of a file of events: every field and parameter. `items` contains JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
 /** Matches `items.0.item_id` and `items[0].item_id`. */
@@ -303,7 +303,7 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
 const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
-/** A number such as 1.250 may mean 1250 in a file separated by semicolons, because commas are decimal there. */
+/** Matches numbers such as 1.250, which may mean 1250 in a file separated by semicolons: commas are decimal there. */
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
 /** Parses a number. Accepts 1.250,00 and 1,250.00, but not 1,250, or 1.250 in a file separated by semicolons. */

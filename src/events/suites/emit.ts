@@ -8,7 +8,7 @@ interface Format {
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
-/** Each is imported on first use, which makes the start faster. */
+/** The formats of suites. Each is imported on first use, which makes the start faster. */
 export const SUITE_FORMATS = {
   json: {
     fileName: "events.suite.json",

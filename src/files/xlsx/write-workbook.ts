@@ -10,7 +10,7 @@ const MAX_COMMENTS = 10_000;
 const SAMPLE_ROWS = 500;
 const [LEAST_WIDTH, MAX_WIDTH] = [9, 60];
 
-/** A constant, so that equal sheets give equal bytes. */
+/** The time that every workbook states. It is constant, so that equal sheets give equal bytes. */
 const TIME = "2000-01-01T00:00:00Z";
 const MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 const PACKAGE = "http://schemas.openxmlformats.org/package/2006";

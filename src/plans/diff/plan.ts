@@ -236,7 +236,7 @@ export interface Thresholds {
   readonly maxDeletes: number;
 }
 
-/** Percentages apply to targetings with at least this many options. */
+/** The minimum number of options of a targeting to which limits in percent apply. */
 const LEAST_OPTIONS = 10;
 
 /** Returns the settings whose limits a plan exceeds. Changes and deletions count separately, creations do not count. */

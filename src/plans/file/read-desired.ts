@@ -40,7 +40,7 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
   ".jsonl": "ndjson",
 };
 
-/** Each option in YAML needs memory for its position and comments. */
+/** The maximum number of options in YAML. Each needs memory for its position and comments. */
 export const MAX_YAML_OPTIONS = 5000;
 
 export type ReadFormat = DesiredFormat | "xlsx";

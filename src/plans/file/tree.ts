@@ -45,7 +45,7 @@ export interface RowPlace {
   readonly isGroup?: boolean;
 }
 
-/** A row may have at most one of these fields. */
+/** The fields of Context IDs. A row may have at most one of them. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
 /** Returns the text of a field. Undefined if the field is absent, or if it is not a text, which is a problem. */

@@ -5,11 +5,11 @@ import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from ".
 
 /** The maximum size of a YAML text in characters, since it is kept in memory with comments and positions. */
 const MAX_BYTES = 16_000_000;
-/** Lexemes take 200 bytes each. A whole project needs at most a fifth of them. */
+/** The maximum number of lexemes, which take 200 bytes each. A whole project needs at most a fifth of them. */
 const MAX_LEXEMES = 1_500_000;
-/** After this many lexemes (about 10 ms), other work gets a turn. */
+/** The number of lexemes (about 10 ms) after which other work gets a turn. */
 const LEXEMES_PER_TURN = 5000;
-/** These standard tags have no effect. */
+/** The standard tags that have no effect. */
 const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"];
 
 const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";

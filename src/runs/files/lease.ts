@@ -225,7 +225,7 @@ async function startOf(pid: number | "self"): Promise<string | undefined> {
 }
 
 const LOOK_AGAIN_MS = 20;
-/** A change of this file shows that a process wants the lease. */
+/** The file whose change shows that a process wants the lease. */
 const ASKED = "write.asked";
 const KEEP_MS = 25;
 

@@ -192,10 +192,10 @@ export function partIn(file: string): ByteSource {
 
 /** The folder of the index, next to those of the runs, whose names have 26 characters. */
 export const INDEX_FOLDER = "calls";
-/** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>.<name of the caller>`. */
+/** The folder of marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>.<name of the caller>`. */
 const OPEN = "open";
 const CALLERS = "callers";
-/** One file for each fingerprint contains the ID of the newest run of that call. */
+/** The folder in which one file for each fingerprint contains the ID of the newest run of that call. */
 const LAST = "last";
 
 export type IndexedRun = Pick<RunHeader, "runId" | "caller" | "project" | "environment" | "fingerprint">;

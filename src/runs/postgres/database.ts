@@ -4,7 +4,7 @@ import { RunStoreError, StoreUnavailableError } from "../store.ts";
 
 const PATIENCE_MS = 5000;
 export const AGAIN_MS = 250;
-/** A connection that does not answer within this time, in milliseconds, counts as broken. */
+/** The time without an answer after which a connection counts as broken, in milliseconds. */
 const ANSWER_MS = 5000;
 /** The minimum for the last attempt, in milliseconds, so that a call is answered within 10 seconds. */
 const LAST_ANSWER_MS = 1000;
@@ -15,7 +15,7 @@ const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$
 
 const STORE_REMEDY = "Try again when the database of TARGETING_MCP_STORE answers. Runs then continue automatically.";
 
-/** Passed as `until`, it makes a statement run only once, without retries. */
+/** A value for `until` that makes a statement run only once, without retries. */
 export const ONCE = AbortSignal.abort();
 
 export interface DatabaseOptions {

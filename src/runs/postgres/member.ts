@@ -8,10 +8,10 @@ import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./dat
 const LOCKS = 1953325936;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
-/** A session that does not answer within this time, in milliseconds, counts as broken. */
+/** The time without an answer after which a session counts as broken, in milliseconds. */
 const ANSWER_MS = 4000;
 const CLOSING_TIMEOUT_MS = 1500;
-/** A process that misses a notification finds out by checking. */
+/** The channels of notifications. A process that misses one finds out by checking. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
 export const STOPS = "targeting_mcp_stops";

@@ -249,7 +249,7 @@ begin
 end $$;
 `;
 
-/** A released migration is never changed. Migrations only add things, so that two versions can work together. */
+/** The migrations. A released one is never changed. They only add things, so that two versions can work together. */
 export const MIGRATIONS: readonly string[] = [FIRST];
 
 const MIGRATING = "1953325936, 0";

@@ -7,7 +7,7 @@ import type { Database } from "./database.ts";
 import { readSetting, storeSetting } from "./side-stores.ts";
 
 const DAY_MS = 86_400_000;
-/** Few rows per statement, so that nothing waits for it. */
+/** The maximum number of rows per statement, so that nothing waits for it. */
 const AT_ONCE = 50;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONTENTS_AT_ONCE = 500;
@@ -54,7 +54,7 @@ const LEASES = `
       and not exists (select from targeting_mcp.run r where r.id = split_part(l.name, ':', 2))
     limit ${AT_ONCE}
   ) returning name as id`;
-/** Removes old Context IDs, and the oldest ones beyond the maximum size. */
+/** The statement that removes old Context IDs, and the oldest ones beyond the maximum size. */
 const CONTENTS = `
   delete from targeting_mcp.content where (project, option) in (
     select project, option from (

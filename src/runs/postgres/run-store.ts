@@ -27,7 +27,7 @@ const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
 const MAX_UNFINISHED = 1000;
 const AFTER_ALL = "~";
-/** A process that claims runs lives if it was seen within this time. */
+/** The time within which a process that claims runs was seen if it lives. */
 const SEEN_WITHIN = "30 seconds";
 
 export function storedRuns(
@@ -115,7 +115,7 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
   return controller.signal;
 }
 
-/** True if the lease is held, or if a living process claims runs of the project and may execute this one. */
+/** A statement: whether the lease is held, or a living process claims runs of the project and may execute this one. */
 const IS_DRIVEN = `
   select exists (
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()

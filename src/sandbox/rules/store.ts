@@ -325,7 +325,7 @@ export class OrderedIds implements Iterable<string> {
   }
 }
 
-/** Shared by all options without sub-options, which are most options. */
+/** The empty list that all options without sub-options share, which are most options. */
 const NO_CHILDREN = new OrderedIds();
 
 /** Returns the first of `length` positions for which `before` is false (binary search). */
