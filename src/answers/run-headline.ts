@@ -1,3 +1,4 @@
+import { differenceOf } from "../platform/by-key.ts";
 import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { EndedRun } from "../runs/kind-runs.ts";
 import type { Did, ReportedObject, RowCounts } from "../runs/outcome.ts";
@@ -238,7 +239,9 @@ export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[
     .slice(0, MAX_MATCHES_SHOWN)
     .map(({ given, name }) => `${quoteUntrusted(given)} matched ${quoteUntrusted(name)}`);
   const more = takenFor.length - named.length;
-  return [`${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which differs in case or outer spaces`];
+  return [
+    `${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which ${differenceOf(...takenFor.map(({ given, name }) => [given, name] as const))}`,
+  ];
 }
 
 /** Returns the Context IDs that look almost like one that the option already has. */

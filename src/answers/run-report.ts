@@ -312,7 +312,9 @@ const WAITS_FOR = {
  */
 export function confirmationText(confirmation: NonNullable<ReportedRun["confirmation"]>): string {
   const { token, effect, expiresAt, channel = "page" } = confirmation;
-  return token === undefined ? `${effect}\n${WAITS_FOR[channel]}, until ${timeWords(expiresAt)}.` : effect;
+  return token === undefined
+    ? `${effect}\n${WAITS_FOR[channel]}, until ${expiresAt.slice(0, 10)}, ${timeWords(expiresAt)}.`
+    : effect;
 }
 
 /** Returns the step that helps an agent that has lost the token of a run. */

@@ -156,12 +156,13 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
 }
 
 function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {
+  const { groupHeading: group = "Group" } = seen;
   return [
     seen.continued && `${many(seen.continued, "row")} without an option, which continue the option above`,
     seen.filled && `${many(seen.filled, "blank cell")} filled from above`,
     seen.blankGroups &&
       seen.filled === undefined &&
-      `${many(seen.blankGroups, "row")} with a blank Group below a filled one: read without a group; fillDown ["Group"] continues the group above`,
+      `${many(seen.blankGroups, "row")} with a blank ${quoteShort(group)} below a filled one: read without a group; fillDown [${quoteShort(group)}] continues the group above`,
     seen.hidden && `${many(seen.hidden, "hidden row")} read like the others`,
     seen.template && `${many(seen.template, "row")} skipped, without an option, a group or Context IDs`,
     seen.beyond && `${many(seen.beyond, "cell")} ignored, to the right of the headings`,

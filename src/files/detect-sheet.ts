@@ -276,6 +276,9 @@ class Facts {
       commas: separating.includes(",") ? 0 : holding([","]),
       unseparated: holding(["|", ";", "\n"].filter((one) => !separating.includes(one))),
       blankGroups: this.#blankGroups,
+      ...(this.#blankGroups > 0 && {
+        groupHeading: cutText((cells[this.#at.group] ?? "").trim(), LONGEST_HEADING),
+      }),
       shorter: this.#shorter(),
       grouped: this.#grouped,
       dates: this.#dates,

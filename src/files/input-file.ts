@@ -56,6 +56,8 @@ const sheetSeen = z.object({
   continued: count,
   filled: count,
   blankGroups: count,
+  /** The heading of the column of groups, if it has blank cells. */
+  groupHeading: z.string().exactOptional(),
   composed: count,
   grouped: count,
   dates: count,

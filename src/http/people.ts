@@ -118,7 +118,11 @@ function localApprover({ settings, all, address, stopping, environment }: People
     });
   });
   const page = { ...decisionPage({ page: settings.page, serve: linked, environment }), remedy: NOBODY_APPROVES };
-  return { serve: async (request) => (await linked()).serve(request), pageFor: () => page, personOf: () => person };
+  return {
+    serve: async (request) => (await linked()).serve(request),
+    pageFor: () => page,
+    personOf: (caller) => caller,
+  };
 }
 
 const WEBHOOK_MS = 10_000;

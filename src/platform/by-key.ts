@@ -83,6 +83,12 @@ export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }
 
+/** Says how names differ that an inexact comparison treats as equal. */
+export function differenceOf(...pairs: readonly (readonly [string, string])[]): string {
+  const isOnlyComposition = pairs.every(([one, other]) => one.normalize("NFC") === other.normalize("NFC"));
+  return isOnlyComposition ? "differs only in Unicode composition" : "differs in case or outer spaces";
+}
+
 /** Returns the pairs of adjacent letters in a name. Similar names share many of them. */
 export function letterPairs(name: string): ReadonlySet<string> {
   const letters = ` ${name} `;

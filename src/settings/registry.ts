@@ -88,7 +88,7 @@ export const SETTINGS = {
     "TARGETING_MCP_MAX_DELETES",
     wholeNumber(0, 1_000_000),
     500,
-    "maximum number of deletions in one call or plan",
+    "maximum number of deletions in one call or plan; undoing may delete more of what the undone run created",
   ),
   maxChangePercent: setting(
     "TARGETING_MCP_MAX_CHANGE_PERCENT",

@@ -5,7 +5,7 @@ import type { ManagementApi } from "../api/management.ts";
 import type { NamedTargeting } from "../changes/call.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import type { OpenedFile } from "../files/rows.ts";
-import { NameIndex } from "../platform/by-key.ts";
+import { differenceOf, NameIndex } from "../platform/by-key.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
@@ -100,7 +100,7 @@ interface Match {
 }
 
 function matched(given: string, { isExact, thing: { _id, name } }: Match): FoundByName {
-  const note = `${quoteUntrusted(given)} matched ${quoteUntrusted(name)}, which differs in case or outer spaces.`;
+  const note = `${quoteUntrusted(given)} matched ${quoteUntrusted(name)}, which ${differenceOf([given, name])}.`;
   return isExact ? { _id } : { _id, note };
 }
 
@@ -185,7 +185,7 @@ export function optionsNamed(targetingId: string, api: ManagementApi, signal: Ab
     const problem =
       found.kind === "unknown"
         ? `no option of the targeting is named ${quoteUntrusted(name)}`
-        : `several options of the targeting differ from ${quoteUntrusted(name)} only in case or outer spaces`;
+        : `several options of the targeting differ from ${quoteUntrusted(name)} only in case, outer spaces or Unicode composition`;
     throw new ToolError(problem, `Give the option's ID; list_options with search finds it by part of the name.${near}`);
   };
 }

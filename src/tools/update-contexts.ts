@@ -72,7 +72,7 @@ export const updateContexts = {
   name: "update_contexts",
   title: "Change Context IDs",
   description:
-    "Adds, removes, moves or sets Context IDs of any number of options. A person has to approve removing over 100, or all of one option.",
+    "Adds, removes, moves or sets Context IDs of any number of options. A person has to approve removing over 100, or leaving an option empty.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,

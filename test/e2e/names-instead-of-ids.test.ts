@@ -50,6 +50,9 @@ test("a name that fits whatever its case is taken, and said; one that fits sever
   });
   expect(renamed).toMatchObject({ status: "succeeded" });
   expect(renamed.notes).toEqual(['"NEWS" matched "News", which differs in case or outer spaces']);
+  await sandbox.options(targetingId, [{ name: "가방" }]);
+  const composed = await call("get_option", { targetingId, name: "가방".normalize("NFD") });
+  expect(composed.text).toContain("differs only in Unicode composition");
   // What matched exactly says nothing.
   const exact = await call("update_contexts", { targetingId, items: [{ name: "Sale Days", add: ["five"] }] });
   expect(exact.notes).toEqual([]);

@@ -119,7 +119,7 @@ test.each<readonly [string, string, SheetSeen]>([
   ["korean-sep-line.csv", "utf-8 ;", { headerLine: 2, severalIds: 2 }],
   ["korean-bars.txt", "utf-8 |", { severalIds: 2 }],
   ["korean-decomposed.csv", "utf-8 ,", { severalIds: 2, composed: 2 }],
-  ["korean-one-a-row.csv", "utf-8 ,", { continued: 2, blankGroups: 1 }],
+  ["korean-one-a-row.csv", "utf-8 ,", { continued: 2, blankGroups: 1, groupHeading: "Group" }],
   ["korean-more-columns.csv", "utf-8 ,", { ignored: 2, ignoredHeadings: ["Priority", "Owner"], severalIds: 2 }],
   [
     "korean-title-and-total.csv",
@@ -138,6 +138,16 @@ test.each([
   ["korean-german-headings.csv", '"Übergeordnet" as Group, "Ist Gruppe" as Is Group, "Kontext-IDs" as Context IDs'],
 ])("the notes of %s say what was made of it: %s", async (name, words) => {
   expect((await read(name, optionRows)).notes.join("\n")).toContain(words);
+});
+
+test("the advice to fill a column of groups names it as the file does", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, "groups.csv"), "name,parentName,contexts\nOne,Group A,a\nTwo,,b\n");
+  const { file, bytes } = await openFile("groups.csv", {}, { ...RULES, allowedDirs: [folder] });
+  const notes = sheetNotes({ ...file, ...(await withDetectedForm(bytes, file, optionRows)) });
+  expect(notes.join()).toContain(
+    'blank "parentName" below a filled one: read without a group; fillDown ["parentName"]',
+  );
 });
 
 test("German headings of a sheet with one Context ID a row are known", async () => {
