@@ -165,7 +165,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     }
     await checkRoom(header.caller);
   };
-  /** Throws as soon as the pieces exceed the whole share, so that one call cannot fill the disk. */
+  /** Yields the pieces. Throws as soon as they exceed the whole share, so that one call cannot fill the disk. */
   async function* atMost(pieces: Pieces): AsyncGenerator<string | Uint8Array> {
     let bytes = 0;
     for await (const piece of pieces) {

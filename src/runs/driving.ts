@@ -32,7 +32,7 @@ interface HeldRun<Call, State> {
   appendRest?: () => void;
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
-  /** If false, this process leaves the run to others once the plan is stored. */
+  /** Whether this process executes the run. If false, it leaves the run to others once the plan is stored. */
   readonly isOurs: boolean;
   isLeft?: true;
 }

@@ -78,7 +78,7 @@ function observers() {
   };
 }
 
-/** Leaves one empty project for each that a key from the settings names. */
+/** Replaces all projects by an empty one for each project that a key from the settings names. */
 export function resetProjects(world: World): void {
   world.projects.clear();
   world.seededKeys.clear();

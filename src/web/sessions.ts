@@ -88,10 +88,11 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+/** Encrypts and decrypts texts of one purpose. Without the key, nobody can read, create or change such a text. */
 interface Seal<Content> {
   /** Encrypts content that is valid until `endsAt`, in milliseconds since 1970. */
   seal(content: Content, endsAt: number): string;
-  /** Encrypts and decrypts texts of one purpose. Without the key, nobody can read, create or change such a text. */
+  /** Decrypts a text. Undefined if it was not made with the key for this purpose, was changed, or has expired. */
   open(text: string): { readonly content: Content; readonly endsAt: number } | undefined;
 }
 

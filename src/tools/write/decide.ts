@@ -264,7 +264,7 @@ interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   /** The digest of the effect that an approval is valid for. */
   readonly digest: string;
-  /** Called only if a person is asked, because it takes long for a large plan. */
+  /** Returns the effect. Called only if a person is asked, because it takes long for a large plan. */
   readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
   /** Asks on the page if the question was closed. Absent if `undecided` does that. */
