@@ -141,7 +141,7 @@ describe("against a live endpoint", () => {
       answerOf(runEventTestsTool, configured, { ...context, reply: { token, accepted } });
     const agreed = await said(true);
     expect(agreed.structured).toMatchObject({ approval: { decision: "approved", channel: "client" } });
-    expect(agreed.text).toContain("Approved in the client by ");
+    expect(agreed.text).toContain("Approved in the client.");
     const sent = sandbox.events().length;
     await said(true);
     expect(sandbox.events()).toHaveLength(sent);
