@@ -110,7 +110,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
     return {
       message,
       remedy: texts(
-        `${its}To create this group, add to the same call an item or row with its name and type "collection".`,
+        `${its}To create this group, add to the same call an item or row with its name and type "collection". If you cannot add a row to the file: create the group by items, with one of its sub-options as children, then send the file again with onExisting "addContexts".`,
         `${its}To create this group, add a row with its name and with yes in a column Is Group.`,
       ),
     };

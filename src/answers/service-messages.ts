@@ -111,6 +111,14 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
 }
 
 /** The messages for the codes of the management API (management-api 7). */
+/** The service has one code for an option and for the group that it is moved to. A dry run knows which one is missing. */
+function missingOption(operation: Reason["operation"], sent: Reason["sent"] = []): string {
+  if (operation === "addOptions") return "parent is not an option of this targeting";
+  if (sent.includes("noGroup")) return "the group that it was to be moved to is not an option of this targeting";
+  const missing = "no context targeting of the project has an option with this ID";
+  return operation === "updateOptions" ? `${missing}, or its new group does not exist, if it was to be moved` : missing;
+}
+
 export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
     message:
@@ -162,11 +170,8 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: "the project of the key no longer exists",
     remedy: resuming((resume) => `Set TARGETING_API_KEY to a key of an existing project. ${WHERE_SET} Then: ${resume}`),
   },
-  TARGETING_CATEGORY_NOT_FOUND: (_, { operation }) => ({
-    message:
-      operation === "addOptions"
-        ? "parent is not an option of this targeting"
-        : "no context targeting of the project has an option with this ID",
+  TARGETING_CATEGORY_NOT_FOUND: (_, { operation, sent }) => ({
+    message: missingOption(operation, sent),
     remedy: texts(
       "Check the ID with list_options. This API cannot reach options of audience targetings.",
       "Check the ID in the web console. This API cannot reach options of audience targetings.",

@@ -74,6 +74,31 @@ test("a Context ID with invisible characters is refused as in a file, but can be
   expect((await change({ remove: ["SKU-1\u200b2"] })).report).toMatchObject({ status: "succeeded" });
 });
 
+test("a file whose groups do not exist goes in as the answer says", async () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-")));
+  const { client, targetingId } = await shop({ TARGETING_MCP_ALLOWED_DIRS: folder });
+  writeFileSync(
+    join(folder, "groups.csv"),
+    "Option,Group,Context ID\nBoots,Shoes,b1\nBoots,Shoes,b2\nClogs,Shoes,c1\n",
+  );
+  const file = { targetingId, file: join(folder, "groups.csv") };
+  const failed = await client.callTool("bulk_add_options", file);
+  expect(textOf(failed)).toContain(
+    'create the group by items, with one of its sub-options as children, then send the file again with onExisting "addContexts"',
+  );
+  const items = [{ name: "Shoes", children: [{ name: "Boots" }] }];
+  expect(checkedReport(await client.callTool("bulk_add_options", { targetingId, items })).status).toBe("succeeded");
+  const again = await client.callTool("bulk_add_options", { ...file, onExisting: "addContexts" });
+  expect(checkedReport(again).status).toBe("succeeded");
+  const listed = await client.callTool("list_options", { targetingId, all: true });
+  expect(listed.structuredContent).toMatchObject({
+    options: expect.arrayContaining([
+      expect.objectContaining({ name: "Boots", parentName: "Shoes", contextCount: 2 }),
+      expect.objectContaining({ name: "Clogs", parentName: "Shoes", contextCount: 1 }),
+    ]),
+  });
+});
+
 test("the notes on a file name a separator that splits all cells", async () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-")));
   const { client, targetingId } = await shop({ TARGETING_MCP_ALLOWED_DIRS: folder });

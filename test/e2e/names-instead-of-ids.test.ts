@@ -21,6 +21,27 @@ async function connected() {
   return server;
 }
 
+test("a move into a group that is gone does not deny the option", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Streaming");
+  const [one = "", group = ""] = await sandbox.options(targetingId, [
+    { name: "One" },
+    { name: "Group", type: "collection", contexts: ["g"] },
+  ]);
+  const deleted = await call("delete_options", { ids: [group] });
+  await call("delete_options", { confirmation: deleted.confirmation?.token });
+  const moving = { items: [{ _id: one, parent: group }] };
+  const dry = await call("update_options", { ...moving, dryRun: true });
+  expect(dry.text).toContain("the group that it was to be moved to is not an option of this targeting");
+  const moved = await call("update_options", moving);
+  expect(moved.failures).toMatchObject([
+    {
+      errorCode: "TARGETING_CATEGORY_NOT_FOUND",
+      message: expect.stringContaining("or its new group does not exist, if it was to be moved"),
+    },
+  ]);
+});
+
 test("a name that fits whatever its case is taken, and said; one that fits several fails its item alone", async () => {
   const { sandbox, call } = await connected();
   const targetingId = await sandbox.targeting("Streaming");

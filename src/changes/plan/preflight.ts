@@ -280,14 +280,15 @@ function refusal(
   facts: readonly string[] = [],
 ): Reason {
   const { statusCode } = ERROR_CODES[code];
-  const sent = code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { sent: [...sentFields(step), ...facts] } : {};
+  const isAmbiguous = code === "TARGETING_CATEGORY_NOT_SUPPORTED" || facts.length > 0;
+  const sent = isAmbiguous ? { sent: [...sentFields(step), ...facts] } : {};
   return { code, statusCode, operation: step.operation, ...(detail && { detail }), ...sent };
 }
 
 /** Returns why an option cannot be a `parent` (management-api 7.4, case 4). */
 function badParent(step: Step, { options }: TargetingContents, parent: string): Reason | undefined {
   const group = options.get(parent);
-  if (group === undefined) return refusal(step, "TARGETING_CATEGORY_NOT_FOUND");
+  if (group === undefined) return refusal(step, "TARGETING_CATEGORY_NOT_FOUND", undefined, ["noGroup"]);
   const isTopLevelGroup = group.type === "collection" && typeof group.parent !== "string";
   return isTopLevelGroup ? undefined : refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED", undefined, ["topLevel"]);
 }
