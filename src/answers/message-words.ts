@@ -1,4 +1,5 @@
 import type { StaleField } from "../changes/rows/entries.ts";
+import type { UndoReason } from "../plans/undo-plan.ts";
 import { thousands } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { isUlid } from "../spec/ulid.ts";
@@ -131,7 +132,27 @@ export function saying({ messages }: Detail): string {
   return Array.isArray(messages) && messages.length > 0 ? `, saying ${list(messages, 2)}` : "";
 }
 
-export function staleWords({ field, planned, service }: Detail): string {
+/** Why an undo leaves an object as it is, or restores it with differences. */
+export const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
+  newId: "gets a new ID; ad products and campaigns that use the old one stay disconnected",
+  groupGone: "its group no longer exists",
+  notRead: "it was not read before the run, so it may have held them already",
+  notKept: "its previous value was not stored",
+  unknownOutcome: "it is unknown whether the run changed it",
+  nameTaken: "another option has the name now",
+  nameInvalid: "the service does not accept its previous name",
+  emptyGroup: "a group would have neither sub-options nor own Context IDs",
+  heldByGroup: "another group now holds some of its Context IDs",
+  targetingGone: "its targeting no longer exists",
+};
+
+function undoWords(reasons: readonly unknown[]): string {
+  const words = Object.entries(UNDO_REASON_WORDS).flatMap(([reason, says]) => (reasons.includes(reason) ? [says] : []));
+  return words.join("; ");
+}
+
+export function staleWords({ field, planned, service, reasons }: Detail): string {
+  if (Array.isArray(reasons)) return undoWords(reasons);
   if (field === "deleted") return "it no longer exists";
   if (field === "added") return `others added ${text(String(service))} to it`;
   if (field === "parent" && service === undefined) return "its group no longer exists";
@@ -145,6 +166,37 @@ export function staleWords({ field, planned, service }: Detail): string {
   const value = (side: unknown): string => (side === null ? "the top level" : text(String(side)));
   const now = service === undefined ? "" : `, but is ${value(service)}`;
   return `its ${field === "parent" ? "group" : String(field)} was expected to be ${value(planned)}${now}`;
+}
+
+const STALE_PLAN: Text = texts(
+  "Call plan_targeting or undo_run again for a plan of the current state.",
+  "Make a new plan of the current state.",
+);
+
+export function staleMessage(detail: Detail): Entry {
+  const words = staleWords(detail);
+  if (detail.isUndo === true) {
+    return {
+      message: `the object has changed since the run, so it was not undone: ${words}`,
+      remedy: texts(
+        "undo_run of the same run plans its undo again, once the object is as the run left it.",
+        "Its undo can be planned again, once the object is as the run left it.",
+      ),
+    };
+  }
+  if (detail.isLeft !== true) {
+    return {
+      message: `the object has changed since the plan was made, so nothing was sent: ${words}`,
+      remedy: STALE_PLAN,
+    };
+  }
+  return {
+    message: `the object has changed since the run was planned, so it was left as it is: ${words}`,
+    remedy: texts(
+      "To see its current state: get_option or get_targeting. A new dry run or plan shows what would change now.",
+      "Look at its current state in the web console. A new dry run or plan shows what would change now.",
+    ),
+  };
 }
 
 function plannedAndThere(planned: unknown, one: string, there: unknown): string {

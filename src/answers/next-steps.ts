@@ -37,10 +37,10 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
   const isDeclined = run.approval?.decision === "declined";
   if (runId === undefined || isDeclined || status === "planned") return steps;
   if (status === "running") steps.push(callOf("get_run", { runId, waitMs: LONGEST_WAIT_MS }));
-  if (blocked === undefined) steps.push(...leftoverSteps(runId, run.strandedNames ?? []));
+  if (blocked === undefined && !run.isUndone) steps.push(...leftoverSteps(runId, run.strandedNames ?? []));
   const causes = new Set(run.failures.map(causeOf));
   const isOver = status !== "running" && status !== "needs_confirmation";
-  const mayResume = blocked === undefined && isOver && !causes.has("setting");
+  const mayResume = blocked === undefined && !run.isUndone && isOver && !causes.has("setting");
   if (mayResume && isResumable(run)) steps.push(resumeStep(run, runId, causes));
   if (run.neverPlanned)
     steps.push("make the call again: the server ended before the call was planned, and nothing was sent");
@@ -170,7 +170,7 @@ const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
 function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
   const { hasRejects, tool, status, failures, file, page } = run;
-  if (tool === "apply_plan" && run.undoes !== undefined) return undoStep(run.undoes, run, failed);
+  if (tool === "apply_plan" && run.undoes !== undefined) return undoStep(run.undoes, failed);
   if (tool === "apply_plan") {
     if (failed.every(({ errorCode }) => errorCode === "PLAN_STALE")) {
       return "plan_targeting with the same input plans the change again from the current state";
@@ -235,15 +235,9 @@ function isRenamed({ detail, details = [] }: SummarizedFailure): boolean {
   return [detail, ...details.map(({ reason }) => reason.detail)].some((one) => one?.field === "name");
 }
 
-/**
- * Returns the next step after a failed undo. An undo that created something again is not planned again, because that
- * would create it twice.
- */
-function undoStep(undoes: string, { did }: Pick<ReportedRun, "did">, failed: readonly SummarizedFailure[]): string {
-  const again =
-    (did?.created ?? 0) > 0
-      ? "make the failed changes with other tools, such as update_options"
-      : `${callOf("undo_run", { runId: undoes })} plans the undo again from the current state`;
+/** Returns the next step after a failed undo. A new plan contains only what this one has not undone. */
+function undoStep(undoes: string, failed: readonly SummarizedFailure[]): string {
+  const again = `${callOf("undo_run", { runId: undoes })} plans to undo what is left, from the current state`;
   const existing = failed.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
   return typeof existing === "string"
     ? `rename the targeting ${existing}, which has the name now; then ${again}`
@@ -275,19 +269,23 @@ function waiting({ counts, failures, tool }: ReportedRun): number {
 
 interface UndoFacts {
   readonly runId: string;
-  readonly isUndone: boolean;
-  readonly undoneBy: string | undefined;
   readonly hasChanged: boolean;
   readonly until: number;
   readonly mostRuns: number | undefined;
 }
 
 /** Returns whether a run can be undone, and until when. */
-export function undoNote({ runId, isUndone, undoneBy, hasChanged, until, mostRuns }: UndoFacts): string {
-  if (isUndone)
-    return `this run was undone${undoneBy === undefined ? "" : ` by run ${undoneBy}`} and cannot be resumed`;
+export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): string {
   if (!hasChanged) return "there is nothing to undo";
   const date = new Date(until).toISOString().slice(0, 10);
   const runs = mostRuns === undefined ? "" : `, while it is among the last ${mostRuns} runs`;
   return `undo_run {"runId":"${runId}"} plans the undo, until ${date}${runs}`;
+}
+
+/** Returns what became of the undo of a run: all was undone, a part of it, or that undo was undone. */
+export function undoneNote(runId: string, by: string | undefined, undo: "whole" | "part" | "undone"): string {
+  const call = callOf("undo_run", { runId });
+  if (undo === "undone") return `this run was undone by run ${by}, and that undo was undone: ${call} undoes it again`;
+  const words = `this run was undone${undo === "part" ? " in part" : ""}${by === undefined ? "" : ` by run ${by}`} and cannot be resumed`;
+  return undo === "part" ? `${words}. Once nothing prevents it, ${call} plans to undo what is left` : words;
 }

@@ -20,7 +20,7 @@ import {
   type Sentence,
   saying,
   separatorWords,
-  staleWords,
+  staleMessage,
   startingOver,
   type Text,
   text,
@@ -237,22 +237,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: "the option group would have neither sub-options nor Context IDs of its own (API document 7.4, case 1)",
     remedy: "Give the group Context IDs, or a valid sub-option.",
   },
-  PLAN_STALE: (detail) =>
-    detail.isLeft === true
-      ? {
-          message: `the object has changed since the run was planned, so it was left as it is: ${staleWords(detail)}`,
-          remedy: texts(
-            "To see its current state: get_option or get_targeting. A new dry run or plan shows what would change now.",
-            "Look at its current state in the web console. A new dry run or plan shows what would change now.",
-          ),
-        }
-      : {
-          message: `the object has changed since the plan was made, so nothing was sent: ${staleWords(detail)}`,
-          remedy: texts(
-            "Call plan_targeting or undo_run again for a plan of the current state.",
-            "Make a new plan of the current state.",
-          ),
-        },
+  PLAN_STALE: staleMessage,
   NO_FREE_PLACE: ({ limit, there }) => ({
     message:
       `the changes need a placeholder option for a moment, but the targeting has ${number(there)} of at most ` +

@@ -27,6 +27,7 @@ import {
 } from "./budget.ts";
 import { OPERATION_WORDS } from "./failures.ts";
 import { fenceIfForeign, quoteUntrusted } from "./fence.ts";
+import { UNDO_REASON_WORDS } from "./message-words.ts";
 import { sheetCall } from "./next-steps.ts";
 import {
   changeCounts,
@@ -318,6 +319,7 @@ interface AnsweredUndo {
   readonly rows: readonly UndoRow[];
   /** How many further objects are already as they were before the run. */
   readonly already: number | undefined;
+  readonly notes?: readonly string[] | undefined;
   readonly readOnly: boolean;
   readonly planned?: {
     readonly runId: string;
@@ -336,7 +338,7 @@ export function undoAnswer(answer: AnsweredUndo): RenderedReport {
 }
 
 function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number): RenderedReport["structured"] {
-  const { environment, undoes, planned } = answer;
+  const { environment, undoes, planned, notes = [] } = answer;
   const plans = planned === undefined ? [] : plansOf(planned.document);
   const items = plans.reduce((sum, plan) => sum + itemCount(plan), 0);
   const picked = rows.slice(0, most).map((row) => undoPlanRow(row, planned?.document).data);
@@ -356,6 +358,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
       digest: planned.document.digest,
       planUri: planUri(planned.runId),
     }),
+    ...(notes.length > 0 && { notes }),
     nextSteps: nextStepsOf(answer),
   };
 }
@@ -368,11 +371,12 @@ function withinWords(document: PlanDocument | undefined): string {
 }
 
 function undoWords(answer: AnsweredUndo, rows: readonly UndoRow[], most: number): readonly (string | false)[] {
-  const { environment, undoes, planned, already } = answer;
+  const { environment, undoes, planned, already, notes = [] } = answer;
   const picked = rows.slice(0, most);
   const more = rows.length - picked.length;
   return [
     `Planned the undo of run ${undoes}${withinWords(planned?.document)}: ${undoCounts(rows, already)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
+    ...notes,
     ...fenceIfForeign(RANK.flatMap((label) => undoSection(picked, label, planned?.document))),
     more > 0 && `- and ${count(more)} more${allAt(planned?.runId)}`,
     planned !== undefined && `Requests: ${count(planned.requests.length)}.`,
@@ -423,19 +427,6 @@ export const AHEAD_WORDS: Readonly<Record<RowLabel, string>> = {
   notOurs: "changed since and will not be undone",
 };
 
-const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
-  newId: "gets a new ID; ad products and campaigns that use the old one stay disconnected",
-  groupGone: "its group no longer exists",
-  notRead: "it was not read before the run, so it may have held them already",
-  notKept: "its previous value was not stored",
-  unknownOutcome: "it is unknown whether the run changed it",
-  nameTaken: "another option has the name now",
-  nameInvalid: "the service does not accept its previous name",
-  emptyGroup: "a group would have neither sub-options nor own Context IDs",
-  heldByGroup: "another group now holds some of its Context IDs",
-  targetingGone: "its targeting no longer exists",
-};
-
 /**
  * Counts the results of an undo: "3 will be undone exactly, 1 impossible to undo". `already` counts objects that are as
  * they were before.
@@ -475,19 +466,29 @@ function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = 
 export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting">): readonly string[] {
   const { reasons = [] } = row;
   return reasons.map((reason) =>
-    reason === "nameTaken" && isAboutTargeting(row) ? "another targeting has the name now" : REASON_WORDS[reason],
+    reason === "nameTaken" && isAboutTargeting(row) ? "another targeting has the name now" : UNDO_REASON_WORDS[reason],
   );
 }
 
 const MAX_NOT_UNDONE = 5;
 
-/** Says by name what an undo left as it is. Undefined if it restored everything. */
-export function notUndoneNote(rows: readonly UndoRow[]): string | undefined {
+/** Returns whether an object can be undone later, once others have changed something back. */
+export function mayBeUndoneLater({ undo, field, reasons = [] }: UndoRow): boolean {
+  return undo === "notOurs" ? field !== "deleted" : undo === "impossible" && reasons.some((one) => PASSING.has(one));
+}
+
+const PASSING: ReadonlySet<string> = new Set<UndoReason>(["nameTaken", "emptyGroup", "heldByGroup"]);
+
+/** Says by name what an undo left as it is, and how to undo it later. Undefined if it restored everything. */
+export function notUndoneNote(rows: readonly UndoRow[], undoes: string): string | undefined {
   const left = rows.filter(({ undo }) => undo === "impossible" || undo === "notOurs");
   if (left.length === 0) return undefined;
   const named = left.slice(0, MAX_NOT_UNDONE).map((row) => undoneObject(row, []));
   const more = left.length - named.length;
-  return `not undone: ${named.join("; ")}${more > 0 ? `; and ${count(more)} more` : ""}`;
+  const later = left.some(mayBeUndoneLater)
+    ? `. Once nothing prevents it, undo_run ${JSON.stringify({ runId: undoes })} plans to undo what is left`
+    : "";
+  return `not undone: ${named.join("; ")}${more > 0 ? `; and ${count(more)} more` : ""}${later}`;
 }
 
 const VERBS: Readonly<Record<ListedChange["kind"], string>> = {

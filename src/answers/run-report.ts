@@ -64,7 +64,8 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MAX_GROUPS : MAX_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
-  const resumes = nextSteps.some((step) => step.includes("resume_run {"));
+  // The remedies of a run that was undone do not offer to resume it.
+  const resumes = run.isUndone === true || nextSteps.some((step) => step.includes("resume_run {"));
   const failures = failureRows(run, budget, resumes);
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
   // The failures already say why an event was not sent.

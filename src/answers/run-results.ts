@@ -82,6 +82,8 @@ export interface ReportedRun {
   readonly notes?: readonly string[];
   /** Whether the server stopped before it planned the run, which then cannot be resumed. */
   readonly neverPlanned?: boolean | undefined;
+  /** Whether the run was undone, at least in part, and cannot be resumed. */
+  readonly isUndone?: boolean;
   /** Whether unknown results stay unknown because resuming the run sends nothing. */
   readonly unknownIsFinal?: boolean;
 }

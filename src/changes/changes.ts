@@ -21,11 +21,13 @@ import { StepList } from "./rows/steps.ts";
 import {
   CONFIRMATION_MS,
   endingOf,
+  isUndone,
   isWithdrawn,
   madeBefore,
   needsConfirmation,
   settleDeletedBefore,
   UNREADABLE_FILE,
+  undoingRuns,
   unfinishedPlanState,
 } from "./run-rules.ts";
 import { RunState } from "./state/change-state.ts";
@@ -332,10 +334,13 @@ export class Changes {
   async #endUndone({ runId, call }: Pick<ChangeHeader, "runId" | "call">): Promise<void> {
     const undoes = undoneBy(call);
     if (undoes === undefined) return;
-    const ending = { cause: "cancelled", reason: ownReason("UNDONE", { by: runId }) } as const;
     try {
-      const isThere = (await this.runs.stored(undoes)) !== undefined;
-      if (isThere && !(await this.runs.endForGood(undoes, ending))) throw resumedError();
+      const undone = await this.runs.lookAt(undoes);
+      if (undone === undefined) return;
+      const earlier = undoingRuns(undone.state).filter((id) => id !== runId);
+      const detail = { by: runId, ...(earlier.length > 0 && { earlier }) };
+      const ending = { cause: "cancelled", reason: ownReason("UNDONE", detail) } as const;
+      if (!(await this.runs.endForGood(undoes, ending))) throw resumedError();
     } catch (thrown) {
       // A damaged run cannot be resumed anyway.
       if (!(thrown instanceof DamagedRunError)) throw thrown;
@@ -354,16 +359,25 @@ export class Changes {
       const run = await this.runs.lookAt(undoes);
       if (run === undefined || run.status() === "running") throw resumedError();
       const { state } = run;
-      const { resolveDoubts } = await import("./resolve-doubts.ts");
+      const { earlierUndos, leftOf, resolveDoubts, withoutUndone } = await import("./resolve-doubts.ts");
       const reading = { api: this.api(), signal };
       let found = await resolveDoubts(state, reading);
-      const waitMs = Math.min(state.updatedAt + requestTimeoutMs - clock.now(), requestTimeoutMs);
+      // An earlier undo has waited until no request of the run could be in progress.
+      const waitMs = isUndone(state) ? 0 : Math.min(state.updatedAt + requestTimeoutMs - clock.now(), requestTimeoutMs);
       if (!found.areApplied && waitMs > 0) {
         await clock.sleep(waitMs, signal);
         found = await resolveDoubts(state, reading);
       }
       const former = store.parts.read(undoes, "former");
-      return { known: await effectsOfRun(state, former()), done: await effectsOfRun(state, former(), found) };
+      const undos = await earlierUndos(state, {
+        find: (runId) => undefinedIfUnreadable(this.runs.find(runId)),
+        former: (runId) => store.parts.read(runId, "former")(),
+      });
+      const [known, done] = [
+        await effectsOfRun(state, former()),
+        await effectsOfRun(state, former(), leftOf(found, state, undos)),
+      ];
+      return { known: withoutUndone(known, undos), done: withoutUndone(done, undos) };
     };
   }
 

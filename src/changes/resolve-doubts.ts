@@ -2,10 +2,13 @@ import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { Reading } from "../plans/planned-undo.ts";
 import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
+import type { ChangedOption, Done, OptionEffect, UncertainObject } from "../runs/kind.ts";
 import { undefinedIf } from "../runs/store.ts";
 import { isUlid } from "../spec/ulid.ts";
-import type { Resolved } from "./done.ts";
+import type { ChangeRun } from "./change-run.ts";
+import { effectsOfRun, type Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
+import { undoingRuns } from "./run-rules.ts";
 import type { RunState } from "./state/change-state.ts";
 
 /** With `areApplied`, all steps in doubt were applied and none is in progress. */
@@ -89,4 +92,114 @@ function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
   const isGone = (thrown: unknown) =>
     isApiError(thrown) && thrown.effect === "rejected" && GONE.has(thrown.errorCode ?? "");
   return undefinedIf(isGone, reading);
+}
+
+/** What an undo of a run did, and the names of the objects that it left as they were. */
+export interface EarlierUndo {
+  readonly run: ChangeRun;
+  readonly done: Done;
+  readonly left: ReadonlySet<string>;
+}
+
+interface StoredRuns {
+  readonly find: (runId: string) => Promise<ChangeRun | undefined>;
+  readonly former: (runId: string) => AsyncIterable<Uint8Array>;
+}
+
+/** Returns the undos of a run that are still stored, in order. */
+export async function earlierUndos(state: RunState, { find, former }: StoredRuns): Promise<readonly EarlierUndo[]> {
+  const undos: EarlierUndo[] = [];
+  for (const runId of undoingRuns(state)) {
+    const run = await find(runId);
+    if (run === undefined) continue;
+    const left = new Set<string>();
+    for (let object = 0; object < run.state.objects.length; object += 1) {
+      const standing = run.state.standing(object);
+      const { name } = run.state.objects.at(object) ?? {};
+      if (name !== undefined && standing !== "succeeded" && standing !== "alreadyDone") left.add(name);
+    }
+    undos.push({ run, done: await effectsOfRun(run.state, former(runId)), left });
+  }
+  return undos;
+}
+
+/** Returns what was found about the objects in doubt that the latest undo left. It resolved all of them. */
+export function leftOf({ made, unclear }: Resolved, state: RunState, undos: readonly EarlierUndo[]): Resolved {
+  const isLeft = (name: string | undefined): boolean => undos.at(-1)?.left.has(name ?? "") ?? true;
+  const pick = (found: Resolved["made"]) =>
+    new Map([...found].filter(([object]) => isLeft(state.objects.at(object)?.name)));
+  return { made: pick(made), unclear: pick(unclear) };
+}
+
+/** Returns what is left of the changes of a run after its undos. Objects that these created again have other IDs. */
+export function withoutUndone(done: Done, undos: readonly EarlierUndo[]): Done {
+  const last = undos.at(-1);
+  if (last === undefined) return done;
+  const { targetings, options } = undos.reduce((rest, undo) => withoutEffects(rest, undo.done), done);
+  const isLeft = ({ name }: UncertainObject): boolean => last.left.has(name ?? "");
+  return { targetings, options, unknown: done.unknown.filter(isLeft), unresolved: done.unresolved.filter(isLeft) };
+}
+
+function withoutEffects(done: Done, undo: Done): Done {
+  const again = new Map<string, string>();
+  const placeOf = (targeting: string | undefined, name: string): string => JSON.stringify([targeting, name]);
+  for (const one of undo.targetings) if (one.did === "created") again.set(placeOf(undefined, one.name), one._id);
+  for (const one of undo.options) if (one.did === "created") again.set(placeOf(one.targeting, one.left.name), one._id);
+  const undone = new Map([...undo.targetings, ...undo.options].map((one) => [one._id, one]));
+  const isGone = (_id: string): boolean => undone.get(_id)?.did === "deleted";
+  const newIds = new Map<string, string>();
+  const targetings = done.targetings.filter((one) => {
+    if (one.did === "created") return !isGone(one._id);
+    if (one.did === "changed") return undone.get(one._id)?.did !== "changed";
+    const _id = one.name === undefined ? undefined : again.get(placeOf(undefined, one.name));
+    if (_id !== undefined) newIds.set(one._id, _id);
+    return _id === undefined;
+  });
+  const targetingOf = (id: string | undefined): string | undefined => (id === undefined ? id : (newIds.get(id) ?? id));
+  for (const one of done.options) {
+    const name = one.did === "deleted" ? one.before?.name : undefined;
+    const _id = name === undefined ? undefined : again.get(placeOf(targetingOf(one.targeting), name));
+    if (_id !== undefined) newIds.set(one._id, _id);
+  }
+  const restored = new Map(undo.options.flatMap((one) => (one.did === "changed" ? [[one._id, one] as const] : [])));
+  const groupOf = (id: string | null): string | null => (id === null ? id : (newIds.get(id) ?? id));
+  const options = done.options.flatMap((one): readonly OptionEffect[] => {
+    if (one.did === "created") return isGone(one._id) ? [] : [one];
+    const targeting = targetingOf(one.targeting);
+    if (one.did === "changed") return changesLeft({ ...one, targeting }, restored.get(one._id), groupOf);
+    if (newIds.has(one._id)) return [];
+    const { before } = one;
+    return [{ ...one, targeting, before: before && { ...before, parent: groupOf(before.parent) } }];
+  });
+  return { ...done, targetings, options };
+}
+
+/** Returns the fields of a changed option that an undo did not restore. */
+function changesLeft(
+  { name, parent, exposeChildren, contexts, ...about }: ChangedOption,
+  back: ChangedOption | undefined,
+  groupOf: (id: string | null) => string | null,
+): readonly OptionEffect[] {
+  const without = (ids: readonly string[], gone: readonly string[] = []): readonly string[] => {
+    const are = new Set(gone);
+    return ids.filter((id) => !are.has(id));
+  };
+  const left = contexts && {
+    added: without(contexts.added, back?.contexts?.removed),
+    removed: without(contexts.removed, back?.contexts?.added),
+    unsure: contexts.unsure,
+  };
+  const place = parent?.from === undefined ? parent : { ...parent, from: groupOf(parent.from) };
+  const some = {
+    ...(name !== undefined && back?.name === undefined && { name }),
+    ...(place !== undefined && back?.parent === undefined && { parent: place }),
+    ...(exposeChildren !== undefined && back?.exposeChildren === undefined && { exposeChildren }),
+    ...(left !== undefined && left.added.length + left.removed.length + left.unsure > 0 && { contexts: left }),
+  };
+  return Object.keys(some).length === 0 ? [] : [{ ...about, ...some }];
+}
+
+/** Returns whether a run changed nothing and no result of it is open. */
+export function hasNoEffect({ targetings, options, unknown, unresolved }: Done): boolean {
+  return targetings.length + options.length + unknown.length + unresolved.length === 0;
 }

@@ -122,10 +122,18 @@ export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }
 
-/** Returns the run that undid this run. */
+/** Returns the run that undid this run, or the last part of it. */
 export function undoneByRun({ stopped }: Pick<RunState, "stopped">): string | undefined {
   const by = stopped?.reason?.code === "UNDONE" ? stopped.reason.detail?.by : undefined;
   return typeof by === "string" ? by : undefined;
+}
+
+/** Returns all runs that undid a part of this run, the latest last. */
+export function undoingRuns(state: Pick<RunState, "stopped">): readonly string[] {
+  const by = undoneByRun(state);
+  const earlier = by === undefined ? [] : state.stopped?.reason?.detail?.earlier;
+  const others = Array.isArray(earlier) ? earlier.filter((one) => typeof one === "string") : [];
+  return by === undefined ? [] : [...others, by];
 }
 
 /** Returns the journal entries that list the objects of a run and its reported tool. */

@@ -71,7 +71,7 @@ export interface ResolvedRun {
 
 /** Plans an undo whose outcomes are known now. Throws a FileError if others changed the objects since. */
 export async function resolvedUndo(
-  { wayBack: shown }: PlanDocument,
+  { wayBack: shown, plan }: PlanDocument,
   { known, done }: ResolvedRun,
   { api, signal }: Reading,
 ): Promise<PlannedChanges> {
@@ -85,16 +85,29 @@ export async function resolvedUndo(
       `Call undo_run {"runId":"${shown?.undoes}"} to plan it again and see what it would do now.`,
     );
   }
-  const plans = undoPlan(done, present, taken).targetings.map(({ plan }) => plan);
+  const { targetings, rows } = undoPlan(done, present, taken);
+  const plans = targetings.map((one) => one.plan);
   // Without changed options, the report needs the targeting of the unresolved objects.
-  const [first = nothingOf(targetingsIn(known)[0], present), ...further] = plans;
+  const [first = nothingOf(targetingsIn(known)[0] ?? plan.targeting._id, present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
   const unclear = done.unknown.flatMap(({ _id, name, ...rest }) =>
     _id === undefined || name === undefined || unknown.has(JSON.stringify({ _id, name, ...rest }))
       ? []
       : [{ _id, name }],
   );
-  return { ...changesOf(first, further, present), ...(unclear.length > 0 && { unclear }) };
+  const listed = new Set(unclear.map(({ _id }) => _id));
+  const left = rows.filter(
+    (row) => isLeft(row) && !(before.has(keyOf(row)) || (row._id !== undefined && listed.has(row._id))),
+  );
+  return {
+    ...changesOf(first, further, present),
+    ...(unclear.length > 0 && { unclear }),
+    ...(left.length > 0 && { left }),
+  };
+}
+
+function isLeft({ undo }: UndoRow): boolean {
+  return undo === "notOurs" || undo === "impossible";
 }
 
 function isNameTaken({ _id, targeting, reasons = [] }: UndoRow): boolean {
@@ -201,6 +214,8 @@ export interface PlannedChanges {
   readonly there: ReadonlyMap<string, Omit<ServiceOption, "digest">>;
   /** Options that the undone run may have created. They stay and are reported. */
   readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
+  /** Unanswered objects of the undone run that the undo leaves as they are, and why. They are reported. */
+  readonly left?: readonly UndoRow[];
   /** The changes of the other targetings in an undo. */
   readonly further: readonly PlannedChanges[];
 }

@@ -119,7 +119,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const bodies = includeInput ? await originalItemsOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), includeInput));
   const picked = await reportOf(run, context);
-  const undoNote = includeInput ? undefined : undoNoteOf(run, context);
+  const undoNote = includeInput ? undefined : await undoNoteOf(run, context);
   const whole = undoNote === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), undoNote] };
   // Only the first page has the reasons of failures and the notes.
   const report =

@@ -60,20 +60,21 @@ export function withRefusal(answer: ToolAnswer, refusal: Refusal | undefined): T
 
 interface PlanReader extends Pick<ToolContext, "environment" | "readOnly"> {
   readonly refusal?: Refusal | undefined;
+  readonly notes?: readonly string[] | undefined;
 }
 
 export function renderKeptPlan(
   document: PlanDocument,
   { runId, call }: ChangeHeader,
   known: Pick<ChangeRun["state"], "facts">,
-  { environment, readOnly, refusal }: PlanReader,
+  { environment, readOnly, refusal, notes }: PlanReader,
 ): ToolAnswer {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) {
     const planned = { runId, document, requests: requestsFor(document, known) };
     const { undoes, rows, already } = wayBack;
     const mayApply = !readOnly && refusal === undefined;
-    return undoAnswer({ environment, undoes, rows, already, readOnly: !mayApply, planned });
+    return undoAnswer({ environment, undoes, rows, already, readOnly: !mayApply, notes, planned });
   }
   return planAnswer({
     environment,

@@ -44,7 +44,7 @@ export async function newPlanAnswer(
   document: PlanDocument,
   header: ChangeHeader,
   known: Pick<ChangeRun["state"], "facts">,
-  context: ToolContext,
+  context: ToolContext & { readonly notes?: readonly string[] | undefined },
 ): Promise<ToolAnswer> {
   const refused = await notAllowed(header.call, undefined, { ...context, management: () => managementOf(context) });
   const refusal = refused && ({ code: "TARGETINGS", ...refused } as const);

@@ -11,7 +11,7 @@ import {
 import { suiteReportUri } from "../answers/event-suites.ts";
 import { groupFailures } from "../answers/failures.ts";
 import type { Reader } from "../answers/message-words.ts";
-import { undoNote } from "../answers/next-steps.ts";
+import { undoNote, undoneNote } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
 import { type FullOption, type FullTargeting, type LimitsMet, limitNotes } from "../answers/run-headline.ts";
 import { confirmationStep, renderReport, tokenAgainStep } from "../answers/run-report.ts";
@@ -29,7 +29,7 @@ import { readOptions } from "../reads/option-lists.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
 import { countsOf, countsWithin, didCounts, failuresFirst } from "../runs/report.ts";
-import { StoreUnavailableError } from "../runs/store.ts";
+import { StoreUnavailableError, undefinedIfUnreadable } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { bytesOf } from "../spec/names-and-contexts.ts";
@@ -72,7 +72,7 @@ export async function reportRun(
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);
-  const steps = [...nextSteps, ...undoSteps(run, context), ...(await interrupted)];
+  const steps = [...nextSteps, ...(await undoSteps(run, context)), ...(await interrupted)];
   return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 
@@ -148,6 +148,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
     approval: approvalOf(state.facts),
     otherCounts: state.unexpectedCounts(),
     neverPlanned: await isNeverPlanned(run, context),
+    isUndone: isUndone(state),
     ...(isAtRest && { strandedNames: leftoverNames(state), temporaryNames: state.temporaryNames() }),
   };
   const onPage = pageReport(run);
@@ -174,7 +175,7 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
     import("../answers/plan-answers.ts"),
   ]);
   try {
-    const note = notUndoneNote((await documentOf(header.runId, context)).wayBack?.rows ?? []);
+    const note = notUndoneNote((await documentOf(header.runId, context)).wayBack?.rows ?? [], undoes);
     return { undoes, ...(note !== undefined && { notes: [note] }) };
   } catch (thrown) {
     // An undo whose planning failed has no complete plan.
@@ -273,21 +274,41 @@ const withFile = z.object({ file: z.object({}) });
 const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFile })]) });
 
 const DAY_MS = 86_400_000;
+/** Returns a sentence about the undo of a run: whether it was complete, and whether it is in effect. */
+async function undoneWords(runId: string, state: ChangeRun["state"], context: ToolContext): Promise<string> {
+  const by = undoneByRun(state);
+  const undo = by === undefined ? undefined : await undefinedIfUnreadable(context.runs.find(by));
+  if (by === undefined || undo === undefined || !isChangeRun(undo)) return undoneNote(runId, by, "whole");
+  if (isUndone(undo.state)) {
+    const again = await undefinedIfUnreadable(context.runs.find(undoneByRun(undo.state) ?? by));
+    const isAgain = again !== undefined && isChangeRun(again) && again !== undo && isUndone(again.state);
+    return isAgain ? undoneWords(runId, again.state, context) : undoneNote(runId, by, "undone");
+  }
+  const { failed, notApplied } = undo.state.counts();
+  if (failed + notApplied > 0) return undoneNote(runId, by, "part");
+  const [{ documentOf }, { mayBeUndoneLater }] = await Promise.all([
+    import("./kept-plan.ts"),
+    import("../answers/plan-answers.ts"),
+  ]);
+  const rows = (await undefinedIfUnreadable(documentOf(by, context)))?.wayBack?.rows ?? [];
+  return undoneNote(runId, by, rows.some(mayBeUndoneLater) ? "part" : "whole");
+}
+
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
 /** Returns a sentence about whether and until when a finished run can be undone. */
-export function undoNoteOf(run: Run, { keep }: Pick<ToolContext, "keep">): string | undefined {
+export async function undoNoteOf(run: Run, context: ToolContext): Promise<string | undefined> {
+  const { keep } = context;
   const status = run.status();
   if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
     return undefined;
   }
   if (isWithdrawn(run.state)) return undefined;
+  if (isUndone(run.state)) return undoneWords(run.header.runId, run.state, context);
   const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
   const { runId, createdAt } = run.header;
   return undoNote({
     runId,
-    isUndone: isUndone(run.state),
-    undoneBy: undoneByRun(run.state),
     hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
     // A run that removed data is never deleted because there are too many runs.
@@ -310,10 +331,10 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
   );
 }
 
-function undoSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
+async function undoSteps(run: Run, context: ToolContext): Promise<readonly string[]> {
   const { deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
   const isOffered = DELETIONS.has(run.header.call.tool) && deleted + gone > 0;
-  const note = isOffered ? undoNoteOf(run, context) : undefined;
+  const note = isOffered ? await undoNoteOf(run, context) : undefined;
   return note === undefined ? [] : [note];
 }
 

@@ -5,13 +5,13 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import { effectsOfRun, possibleRemovals } from "../changes/done.ts";
 import type { Plan } from "../changes/plan/plan.ts";
-import { isUndone, isWithdrawn, undoneByRun } from "../changes/run-rules.ts";
+import { type EarlierUndo, earlierUndos, hasNoEffect, withoutUndone } from "../changes/resolve-doubts.ts";
+import { isUndone, isWithdrawn, undoingRuns, undoneByRun } from "../changes/run-rules.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
 import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
 import { unlessMissing } from "../plans/read-targeting.ts";
 import { targetingsIn } from "../plans/undo.ts";
 import type { Done } from "../runs/kind.ts";
-import { didCounts } from "../runs/report.ts";
 import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
 import { changesOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
@@ -41,19 +41,20 @@ interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
 
 /** Plans how to undo a run, and stores the plan as a run. `earlier` is the run of an interrupted plan. */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
-  const { targetings, make } = await undoPlanOf(runId, context);
+  const { targetings, make, undoes, notes, undone } = await undoPlanOf(runId, context);
   return planNowOrInBackground<PlannedUndo>(
     {
-      ...byUndo(runId),
-      from: { given: { runId } },
+      ...byUndo(undoes),
+      from: { given: { runId: undoes } },
       targetings,
       make,
       textOf: (made) => made,
       async answer(made) {
         const { environment, readOnly } = context;
-        const { kept, ...undone } = await storeUndoPlan(runId, made, context, earlier);
-        if (kept === undefined) return undoAnswer({ environment, undoes: runId, ...undone, readOnly });
-        return newPlanAnswer(kept.document, kept.header, kept.plan, context);
+        const { kept, ...planned } = await storeUndoPlan(undoes, made, context, earlier);
+        if (kept === undefined && planned.rows.length === 0 && undone !== undefined) throw undone;
+        if (kept === undefined) return undoAnswer({ environment, undoes, ...planned, readOnly, notes });
+        return newPlanAnswer(kept.document, kept.header, kept.plan, { ...context, notes });
       },
     },
     context,
@@ -62,30 +63,44 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
 }
 
 export async function keepUndoPlan(runId: string, context: ToolContext): Promise<StoredUndoPlan> {
-  const { make } = await undoPlanOf(runId, context);
-  return storeUndoPlan(runId, await make(context.signal), context);
+  const { make, undoes, undone } = await undoPlanOf(runId, context);
+  const planned = await storeUndoPlan(undoes, await make(context.signal), context);
+  if (planned.kept === undefined && planned.rows.length === 0 && undone !== undefined) throw undone;
+  return planned;
 }
 
 async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
-  const doneByRun = await doneOf(runId, api, context);
+  const { doneByRun, undoes = runId, ...more } = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
   // Computed again, so that no copy of the result stays in memory beside the plan.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
     planUndo(
       await doneByRun(),
-      { undoes: runId, environment: context.environment, apiUrl: context.apiUrl },
+      { undoes, environment: context.environment, apiUrl: context.apiUrl },
       { api, signal, memory: context.memory },
     );
-  return { targetings, make };
+  return { targetings, make, undoes, ...more };
 }
 
-/** Returns a function that computes what a run changed. Throws if the run cannot be undone. */
-async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<() => Promise<Done>> {
+interface Undoable {
+  /** Computes what is left of the changes of the run. */
+  readonly doneByRun: () => Promise<Done>;
+  /** The run to undo, if it is a later one. */
+  readonly undoes?: string;
+  readonly notes?: readonly string[];
+  /** Only for a run that was undone before: the error to throw if nothing is left. */
+  readonly undone?: ToolError;
+}
+
+/** Returns which run to undo, and what it changed. Throws if the run cannot be undone. */
+async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<Undoable> {
   const former = context.runs.part(runId, "former");
   try {
     const run = await undoable(runId, context);
-    return () => effectsOfRun(run.state, former());
+    return isUndone(run.state)
+      ? await undoableAgain(run, context)
+      : { doneByRun: () => effectsOfRun(run.state, former()) };
   } catch (thrown) {
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
@@ -93,11 +108,12 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     // Keys of another project cannot read a targeting either, but a known header means that the project is right.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
-    return async () => {
+    const doneByRun = async () => {
       const done = await possibleRemovals(former(), context.runs.part(runId, "removed")(), isGone);
       if (done === undefined) throw thrown;
       return done;
     };
+    return { doneByRun };
   }
 }
 
@@ -145,21 +161,89 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
   if (status === "planned" || status === "needs_confirmation" || isWithdrawn(run.state)) {
     throw new ToolError("this run was never started, so there is nothing to undo", "get_run lists the runs.");
   }
-  if (isUndone(run.state)) {
-    const by = undoneByRun(run.state);
-    if (by !== undefined && (await hasFailed(by, context))) return run;
-    throw new ToolError(
-      `this run was undone before${by === undefined ? "" : ` by run ${by}`}`,
-      `${by === undefined ? "undo_run with the run that undid it" : `undo_run {"runId":"${by}"}`} plans to restore what it undid.`,
-    );
-  }
   return run;
 }
 
-/** Returns whether an undo failed, at least in part, and created nothing that planning it again would create twice. */
-async function hasFailed(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<boolean> {
-  const undo = await undefinedIfUnreadable(runs.find(runId));
-  const status = undo?.status();
-  if (undo === undefined || (status !== "failed" && status !== "partial")) return false;
-  return (didCounts(undo.state)?.created ?? 0) === 0;
+/** Returns what is left to undo of a run that was undone before. If that undo was undone, this is a later run. */
+async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undoable> {
+  const { runId } = run.header;
+  const undos = await undosOf(run, context);
+  const error = undoneError(await lastUndo(run, context));
+  const again = await runToUndo(run, undos, context);
+  if (again === undefined) throw error;
+  const { header, state } = again.run;
+  const part = context.runs.part(header.runId, "former");
+  const doneByRun = async () => withoutUndone(await effectsOfRun(state, part()), again.undos);
+  const by = undoneByRun(run.state);
+  if (header.runId !== runId) {
+    const note = `Run ${runId} was undone by run ${by}, and that undo was undone. To undo the change again, this undoes run ${header.runId}.`;
+    return { doneByRun, undoes: header.runId, notes: [note] };
+  }
+  return { doneByRun, notes: [`Run ${by} has undone the rest before.`], undone: error };
+}
+
+function undoneError(by: string | undefined): ToolError {
+  return new ToolError(
+    `this run was undone before${by === undefined ? "" : ` by run ${by}`}`,
+    `${by === undefined ? "undo_run with the run that undid it" : `undo_run {"runId":"${by}"}`} plans to restore what it undid.`,
+  );
+}
+
+/** Returns the undos of a run. Throws if one of them is not finished, because what it did is not known yet. */
+async function undosOf({ state }: ChangeRun, context: ToolContext): Promise<readonly EarlierUndo[]> {
+  const undos = await earlierUndos(state, {
+    find: (runId) => changeRunOf(runId, context),
+    former: (runId) => context.runs.part(runId, "former")(),
+  });
+  for (const { run } of undos) {
+    const { runId } = run.header;
+    if (run.status() === "running") {
+      throw new ToolError(`run ${runId} is undoing this run now`, "Wait for it with get_run.");
+    }
+    if (!isUndone(run.state) && (run.status() === "interrupted" || run.state.inDoubt().size > 0)) {
+      throw new ToolError(
+        `run ${runId}, which undoes this run, is not finished`,
+        `resume_run {"runId":"${runId}"} finishes it.`,
+      );
+    }
+  }
+  return undos;
+}
+
+async function changeRunOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<ChangeRun | undefined> {
+  const run = await undefinedIfUnreadable(runs.find(runId));
+  return run !== undefined && isChangeRun(run) ? run : undefined;
+}
+
+interface LeftRun {
+  readonly run: ChangeRun;
+  readonly undos: readonly EarlierUndo[];
+}
+
+/** Returns the run whose changes are in effect: a run that undid an undo, or else `run` if something of it is left. */
+async function runToUndo(
+  run: ChangeRun,
+  undos: readonly EarlierUndo[],
+  context: ToolContext,
+): Promise<LeftRun | undefined> {
+  for (const undo of undos.toReversed()) {
+    for (const { run: again } of isUndone(undo.run.state) ? (await undosOf(undo.run, context)).toReversed() : []) {
+      const found = await runToUndo(again, await undosOf(again, context), context);
+      if (found !== undefined) return found;
+    }
+  }
+  // What an undo did that is no longer stored is unknown, so nothing can be planned beside it.
+  if (undos.length < undoingRuns(run.state).length || (isUndone(run.state) && undos.length === 0)) return undefined;
+  const former = context.runs.part(run.header.runId, "former");
+  const left = withoutUndone(await effectsOfRun(run.state, former()), undos);
+  return hasNoEffect(left) ? undefined : { run, undos };
+}
+
+/** Returns the run that undid a run, or that undid it again after its undo was undone. */
+async function lastUndo({ state }: ChangeRun, context: ToolContext): Promise<string | undefined> {
+  const by = undoneByRun(state);
+  const undo = by === undefined ? undefined : await changeRunOf(by, context);
+  const again = undo && undoneByRun(undo.state);
+  const run = again === undefined ? undefined : await changeRunOf(again, context);
+  return run !== undefined && isUndone(run.state) ? lastUndo(run, context) : by;
 }

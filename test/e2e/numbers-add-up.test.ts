@@ -42,7 +42,7 @@ test("a small share is less than 1 %, and names the targeting", async () => {
   expect(textOf(asked)).toContain('That is 1 of the 400 options of "Large" (less than 1 %).');
 });
 
-test("an undo counts what is as before already, and a second undo names the first", async () => {
+test("an undo counts what is as before already, and a later undo plans only what was left", async () => {
   const session = await startSession({ env: { TARGETING_MCP_PAGE: "off" } });
   await session.client.callTool("create_targetings", { items: [{ name: "Undone" }] });
   const made = await session.write("bulk_add_options", {
@@ -59,10 +59,19 @@ test("an undo counts what is as before already, and a second undo names the firs
   const undo = String(planned.structuredContent?.runId);
   await approved(session, "apply_plan", { runId: undo });
   const again = await session.client.callTool("undo_run", { runId: made.runId });
-  expect(textOf(again)).toContain(`this run was undone before by run ${undo}`);
-  expect(textOf(again)).toContain(`undo_run {"runId":"${undo}"}`);
+  expect(textOf(again)).toContain("1 changed since and will not be undone, 1 already as before; nothing was sent.");
+  expect(textOf(again)).toContain(`Run ${undo} has undone the rest before.`);
+  const part = await session.client.callTool("get_run", { runId: made.runId });
+  expect(textOf(part)).toContain(`This run was undone in part by run ${undo} and cannot be resumed.`);
+  await session.client.callTool("update_options", { items: [{ _id: boots?._id, name: "Boots" }] });
+  const rest = await session.client.callTool("undo_run", { runId: made.runId });
+  const last = String(rest.structuredContent?.runId);
+  await approved(session, "apply_plan", { runId: last });
+  const third = await session.client.callTool("undo_run", { runId: made.runId });
+  expect(textOf(third)).toContain(`this run was undone before by run ${last}`);
+  expect(textOf(third)).toContain(`undo_run {"runId":"${last}"}`);
   const shown = await session.client.callTool("get_run", { runId: made.runId });
-  expect(textOf(shown)).toContain(`This run was undone by run ${undo} and cannot be resumed.`);
+  expect(textOf(shown)).toContain(`This run was undone by run ${last} and cannot be resumed.`);
 });
 
 test("a missing group says how to create it, and how many there are", async () => {

@@ -30,6 +30,8 @@ function callsOf(client: TestClient) {
   };
 }
 
+type Call = ReturnType<typeof callsOf>;
+
 /** A session with a targeting of three options. */
 async function session() {
   const { connected, targeting, options } = await world();
@@ -41,6 +43,21 @@ async function session() {
     { name: "Three", contexts: ["c"] },
   ]);
   return { call, targetingId, ids };
+}
+
+async function undone(call: Call, runId: string | undefined) {
+  const planned = await call("undo_run", { runId });
+  const applied = await call("apply_plan", { runId: planned.data.runId });
+  return { planned, applied, runId: planned.data.runId };
+}
+
+async function namesIn(call: Call, targetingId: string): Promise<readonly unknown[]> {
+  const { data } = await call("list_options", { targetingId });
+  return z
+    .array(z.looseObject({ name: z.string() }))
+    .parse(data.options)
+    .map(({ name }) => name)
+    .sort();
 }
 
 /** Ends a server by SIGKILL when the service has executed its request and has not answered yet. */
@@ -64,6 +81,36 @@ async function killed(names: readonly string[]) {
   return { call, targetingId, runId: run?.runId, service };
 }
 
+test("an undo that leaves every unanswered object says so, and the run stays open for both", async () => {
+  const { call, targetingId, runId } = await killed(["One", "Two"]);
+  await call("update_contexts", {
+    targetingId,
+    items: [
+      { name: "One", add: ["theirs"] },
+      { name: "Two", add: ["theirs"] },
+    ],
+  });
+  const { planned, applied } = await undone(call, runId);
+  expect(planned.text).toContain("2 unresolved");
+  expect(applied.data).toMatchObject({ status: "failed", counts: { items: 2, failed: 2 }, requests: { sent: 0 } });
+  expect(applied.text).not.toContain("No change to apply");
+  expect(applied.text).toMatch(/"One".*was not undone.*1 Context ID, but has 2/s);
+  expect(applied.text).toContain(`undo_run {"runId":"${runId}"}`);
+  const shown = await call("get_run", { runId });
+  expect(shown.text).not.toContain("was undone");
+  await call("update_contexts", { targetingId, items: [{ name: "One", remove: ["theirs"] }] });
+  const second = await undone(call, runId);
+  expect(second.applied.data).toMatchObject({ status: "partial", counts: { items: 2, succeeded: 1, failed: 1 } });
+  expect(await namesIn(call, targetingId)).toEqual(["Two"]);
+  const part = await call("get_run", { runId });
+  expect(part.text).toContain(`undone in part by run ${second.runId}`);
+  expect(part.text).not.toContain("resume_run");
+  await call("update_contexts", { targetingId, items: [{ name: "Two", remove: ["theirs"] }] });
+  expect((await undone(call, runId)).applied.data.status).toBe("succeeded");
+  expect(await namesIn(call, targetingId)).toEqual([]);
+  expect((await call("undo_run", { runId })).text).toContain("was undone before");
+}, 120_000);
+
 test("requests without an answer are unknown in a killed run, and resuming says what was known", async () => {
   const { call, runId } = await killed(["One", "Two", "Three"]);
   const shown = await call("get_run", { runId });
@@ -77,6 +124,80 @@ test("requests without an answer are unknown in a killed run, and resuming says 
   const resumed = await call("resume_run", { runId });
   expect(resumed.data).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
   expect(resumed.text).toContain("Resumed: 0 of 3 were known to be done before, and 3 were unknown; 3 are done now.");
+}, 120_000);
+
+test("what an undo could not restore is planned again alone, once nothing prevents it", async () => {
+  const { call, targetingId, ids } = await session();
+  const [, two, three] = ids;
+  const deleted = await call("delete_options", { ids: [two, three] });
+  const other = await call("bulk_add_options", { targetingId, items: [{ name: "Two" }] });
+  const first = await undone(call, deleted.data.runId);
+  expect(first.applied.text).toContain('Not undone: "Two"');
+  expect(first.applied.text).toContain(`undo_run {"runId":"${deleted.data.runId}"}`);
+  const again = await call("undo_run", { runId: deleted.data.runId });
+  expect(again.data).toMatchObject({ undo: { exact: 0, caveat: 0, impossible: 1 } });
+  expect(again.text).not.toContain("undone before");
+  expect(again.data.runId).toBeUndefined();
+  const shown = await call("get_run", { runId: deleted.data.runId });
+  expect(shown.text).toContain(`undone in part by run ${first.runId}`);
+  await call("delete_options", { ids: [other.data.results?.[0]?._id] });
+  const second = await undone(call, deleted.data.runId);
+  expect(second.planned.data.undo).toEqual({ exact: 0, caveat: 1, notOurs: 0, impossible: 0 });
+  expect(second.applied.data.status).toBe("succeeded");
+  expect(await namesIn(call, targetingId)).toEqual(["One", "Three", "Two"]);
+  const third = await call("undo_run", { runId: deleted.data.runId });
+  expect(third.text).toContain(`this run was undone before by run ${second.runId}`);
+  expect((await call("get_run", { runId: deleted.data.runId })).text).toContain(
+    `This run was undone by run ${second.runId} and cannot be resumed.`,
+  );
+});
+
+test("a field that others changed meanwhile is undone later, and what was undone stays as it is", async () => {
+  const { call, targetingId, ids } = await session();
+  const [one, two] = ids;
+  const items = [
+    { _id: one, name: "Mine" },
+    { _id: two, name: "Mine too" },
+  ];
+  const { runId } = (await call("update_options", { items })).data;
+  await call("update_options", { items: [{ _id: one, name: "Theirs" }] });
+  expect((await undone(call, runId)).applied.data.status).toBe("succeeded");
+  expect(await namesIn(call, targetingId)).toEqual(["Theirs", "Three", "Two"]);
+  // Someone chooses the same name. The run did not write it, so its undo leaves it.
+  await call("update_options", { items: [{ _id: two, name: "Mine too" }] });
+  await call("update_options", { items: [{ _id: one, name: "Mine" }] });
+  expect((await undone(call, runId)).planned.data.undo).toMatchObject({ exact: 1, notOurs: 0 });
+  expect(await namesIn(call, targetingId)).toEqual(["Mine too", "One", "Three"]);
+});
+
+test("after the undo of an undo, the first run can be undone again", async () => {
+  const { call, targetingId, ids } = await session();
+  const deleted = (await call("delete_options", { ids: ids.slice(1) })).data.runId;
+  const restored = await undone(call, deleted);
+  const again = await undone(call, restored.runId);
+  expect(await namesIn(call, targetingId)).toEqual(["One"]);
+  expect((await call("get_run", { runId: deleted })).text).toContain(
+    `This run was undone by run ${restored.runId}, and that undo was undone: undo_run {"runId":"${deleted}"} undoes it again.`,
+  );
+  const planned = await call("undo_run", { runId: deleted });
+  expect(planned.data).toMatchObject({ undoes: again.runId, undo: { caveat: 2 } });
+  expect(planned.text).toContain(`Run ${deleted} was undone by run ${restored.runId}, and that undo was undone`);
+  expect((await call("apply_plan", { runId: planned.data.runId })).data.status).toBe("succeeded");
+  expect(await namesIn(call, targetingId)).toEqual(["One", "Three", "Two"]);
+  expect((await call("undo_run", { runId: deleted })).text).toContain(`undone before by run ${planned.data.runId}`);
+  expect((await call("get_run", { runId: deleted })).text).toContain(
+    `This run was undone by run ${planned.data.runId}`,
+  );
+});
+
+test("a run that was undone offers no resume_run", async () => {
+  const { call, targetingId, runId } = await killed(["One", "Two"]);
+  expect((await undone(call, runId)).applied.data.status).toBe("succeeded");
+  expect(await namesIn(call, targetingId)).toEqual([]);
+  const shown = await call("get_run", { runId });
+  expect(shown.text).toContain("This run was undone by run");
+  expect(shown.text).not.toContain("resume_run");
+  expect(shown.data.nextSteps ?? []).toEqual([]);
 }, 120_000);
 
 test("an option that no longer exists is named in the undo of its change", async () => {

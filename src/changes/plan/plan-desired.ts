@@ -3,7 +3,7 @@ import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { groupedBy } from "../../platform/by-key.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { type KnownChange, type OptionPosition, ownReason, type ReportedObject } from "../../runs/outcome.ts";
-import type { PlannedRequest } from "../rows/entries.ts";
+import type { PlannedRequest, StaleField } from "../rows/entries.ts";
 import { type RowBlock, RowWriter } from "../rows/row-block.ts";
 import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts";
 import { groupMark } from "./former-values.ts";
@@ -22,16 +22,35 @@ export function planDesired(changes: PlannedChanges, purpose: "start" | "show" =
   const { further, targeting } = changes;
   const placed = [changes, ...further].map((one) => ({ one, from: addObjects(plan, one) }));
   if (targeting._id !== undefined && further.length === 0) plan.facts = { ...plan.facts, within: targeting._id };
-  for (const { _id, name } of changes.unclear ?? []) {
+  const left = addLeft(plan, changes);
+  const stale = placed.flatMap(({ one }) => one.stale.map(({ difference }) => difference));
+  const isStale = stale.length > 0 || (left.length > 0 && placed.every(({ one }) => isEmpty(one)));
+  if (isStale) plan.facts = { ...plan.facts, stale: [...stale, ...left].slice(0, MAX_STALE) };
+  if (stale.length > 0) for (const { one, from } of placed) failStale(plan, one, from);
+  else for (const { one, from } of placed) addChanges(plan, one, from, keeps);
+  return plan;
+}
+
+function isEmpty({ targeting: { _id, rename, delete: isDeleted }, items }: PlannedChanges): boolean {
+  return items.length === 0 && _id !== undefined && rename === undefined && isDeleted !== true;
+}
+
+/** Adds the unanswered objects that an undo leaves as they are. Returns why it leaves them. */
+function addLeft(plan: Plan, { unclear = [], left = [] }: PlannedChanges): readonly StaleField[] {
+  const why: StaleField[] = [];
+  for (const { _id, name } of unclear) {
     const object = plan.object({ index: plan.objects.length, _id, name });
     plan.settlements.push({ object, outcome: "unknown", reason: ownReason("OWNER_UNCLEAR", { existingIds: [_id] }) });
+    why.push({ _id, name, field: "name" });
   }
-  const stale = placed.flatMap(({ one }) => one.stale);
-  if (stale.length > 0) {
-    plan.facts = { ...plan.facts, stale: stale.slice(0, MAX_STALE).map(({ difference }) => difference) };
-    for (const { one, from } of placed) failStale(plan, one, from);
-  } else for (const { one, from } of placed) addChanges(plan, one, from, keeps);
-  return plan;
+  for (const { _id, name, field = "subOption", left: planned, now: service, reasons } of left) {
+    const about = { ...(_id !== undefined && { _id }), name };
+    const values = { ...(planned !== undefined && { planned }), ...(service !== undefined && { service }) };
+    const object = plan.object({ index: plan.objects.length, ...about });
+    plan.fail(object, ownReason("PLAN_STALE", { isUndo: true, field, ...values, ...(reasons && { reasons }) }));
+    why.push({ ...about, field, ...values });
+  }
+  return why;
 }
 
 /** Returns the requests that a desired state needs if all succeed. */
