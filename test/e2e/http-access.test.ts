@@ -47,6 +47,15 @@ describe("tokens of the access file", () => {
     return { service, server, url: server.url.replace("0.0.0.0", "127.0.0.1") };
   });
 
+  test("an approval in the client names the caller that answered", async () => {
+    const { service, url } = await start();
+    const targetingId = await service.targeting("Answered by Alice");
+    const answer = () => ({ action: "accept" as const, content: { confirm: true } });
+    const alice = await connect({ url, headers: bearer(ALICE), answer });
+    const deleted = await alice.callTool("delete_targeting", { ids: [targetingId] });
+    expect(textOf(deleted)).toContain("Approved in the client by alice.");
+  });
+
   test("nobody comes in without one", async () => {
     const { url } = await start();
     // Only a token can be wrong: without one nothing is said of an error (RFC 6750, 3.1).
