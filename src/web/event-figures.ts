@@ -176,7 +176,7 @@ const MAX_FIELDS = 6;
 const MAX_CAUSES = 200;
 /** The maximum number of causes in one update. */
 const MAX_ROWS = 50;
-/** The maximum number of event names and platforms that are stored for one cause. */
+/** The maximum number of event names, platforms and fixes that are stored for one cause. */
 const MAX_NAMES = 20;
 
 /**
@@ -265,7 +265,8 @@ function isOrAre(paths: readonly string[]): string {
 interface CountedCause {
   readonly id: number;
   readonly cause: Cause;
-  readonly fix: Words;
+  /** The fixes of its events, by their text. */
+  readonly fixes: Map<string, { readonly fix: Words; count: number }>;
   readonly verdict: EventCause["verdict"];
   count: number;
   readonly firstAt: number;
@@ -285,8 +286,8 @@ function problemCounter() {
     const known = counted.get(cause.key);
     if (known !== undefined || counted.size >= MAX_CAUSES) return known;
     made += 1;
-    const fresh = { id: made, cause, fix: fixOf(event), verdict, count: 0, firstAt: at, lastAt: at, latest: 0 };
-    const counter = { ...fresh, names: new Set<string>(), platforms: new Map<string, number>() };
+    const fresh = { id: made, cause, verdict, count: 0, firstAt: at, lastAt: at, latest: 0 };
+    const counter = { ...fresh, fixes: new Map(), names: new Set<string>(), platforms: new Map<string, number>() };
     counted.set(cause.key, counter);
     return counter;
   };
@@ -303,6 +304,7 @@ function problemCounter() {
       counter.count += 1;
       counter.lastAt = Date.parse(event.at);
       counter.latest = seq;
+      addFix(counter, fixOf(event));
       if (event.eventName !== null && counter.names.size < MAX_NAMES)
         counter.names.add(cutText(event.eventName, MAX_LETTERS));
       const name = platform ?? "no platform";
@@ -329,18 +331,22 @@ function problemCounter() {
   };
 }
 
-function rowOf({
-  id,
-  cause,
-  fix,
-  verdict,
-  count,
-  firstAt,
-  lastAt,
-  latest,
-  names,
-  platforms,
-}: CountedCause): EventCause {
+function addFix({ fixes }: CountedCause, fix: Words): void {
+  const key = JSON.stringify(fix);
+  const known = fixes.get(key);
+  if (known !== undefined) known.count += 1;
+  else if (fixes.size < MAX_NAMES) fixes.set(key, { fix, count: 1 });
+}
+
+/** Returns the fix of most events, and how many they are if other events have another. */
+function mainFix({ fixes, count }: CountedCause): Words {
+  const [most] = [...fixes.values()].toSorted((one, other) => other.count - one.count);
+  if (most === undefined || most.count === count || most.fix.length === 0) return most?.fix ?? [];
+  return [...most.fix, ` (${thousands(most.count)} of ${thousands(count)})`];
+}
+
+function rowOf(counter: CountedCause): EventCause {
+  const { id, cause, verdict, count, firstAt, lastAt, latest, names, platforms } = counter;
   const [name = null, ...more] = names;
   const byCount = [...platforms].toSorted(([, one], [, other]) => other - one);
   return {
@@ -348,7 +354,7 @@ function rowOf({
     name,
     ...(more.length > 0 && { otherNames: more.length }),
     ...(cause.event !== undefined && { event: cause.event }),
-    ...{ cause: cause.words, fix },
+    ...{ cause: cause.words, fix: mainFix(counter) },
     platforms: byCount.map(([platform, events]) => ({ platform, events })),
   };
 }

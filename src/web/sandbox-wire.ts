@@ -55,7 +55,7 @@ export interface EventCause {
   /** The documented event that was probably intended. Absent if none is similar, or if the cause does not depend on the event name. */
   readonly event?: string;
   readonly cause: Words;
-  /** How to fix the first of these events: `rename transaction_id to tx_id`. */
+  /** How to fix most of these events: `rename transaction_id to tx_id`. If the others differ, it ends with `(112 of 113)`. */
   readonly fix: Words;
   readonly firstAt: number;
   readonly lastAt: number;

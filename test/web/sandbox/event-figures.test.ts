@@ -75,6 +75,14 @@ test.each([
   expect(figures.now().problems.map(({ fix }) => text(fix))).toEqual([words]);
 });
 
+test("the fix of a cause is that of most of its events, whichever arrived first", () => {
+  const { add, figures } = logged();
+  add({ uid: "u", eventName: "purchase", currency: "KRW" });
+  for (let at = 0; at < 2; at += 1) add({ uid: "u", eventName: "purchase", orderId: `o-${at}` });
+  const [first] = figures.now().problems;
+  expect([first?.count, text(first?.fix ?? [])]).toEqual([3, "rename `orderId` to `tx_id` (2 of 3)"]);
+});
+
 test("the events of one cause are found by its ID, and those of a forgotten one are none", () => {
   const { add, figures, log } = logged();
   add({ uid: "u", eventName: "Purchase" });
