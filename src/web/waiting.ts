@@ -39,9 +39,9 @@ export function waitingOf(
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, newGroups }),
     consequence: consequenceOf(
-      isDeletion && freedWords(parts),
+      isDeletion && freedWords(parts)?.stay,
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
-      counts.deleted > 0 && campaignsNote(counts.deleted === 1 && optionsWithin(parts) === 0),
+      counts.deleted > 0 && campaignsNote(counts.deleted, parts),
     ),
     act: actOf(run, parts),
     counts,
@@ -76,6 +76,7 @@ export function undoOf(
   const notes = [
     can && !title.includes(until) && `This can be undone ${until}.`,
     counts.newIds > 0 && restoredWithin(parts, counts.newIds === 1),
+    counts.newIds > 0 && (freedWords(parts)?.undo ?? false),
     counts.newIds > 0 && "Campaigns and ad products stay disconnected.",
     lost > 0 && (can ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
   ];
@@ -86,18 +87,36 @@ function consequenceOf(...sentences: readonly (string | false | undefined)[]): s
   return sentences.filter((one) => one !== false && one !== undefined).join(" ") || undefined;
 }
 
-/** Says what follows from the deletion of objects, even if they are restored. */
-function campaignsNote(isOne: boolean): string {
-  return `Campaigns and ad products that use ${isOne ? "it" : "them"} lose ${isOne ? "it" : "them"} at once. Check first in the web console of the ad platform which ones do: the API does not show it.`;
+/** Says what follows for campaigns if objects are deleted. The service does not delete a targeting that they use. */
+function campaignsNote(count: number, parts: readonly EffectPart[]): string {
+  const kinds = parts.filter((part) => Object.hasOwn(DELETED, part.title));
+  const targetings = kinds.find(({ title }) => title === "Targetings deleted")?.count ?? 0;
+  const refused =
+    targetings > 0 && "The service does not delete a targeting while an approved campaign uses one of its options.";
+  const noun = kinds.length === 1 ? kinds.map(({ title }) => DELETED[title]).join("") : "object";
+  const [what, them] = count === 1 ? [`the ${noun}`, "it"] : [`these ${noun}s`, "them"];
+  const lost =
+    targetings < count &&
+    `Campaigns and ad products that use ${what} lose ${them} at once. Check first in the web console of the ad platform which ones do: the API does not show it.`;
+  return [refused, lost].filter((one) => one !== false).join(" ");
 }
 
 /** Says what an undo restores besides the objects themselves. */
 function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
-  const [count, options] = [parts.find(({ title }) => title === "Targetings deleted")?.count, optionsWithin(parts)];
-  if (count === undefined || options === 0)
-    return isOne
-      ? "The restored object gets a new ID; its name, group and Context IDs return with it."
-      : "Each restored object gets a new ID; its name, group and Context IDs return with it.";
+  const kinds = parts.filter(({ title }) => Object.hasOwn(DELETED, title));
+  const [count, options] = [kinds.find(({ title }) => title === "Targetings deleted")?.count, optionsWithin(parts)];
+  if (count === undefined || options === 0) {
+    const nouns = kinds.map(({ title }) => DELETED[title] ?? "");
+    const holdsNone = kinds.every(({ objects }) =>
+      objects.every(({ contextIds, options: inside }) => (contextIds ?? inside) === 0),
+    );
+    const its = ["name", nouns.includes("option") && "group", !holdsNone && "Context IDs"].filter(
+      (one) => one !== false,
+    );
+    const what = `${isOne ? "The" : "Each"} restored ${nouns.length === 1 ? nouns.join("") : "object"}`;
+    const returns = its.length === 1 ? "returns" : "return";
+    return `${what} gets a new ID; its ${commaList(its)} ${returns} with it.`;
+  }
   const [what, its] = count === 1 ? ["The targeting", "its"] : [`The ${many(count, "targeting")}`, "their"];
   return `${what} and ${its} ${many(options, "option")} get new IDs; ${its} names, groups and Context IDs return with them.`;
 }
@@ -114,15 +133,22 @@ function restoredNote([targetings, groups, options]: NewObjects): string | undef
   return `${what}: campaigns and ad products that use the old ${id} stay disconnected.`;
 }
 
-/** Says what happens to the sub-options of deleted groups that are not deleted; undefined if there are none. */
-function freedWords(parts: readonly EffectPart[]): string | undefined {
+/**
+ * Says what happens to the sub-options of deleted groups that are not deleted, and what an undo does with them;
+ * undefined if there are none.
+ */
+function freedWords(parts: readonly EffectPart[]): { readonly stay: string; readonly undo: string } | undefined {
   const groups = parts.flatMap(({ objects }) => objects).filter(({ freed = 0 }) => freed > 0);
   const count = groups.reduce((sum, { freed = 0 }) => sum + freed, 0);
   if (count === 0) return undefined;
-  const [stay, them] =
-    count === 1 ? ["stays and becomes a top-level option", "it"] : ["stay and become top-level options", "them"];
-  const back = groups.length === 1 ? "the group" : "the groups";
-  return `${many(count, "sub-option")} ${stay}. Undo moves ${them} back into ${back}.`;
+  const [stay, what] =
+    count === 1
+      ? ["stays and becomes a top-level option", "the sub-option"]
+      : ["stay and become top-level options", `the ${many(count, "sub-option")}`];
+  return {
+    stay: `${many(count, "sub-option")} ${stay}.`,
+    undo: `Undo moves ${what} back into ${groups.length === 1 ? "the group" : "the groups"}.`,
+  };
 }
 
 type NewObjects = readonly [targetings: number, groups: number, options: number];

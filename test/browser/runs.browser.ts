@@ -724,7 +724,7 @@ test("on a phone a deletion says above its buttons what goes, what stays, and wh
     notes: [first, "Campaigns and ad products that use the old IDs stay disconnected."],
   });
   const counts = { created: 0, changed: 0, deleted: 2 };
-  const consequence = "4 sub-options stay and become top-level options. Undo moves them back into the group.";
+  const consequence = "4 sub-options stay and become top-level options.";
   const back = "Names, groups and Context IDs come back.";
   const group = {
     ...{

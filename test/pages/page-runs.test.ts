@@ -162,7 +162,7 @@ describe("a deletion that waits", () => {
     expect(waiting?.undo).toMatchObject({
       title: "Undo restores 1 of 2 under a new ID; 1 cannot be restored",
       notes: expect.arrayContaining([
-        "The restored object gets a new ID; its name, group and Context IDs return with it.",
+        "The restored option gets a new ID; its name, group and Context IDs return with it.",
         "1 cannot be restored: the service does not accept its name.",
       ]),
     });
@@ -200,12 +200,15 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
       consequence: expect.stringMatching(
-        /^2 sub-options stay and become top-level options\. Undo moves them back into the group\. Campaigns and ad products that use them lose them at once\./,
+        /^2 sub-options stay and become top-level options\. Campaigns and ad products that use these objects lose them at once\./,
       ),
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
-        undo: { title: "It can be undone for 30 days, with new IDs" },
+        undo: {
+          title: "It can be undone for 30 days, with new IDs",
+          notes: expect.arrayContaining(["Undo moves the 2 sub-options back into the group."]),
+        },
       },
     });
     await expect.poll(async () => (await changesOf(person, runId)).isReading).toBeUndefined();
@@ -265,6 +268,7 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
+      consequence: "The service does not delete a targeting while an approved campaign uses one of its options.",
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     // The options are named before their Context IDs are read.

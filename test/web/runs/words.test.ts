@@ -131,8 +131,8 @@ describe("what an undo brings back", () => {
   const refused = "1 cannot be restored: the service does not accept its name.";
   const lost = "Campaigns and ad products stay disconnected.";
   const until = "This can be undone for 30 days.";
-  const back = "Each restored object gets a new ID; its name, group and Context IDs return with it.";
-  const itsBack = "The restored object gets a new ID; its name, group and Context IDs return with it.";
+  const back = "Each restored option gets a new ID; its name, group and Context IDs return with it.";
+  const itsBack = "The restored option gets a new ID; its name, group and Context IDs return with it.";
   test.each([
     [0, ["Shoes"], ["It can be undone for 30 days, with a new ID", itsBack, lost]],
     [0, ["Shoes", "Hats"], ["It can be undone for 30 days, with new IDs", back, lost]],
@@ -177,8 +177,28 @@ describe("what an undo brings back", () => {
       "The targeting and its 315 options get new IDs; its names, groups and Context IDs return with them.",
       "The targeting and its 1 option get new IDs; its names, groups and Context IDs return with them.",
       "The 2 targetings and their 40 options get new IDs; their names, groups and Context IDs return with them.",
-      itsBack,
+      "The restored targeting gets a new ID; its name returns with it.",
     ]);
+  });
+
+  test.each([
+    [
+      0,
+      4,
+      "The restored group gets a new ID; its name returns with it.",
+      "Undo moves the 4 sub-options back into the group.",
+    ],
+    [
+      2,
+      1,
+      "The restored group gets a new ID; its name and Context IDs return with it.",
+      "Undo moves the sub-option back into the group.",
+    ],
+  ])("a group with %i Context IDs and %i sub-options comes back with what it had", (contextIds, freed, ...notes) => {
+    const groups = [
+      { title: "Option groups deleted", count: 1, objects: [{ name: "Shoes", says: "", contextIds, freed }] },
+    ];
+    expect(undoOf({ created: 0, changed: 0, deleted: 1 }, groups, { days: 30 })?.notes).toEqual([...notes, lost]);
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {
