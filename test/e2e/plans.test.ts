@@ -97,7 +97,7 @@ test("what changed since so that it matters is told object by object, and nothin
     counts: { items: 2, failed: 1, notApplied: 1 },
     requests: { sent: 0 },
     stale: [{ name: "Sandals", field: "name", planned: "Shoes", service: "Sandals" }],
-    nextSteps: ["call plan_targeting or undo_run again for a plan of the current state"],
+    nextSteps: ["plan_targeting with the same input plans the change again from the current state"],
   });
   expect((await call("apply_plan", { runId: data.runId })).data).toMatchObject({ status: "failed" });
   const options = await client.callTool("list_options", { targetingId });
@@ -115,7 +115,7 @@ test("each change that no longer fits says what another person did, whichever ob
   const whyNot = async () => {
     const { text: said } = await call("apply_plan", { runId: data.runId, dryRun: true });
     expect(said.match(/^Next: .*$/gm)).toEqual([
-      "Next: call plan_targeting or undo_run again for a plan of the current state",
+      "Next: plan_targeting with the same input plans the change again from the current state",
     ]);
     return said;
   };
