@@ -69,6 +69,9 @@ function waitWords({ state: { requests } }: Run): string | undefined {
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
+/** The reasons why events are not sent on purpose. */
+const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
+
 /** Returns a group of failures as the page shows it. */
 export function failureRow(failure: SummarizedFailure): FailureRow {
   const { outcome, remedy } = failure;
@@ -76,6 +79,7 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
   return {
     ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },
     ...{ places: placesOf(failure), examples: examplesOf(failure) },
+    ...(HELD_BACK.has(failure.errorCode) && { isHeldBack: true }),
   };
 }
 
@@ -83,7 +87,8 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
 const PLACES_LETTERS = 300;
 /** The number of wrong values that a reason shows. */
 const FIRST_VALUES = 2;
-const VALUE_LETTERS = 80;
+/** The maximum number of characters of such a value. The page shows as many. */
+const VALUE_LETTERS = 40;
 
 /** Returns the positions of the objects of a failure as text: `lines 6, 23, 40-44 and 17 more`. */
 function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure): string {
@@ -102,7 +107,8 @@ function examplesOf({ examples, details = [], detail }: SummarizedFailure): read
     typeof one?.value === "string" ? [one.value] : [],
   );
   const some = names.length > 0 ? names : values;
-  return some.slice(0, FIRST_VALUES).map((text) => cutText(text, VALUE_LETTERS));
+  // Values that look the same when they are cut are shown once.
+  return [...new Set(some.map((text) => cutText(text, VALUE_LETTERS)))].slice(0, FIRST_VALUES);
 }
 
 /** What objects with different values have in common if they break the same rule, by code and rule. */

@@ -291,6 +291,8 @@ export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";
 /** The objects that did not succeed for the same reason. */
 export interface FailureRow {
   readonly outcome: "skipped" | "failed" | "notApplied" | "unknown";
+  /** Only for events that were not sent on purpose, because they would not count. */
+  readonly isHeldBack?: true;
   readonly count: number;
   /** Their positions in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */
   readonly places: string;

@@ -429,7 +429,7 @@ test("each run is of one kind, runs of one minute show their times, and the larg
   ];
   const made = await serveMadeRuns({ details: runs });
   await onPage(made.url, async (page) => {
-    await page.getByText("54 × reason 0 · 1 × reason 1 · and 2 more ·").waitFor();
+    await page.getByText("54 × reason 0 · 1 × reason 1 · and 2 more options for 2 other reasons ·").waitFor();
     await page.getByText("Changes today").locator("..").getByText("3 created").waitFor();
     expect(await page.locator(".axis > span").count()).toBe(4);
     await page.getByRole("link", { name: "All runs of today (4)" }).click();
@@ -601,6 +601,7 @@ test("on a phone four reasons with all their rows, examples and the remedy are o
     await box.getByRole("heading", { name: "57 rows failed" }).waitFor();
     // What fixes all of them is shown once.
     expect(await box.getByText(/^Allowed: /).count()).toBe(1);
+    expect(await box.getByText("(fix as above)").count()).toBe(3);
     for (const { places } of reasons) {
       const { y = 844, height = 0 } = (await box.getByText(places).boundingBox()) ?? {};
       expect([places, y + height <= 844, height > 30 || places.length < 60]).toEqual([places, true, true]);
@@ -612,6 +613,41 @@ test("on a phone four reasons with all their rows, examples and the remedy are o
     const above = ((await page.locator("main").innerText()).split("57 rows failed")[0] ?? "").replaceAll(/\s+/g, " ");
     expect(above).toMatch(/333 of 390 rows Partly done/);
     expect(above).not.toContain("changes");
+  });
+});
+
+test("the reasons after the fifth are shown in place, and events that were held back were not sent", async () => {
+  const failures = Array.from({ length: 7 }, (_, nth) => {
+    const one = { outcome: "failed", count: 1, places: `item ${nth + 1}`, examples: [], isHeldBack: true } as const;
+    return { ...one, message: `reason ${nth}`, remedy: `Remedy ${nth}.` };
+  });
+  const counts = { ...PARTIAL.run.counts, items: 9, succeeded: 2, failed: 7 };
+  const run: RunRow = { ...PARTIAL.run, counts, noun: "event", tool: "track_events", updatedAt: Date.now() };
+  const made = await serveMadeRuns({ details: [{ ...PARTIAL, run, failures }] });
+  await onPage(made.url, async (page) => {
+    await page.getByText("7 of 9 events not sent").waitFor();
+    await page.getByText("and 5 more events for 5 other reasons ·").waitFor();
+    await page.getByRole("link", { name: "Show", exact: true }).click();
+    const box = page.getByRole("region", { name: "7 events not sent" });
+    expect(await box.getByText("Remedy 6.").count()).toBe(0);
+    await box.getByRole("button", { name: "Show 2 more reasons (2 events)" }).click();
+    await box.getByText("Remedy 6.").waitFor();
+  });
+});
+
+test("an approval whose run failed says why", async () => {
+  const failures = ["the targeting is in use", "another reason"].map((message) => {
+    const one = { outcome: "failed", count: 1, places: "item 1", examples: [] } as const;
+    return { ...one, message, remedy: "End the campaign." };
+  });
+  const made = await serveMadeRuns({ details: [{ ...WAITING, failures }] });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await button(page, "approve").waitFor();
+    const counts = { ...PARTIAL.run.counts, items: 2, succeeded: 0, failed: 2 };
+    const { waiting: _waiting, ...row } = WAITING.run;
+    made.put({ ...row, status: "failed", actions: [], counts });
+    await page.getByText("the targeting is in use").waitFor();
+    await page.getByRole("link", { name: "and 1 more reason" }).waitFor();
   });
 });
 

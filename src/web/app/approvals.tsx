@@ -8,6 +8,7 @@ import { asking } from "./keys.ts";
 import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
 import { counted, number, percent, wholeWords } from "./plain-words.ts";
 import { actOnRun, useDetail } from "./requests.ts";
+import { FirstReason } from "./run-problems.tsx";
 import { changeShares, Kinds, NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
 import { isConnected, MAX_ROWS, route, runs, set, waitingRuns } from "./state.ts";
 
@@ -209,6 +210,7 @@ function Outcome({ run, now }: Decided) {
   return (
     <>
       <Over now={now} />
+      {hasEnded && <FirstReason run={now} />}
       {isNothing && <p class="card note">Nothing was {verb}.</p>}
       {now?.did !== undefined && !isNothing && (
         <Changes

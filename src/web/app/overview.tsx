@@ -229,7 +229,7 @@ function EventFigures() {
         <span class="quiet small">
           {arrived.value === 0
             ? "none has arrived yet"
-            : `${sharesText(shares)}, since the sandbox started or was cleared`}
+            : `${sharesText(shares)}, counted from the start or last clearing of the sandbox`}
         </span>
       </Figure>
       <Figure title="Event coverage" value={`${number(rows.length - unseen.length)} / ${number(rows.length)}`}>

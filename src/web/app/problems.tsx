@@ -1,10 +1,11 @@
 import { signal } from "@preact/signals";
 import { type ComponentChildren, Fragment } from "preact";
 import type { EventCause } from "../sandbox-wire.ts";
-import type { RunDetail, RunRow } from "../wire.ts";
+import type { FailureRow, RunDetail, RunRow } from "../wire.ts";
 import { Ago, Name, now, Text, type Tone, useSteady, visible } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { runPath, useRead } from "./requests.ts";
+import { heldBack } from "./run-problems.tsx";
 import { Title } from "./run-words.tsx";
 import { arrived, metrics, runList, set } from "./state.ts";
 import { Fix, RESULTS, WordsOf } from "./words.tsx";
@@ -134,7 +135,7 @@ function RunProblem({ run }: { readonly run: RunRow }) {
     <Problem
       id={runId}
       tone={counts.failed > 0 ? "bad" : "warn"}
-      title={<Text of={problemOf(run)} />}
+      title={<Text of={problemOf(run, heldBack(failures))} />}
       href={`#/runs/${runId}`}
       act={counts.failed > 0 && noun === "row" ? "Show rows" : "Show"}
     >
@@ -143,7 +144,7 @@ function RunProblem({ run }: { readonly run: RunRow }) {
           {number(count)} × <Text of={message} most={100} /> ·{" "}
         </span>
       ))}
-      <OtherCauses of={failures} />
+      <OtherCauses of={failures} noun={noun} />
       {fileName === undefined || targeting?.name === undefined ? (
         <Title run={run} />
       ) : (
@@ -157,9 +158,14 @@ function RunProblem({ run }: { readonly run: RunRow }) {
 }
 
 /** Shows how many items have causes that are not listed. */
-function OtherCauses({ of }: { readonly of: readonly { readonly count: number }[] }) {
-  const rest = of.slice(MAX_CAUSES).reduce((sum, { count }) => sum + count, 0);
-  return rest === 0 ? null : <>and {number(rest)} more · </>;
+function OtherCauses({ of, noun }: { readonly of: readonly FailureRow[]; readonly noun: string }) {
+  const others = of.slice(MAX_CAUSES);
+  const rest = others.reduce((sum, { count }) => sum + count, 0);
+  return rest === 0 ? null : (
+    <>
+      and {counted(rest, `more ${noun}`)} for {counted(others.length, "other reason")} ·{" "}
+    </>
+  );
 }
 
 /** Shows why events do not count, and how many of the events with that name. */
@@ -203,13 +209,13 @@ function EventName({ of }: { readonly of: string | null }) {
   );
 }
 
-/** Describes what is wrong with a run; undefined if nothing is. */
-function problemOf({ actions, counts, fileName, noun, status }: RunRow): string | undefined {
+/** Describes what is wrong with a run; undefined if nothing is. `held`: how many failed events were not sent on purpose. */
+function problemOf({ actions, counts, fileName, noun, status }: RunRow, held = 0): string | undefined {
   const { failed, unknown, notApplied, items } = counts;
   const many = (count: number): string => counted(count, noun);
   if (status === "running" || status === "planned" || status === "needs_confirmation") return undefined;
   const of = fileName === undefined ? "" : ` of ${fileName.slice(0, 80)}`;
-  if (failed > 0) return `${number(failed)} of ${many(items)}${of} failed`;
+  if (failed > 0) return `${number(failed)} of ${many(items)}${of} ${held === failed ? "not sent" : "failed"}`;
   if (unknown > 0) return `The result of ${many(unknown)} is unknown`;
   if (actions.includes("resume") && status === "cancelled")
     return `Cancelled: ${number(notApplied)} of ${many(items)} not applied`;

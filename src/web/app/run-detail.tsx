@@ -61,7 +61,6 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
     ...(others > 0 ? [{ name: "others", title: othersTitle, count: others } as const] : []),
     ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
   ];
-  const showFailed = (): void => set(tab, failed > 0 ? "failed" : "unknown");
   // The failures are shown first, because the person must still handle them.
   const left = failed > 0 ? "failed" : unknown > 0 ? "unknown" : undefined;
   const first = (run.status === "running" ? undefined : left) ?? tabs[0]?.name;
@@ -71,7 +70,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
       <Head run={run} />
       {run.standsStill !== undefined && <p class="card note warning">{run.standsStill}</p>}
       <Sentences title="It cannot be applied" of={plan?.refused} />
-      {failed + unknown > 0 && <FailedNote detail={known} show={showFailed} />}
+      {failed + unknown > 0 && <FailedNote detail={known} />}
       <Origin run={run} />
       <Result detail={known} />
       {saved !== undefined && (

@@ -3,7 +3,8 @@ import { Fragment } from "preact";
 import type { FailureRow, ProblemList, RunDetail, RunRow } from "../wire.ts";
 import { copyText, Steps, Table, Text } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
-import { runPath, save, useRead } from "./requests.ts";
+import { runPath, save, useDetail, useRead } from "./requests.ts";
+import { set } from "./state.ts";
 
 // What did not succeed in a run: the reasons, and the list of rows or items.
 
@@ -27,10 +28,12 @@ export const OUTCOMES = {
 const MAX_REASONS = 5;
 
 /** Returns how many objects did not succeed, as the heading of their reasons: `57 rows failed, 3 not applied`. */
-function problemWords({ counts, noun }: RunRow): string {
+function problemWords({ counts, noun }: RunRow, failures: readonly FailureRow[]): string {
   const { failed, notApplied, skipped = 0, unknown } = counts;
+  const held = heldBack(failures);
   const parts = [
-    { count: failed, how: "failed" },
+    { count: failed - held, how: "failed" },
+    { count: held, how: "not sent" },
     { count: notApplied, how: "not applied" },
     { count: skipped, how: "skipped" },
     { count: unknown, how: "with an unknown result" },
@@ -38,33 +41,33 @@ function problemWords({ counts, noun }: RunRow): string {
   return parts.map(({ count, how }, at) => `${at === 0 ? counted(count, noun) : number(count)} ${how}`).join(", ");
 }
 
+/** Returns how many events were not sent on purpose, because they would not count. */
+export function heldBack(failures: readonly FailureRow[]): number {
+  return countIn(failures.filter(({ isHeldBack }) => isHeldBack));
+}
+
 function countIn(failures: readonly FailureRow[]): number {
   return failures.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** Shows the reasons why objects did not succeed, each with its count, and two ways to continue. */
-export function FailedNote({
-  detail: { run, failures, downloads },
-  show,
-}: {
-  readonly detail: RunDetail;
-  readonly show: () => void;
-}) {
+export function FailedNote({ detail: { run, failures, downloads } }: { readonly detail: RunDetail }) {
+  const showsAll = useSignal(false);
   if (failures.length === 0) return null;
   const sheet = downloads.includes("sheet") ? "sheet" : downloads.includes("rejects") ? "rejects" : undefined;
   const areCut = failures.some(({ places }) => places.endsWith(" more"));
-  const rest = failures.slice(MAX_REASONS);
+  const rest = showsAll.value ? [] : failures.slice(MAX_REASONS);
   return (
     <section class={`card note${run.counts.failed > 0 ? " failures" : ""}`} aria-labelledby="problems">
-      <h2 id="problems">{problemWords(run)}</h2>
+      <h2 id="problems">{problemWords(run, failures)}</h2>
       <ul class="reasons">
-        {failures.slice(0, MAX_REASONS).map((reason, at) => (
+        {failures.slice(0, failures.length - rest.length).map((reason, at) => (
           <Reason key={at} of={reason} noun={run.noun} isFixedAlike={reason.remedy === failures[at - 1]?.remedy} />
         ))}
       </ul>
       {rest.length > 0 && (
         <p>
-          <button type="button" class="plain" onClick={show}>
+          <button type="button" class="plain" onClick={() => set(showsAll, true)}>
             Show {counted(rest.length, "more reason")} ({counted(countIn(rest), run.noun)})
           </button>
         </p>
@@ -89,12 +92,26 @@ export function FailedNote({
   );
 }
 
+/** Shows the first reason why objects of a decided run did not succeed, and how many other reasons there are. */
+export function FirstReason({ run }: { readonly run: RunRow }) {
+  const [first, ...more] = useDetail(run.runId).detail?.failures ?? [];
+  if (first === undefined) return null;
+  return (
+    <div class="card note">
+      <ul class="reasons">
+        <Reason of={first} noun={run.noun} />
+      </ul>
+      {more.length > 0 && <a href={`#/runs/${run.runId}`}>and {counted(more.length, "more reason")}</a>}
+    </div>
+  );
+}
+
 /**
- * Shows one reason: how many objects it concerns and where they are, the first wrong values, and how to fix it unless
- * the reason above is fixed in the same way.
+ * Shows one reason: how many objects it concerns and where they are, the first wrong values, and how to fix it, or that
+ * it is fixed in the same way as the reason above.
  */
-function Reason(reason: { readonly of: FailureRow; readonly noun: string; readonly isFixedAlike: boolean }) {
-  const { of, noun, isFixedAlike } = reason;
+function Reason(reason: { readonly of: FailureRow; readonly noun: string; readonly isFixedAlike?: boolean }) {
+  const { of, noun, isFixedAlike = false } = reason;
   const { outcome, count, message, remedy, places, examples } = of;
   return (
     <li>
@@ -103,6 +120,7 @@ function Reason(reason: { readonly of: FailureRow; readonly noun: string; readon
         {outcome !== "failed" && ` ${OUTCOMES[outcome].toLowerCase()}`}:
       </strong>{" "}
       <Text of={message} most={400} />
+      {isFixedAlike && <span class="quiet small"> (fix as above)</span>}
       <span class="line quiet small">
         {places.replace(/^item/, noun)}
         {examples.map((value, at) => (
