@@ -3,6 +3,7 @@ import * as z from "zod";
 import { textFor } from "../../../src/answers/message-words.ts";
 import type { WriteCall } from "../../../src/changes/call.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
+import { failureRow } from "../../../src/web/detail.ts";
 import { type TitleParts, titleOf } from "../../../src/web/titles.ts";
 import { isTyped, textToType, undoOf, undoOfRun } from "../../../src/web/waiting.ts";
 import { startService } from "../../changes/service.ts";
@@ -119,6 +120,27 @@ test("sizes in messages on the page have thousands separators", () => {
     sheet: "s",
   };
   expect(textFor(one, "page")).toBe('the Context ID "70000 x" has 70,000 bytes, 1,500 characters');
+});
+
+describe("a reason why objects failed", () => {
+  const failure = (errorCode: string, names: readonly string[]) =>
+    failureRow({
+      ...{ outcome: "failed", count: 3, errorCode, message: "m", remedy: "r", isOfFirst: false, byLine: false },
+      ...{ places: [[1, 3]], placesOmitted: false, indexes: [0, 1, 2], examples: names.map((name) => ({ name })) },
+    });
+
+  test("shows examples that are cut to the same text once", () => {
+    const long = "Very long import name of a product that is ";
+    expect(failure("INVALID_NAME", [`${long}red`, `${long}blue`, "bad_1"]).examples).toEqual([
+      "Very long import name of a product that …",
+      "bad_1",
+    ]);
+  });
+
+  test("is held back only if the event was not sent on purpose", () => {
+    const isHeldBack = (code: string) => failure(code, []).isHeldBack;
+    expect(["EVENT_IGNORED", "EVENT_REJECTED", "SERVICE_UNAVAILABLE"].map(isHeldBack)).toEqual([true, true, undefined]);
+  });
 });
 
 describe("what an undo brings back", () => {
