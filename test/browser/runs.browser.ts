@@ -640,13 +640,16 @@ test("an approval whose run failed says why", async () => {
     const one = { outcome: "failed", count: 1, places: "item 1", examples: [] } as const;
     return { ...one, message, remedy: "End the campaign." };
   });
-  const made = await serveMadeRuns({ details: [{ ...WAITING, failures }] });
+  const { client: _client, ...asked } = WAITING.run;
+  const made = await serveMadeRuns({ details: [{ ...WAITING, failures, run: { ...asked, caller: "local" } }] });
   await onPage(`${made.url}/#/approvals`, async (page) => {
     await button(page, "approve").waitFor();
     const counts = { ...PARTIAL.run.counts, items: 2, succeeded: 0, failed: 2 };
-    const { waiting: _waiting, ...row } = WAITING.run;
-    made.put({ ...row, status: "failed", actions: [], counts });
+    const { waiting: _waiting, ...row } = asked;
+    made.put({ ...row, caller: "local", status: "failed", actions: [], counts });
     await page.getByText("the targeting is in use").waitFor();
+    // It was requested on the page, by no client.
+    expect(await page.locator("main").innerText()).toContain("Requested by someone on this computer");
     await page.getByRole("link", { name: "and 1 more reason" }).waitFor();
   });
 });

@@ -75,9 +75,10 @@ export function ShortRequester({ run: { caller = "", client } }: { readonly run:
  */
 export function Requester({ run }: { readonly run: RunRow }) {
   const { caller = "", client } = run;
+  // A run that a person requests on the page has no client.
   return (
     <>
-      {isLocal(caller) && "an agent on "}
+      {isLocal(caller) && (client === undefined ? "someone on " : "an agent on ")}
       <strong>
         <Text of={callerWords(caller)} most={80} />
       </strong>
