@@ -4,6 +4,7 @@ import type { WriteCall } from "../changes/call.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
 import { effectsOfRun } from "../changes/done.ts";
 import type { EffectObject, EffectPart } from "../changes/rows/entries.ts";
+import { readPreviousValues } from "../changes/settle/changed-removals.ts";
 import type { RunState } from "../changes/state/change-state.ts";
 import type { ParentRef, PlanItem, StatePlan } from "../plans/diff/plan.ts";
 import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
@@ -183,23 +184,33 @@ export async function rowsOfEndedRun(
   groups: Map<string, string>,
   { runs }: ToolServices,
 ): Promise<readonly Placed[]> {
-  const done = await effectsOfRun(state, runs.part(runId, "former")());
+  const former = runs.part(runId, "former");
+  const done = await effectsOfRun(state, former());
+  const previous = await readPreviousValues(former());
   for (const option of done.options) {
     const name = nameAfter(option) ?? nameBefore(option);
     if (name !== undefined) groups.set(option._id, name);
   }
-  const names = namesOf(state);
-  return [...done.targetings.map(ofTargeting), ...done.options.map((option) => ofOption(option, groups, names, done))];
+  const known = { groups, previous, names: namesOf(state, previous), options: done.options };
+  return [...done.targetings.map(ofTargeting), ...done.options.map((option) => ofOption(option, known))];
 }
 
-function namesOf(state: RunState): ReadonlyMap<string, string> {
+/** Names that the run gave come first, then those of groups that it moved options from and to, then former names. */
+function namesOf(state: RunState, previous: Known["previous"]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
+  const groups = new Map<string, string>();
+  for (const { _id, name } of previous.values()) if (name !== undefined) groups.set(_id, name);
   for (let object = 0; object < state.objects.length; object += 1) {
-    const { name } = state.objects.at(object) ?? {};
+    const { name, change } = state.objects.at(object) ?? {};
     const _id = state.idOf(object);
     if (_id !== undefined && name !== undefined) names.set(_id, name);
+    for (const side of [change?.from, change?.to]) {
+      if (typeof side !== "object") continue;
+      const { parent, parentName } = side;
+      if (typeof parent === "string" && typeof parentName === "string") groups.set(parent, parentName);
+    }
   }
-  return names;
+  return new Map([...groups, ...names]);
 }
 
 function nameAfter(option: OptionEffect): string | undefined {
@@ -219,12 +230,14 @@ function ofTargeting(targeting: TargetingEffect): Placed {
   return { kind: "changed", _id, before: { name: cut(from), says }, after: { name: cut(to), says } };
 }
 
-function ofOption(
-  option: OptionEffect,
-  groups: ReadonlyMap<string, string>,
-  names: ReadonlyMap<string, string>,
-  { options }: Done,
-): Placed {
+interface Known {
+  readonly groups: ReadonlyMap<string, string>;
+  readonly previous: Awaited<ReturnType<typeof readPreviousValues>>;
+  readonly names: ReadonlyMap<string, string>;
+  readonly options: Done["options"];
+}
+
+function ofOption(option: OptionEffect, { groups, previous, names, options }: Known): Placed {
   const { _id } = option;
   const groupOf = (id: string | null | undefined): string | null | undefined => {
     if (id === null || id === undefined) return id;
@@ -240,7 +253,9 @@ function ofOption(
     const before = { name: cut(name), isGroup: type === "collection" || undefined, ...ids(contexts) };
     return { kind: "deleted", _id, group: groupOf(parent), before };
   }
-  return ofChanged(option, groupOf, names);
+  const before = previous.get(_id);
+  const row = ofChanged(option, groupOf, names);
+  return option.parent === undefined && before?.kind === "option" ? { ...row, group: groupOf(before.parent) } : row;
 }
 
 function nameOfDeleted(options: Done["options"], id: string): string | undefined {

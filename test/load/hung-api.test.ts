@@ -276,7 +276,7 @@ describe("a change that cannot be planned", () => {
     expect(await look()).toMatchObject({ status: "running", counts: { items: 2, pending: 2 } });
     server.child.kill("SIGKILL");
     await server.exited;
-    expect(await look()).toMatchObject({ status: "interrupted", counts: { items: 2, unknown: 2 } });
+    expect(await look()).toMatchObject({ status: "interrupted", counts: { items: 2, pending: 2 } });
     await faults();
     const resumed = checkedReport(await other.callTool("resume_run", { runId }));
     expect(resumed).toMatchObject({ status: "succeeded", counts: { items: 2, succeeded: 2 } });

@@ -184,6 +184,33 @@ describe("a deletion that waits", () => {
       .toBe("Undo restores 1 of 2 under a new ID; 1 cannot be restored");
   });
 
+  test("of moves and renamings names the groups", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targeting = await sandbox.targeting("Moved sale");
+    const [SHOES, COATS, BOOTS, PARKA] = ["M0", "M1", "M2", "M3"].map((end) => `01HZZZZZZZZZZZZZZZZZZZZZ${end}`);
+    const options = [
+      { _id: SHOES, targeting, name: "Shoes", type: "collection" },
+      { _id: COATS, targeting, name: "Coats", type: "collection" },
+      { _id: BOOTS, targeting, name: "Boots", parent: SHOES },
+      { targeting, name: "Sandals", parent: SHOES },
+      { _id: PARKA, targeting, name: "Parka", parent: COATS },
+    ];
+    await control("/seed", { options });
+    const items = [
+      { _id: BOOTS, parent: COATS },
+      { _id: PARKA, name: "Parkas" },
+    ];
+    const { runId } = checkedReport(await client.callTool("update_options", { items }));
+    const row = { kind: "changed", group: "Coats" };
+    expect((await changesOf(person, runId)).rows).toEqual([
+      expect.objectContaining({
+        ...{ ...row, before: expect.objectContaining({ name: "Boots", within: "Shoes" }) },
+        after: expect.objectContaining({ name: "Boots", within: "Coats" }),
+      }),
+      expect.objectContaining({ ...row, after: expect.objectContaining({ name: "Parkas" }) }),
+    ]);
+  });
+
   test("of a group says which sub-options stay and move to the top level", async () => {
     const { client, control, sandbox, person } = await shared();
     const targeting = await sandbox.targeting("Grouped sale");
