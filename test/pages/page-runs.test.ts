@@ -187,7 +187,9 @@ describe("a deletion that waits", () => {
   test("of moves and renamings names the groups", async () => {
     const { client, control, sandbox, person } = await shared();
     const targeting = await sandbox.targeting("Moved sale");
-    const [SHOES, COATS, BOOTS, PARKA] = ["M0", "M1", "M2", "M3"].map((end) => `01HZZZZZZZZZZZZZZZZZZZZZ${end}`);
+    const [SHOES = "", COATS = "", BOOTS = "", PARKA = ""] = ["0", "1", "2", "3"].map(
+      (end) => `01HZZZZZZZZZZZZZZZZZZZZZM${end}`,
+    );
     const options = [
       { _id: SHOES, targeting, name: "Shoes", type: "collection" },
       { _id: COATS, targeting, name: "Coats", type: "collection" },
@@ -200,7 +202,7 @@ describe("a deletion that waits", () => {
       { _id: BOOTS, parent: COATS },
       { _id: PARKA, name: "Parkas" },
     ];
-    const { runId } = checkedReport(await client.callTool("update_options", { items }));
+    const { runId = "" } = checkedReport(await client.callTool("update_options", { items }));
     const row = { kind: "changed", group: "Coats" };
     expect((await changesOf(person, runId)).rows).toEqual([
       expect.objectContaining({
