@@ -110,6 +110,13 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
       else if (names !== undefined) missing.push(step);
     }
     if (there.length === 0 || missing.length === 0) continue;
+    // If the request was applied while its pages were read, a second reading finds all of its options.
+    const later = optionNamesOnce(driver.api, driver.signal);
+    const isStillMissing = async (step: Step): Promise<boolean> => {
+      const names = await orUndefined(later(driver.state.boundId(step, "targeting") ?? ""));
+      return names !== undefined && !names.has(step.item?.name ?? "");
+    };
+    if ((await Promise.all(missing.map(isStillMissing))).includes(false)) continue;
     const found = await reconcileCreates(driver, there, false, namesIn);
     const done = found.filter(({ to }) => to === "done");
     if (done.length === 0) continue;
