@@ -43,8 +43,8 @@ import {
   unplannedState,
 } from "./run-rules.ts";
 import type { ChangeDriver } from "./settle/change-driver.ts";
-import { changedRemovals } from "./settle/changed-removals.ts";
-import { drive } from "./settle/drive.ts";
+import { changedSince } from "./settle/changed-since.ts";
+import { COMPARE_AGAIN, drive } from "./settle/drive.ts";
 import { ServerClock } from "./settle/service-clock.ts";
 import { requestReason } from "./state/api-reasons.ts";
 import { RunState } from "./state/change-state.ts";
@@ -260,7 +260,7 @@ async function recordPlan(
   // The first request waits for this write.
   run.write();
   await storePreviousValues(plan, run, world);
-  driver.compareAt = clock.monotonic() + COMPARE_AFTER_MS;
+  driver.compareAt = clock.monotonic() + COMPARE_AGAIN.ms;
   const requests = plannedRequests(plan.steps);
   run.record({ t: "planned", requests: requests.length, at: clock.now() });
   return driver.apartBy === undefined && canSendInAnyOrder(plan.steps, requests) ? requests : undefined;
@@ -290,7 +290,7 @@ function driverOf(
     ...{ state, signal, record, lease, flush, intend, mayAnnounce, mayLeave, progress },
     onExisting: changeOf(header.call).onExisting,
     compareAt: Number.NEGATIVE_INFINITY,
-    changedRemovals: () => changedRemovals(state, run.part("former"), { api, signal }),
+    changedSince: () => changedSince(state, run.part("former"), { api, signal }),
     change: (changes, more = {}) => {
       record({ t: "answer", at: clock.now(), changes, ...more });
       progress();
@@ -322,9 +322,6 @@ function reasonOf(thrown: unknown): Reason | undefined {
   const reason = requestReason("deleteTargetings", thrown);
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
-
-/** How long after the previous values were stored a request may leave without another comparison, in milliseconds. */
-const COMPARE_AFTER_MS = 1000;
 
 /** How long the values that a plan read count as current, in milliseconds. */
 const FRESH_MS = 60_000;

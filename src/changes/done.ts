@@ -14,7 +14,7 @@ import {
   type StepOf,
 } from "./rows/entries.ts";
 import { StepMaker } from "./rows/steps.ts";
-import { readPreviousValues } from "./settle/changed-removals.ts";
+import { readPreviousValues } from "./settle/changed-since.ts";
 import type { RunState } from "./state/change-state.ts";
 
 type Pieces = AsyncIterable<Uint8Array>;
@@ -77,12 +77,7 @@ export async function possibleRemovals(
   const rows: z.infer<typeof removedRow>[] = [];
   for await (const line of wholeLines(removed)) rows.push(removedRow.parse(parseJson(line)));
   const names = new Set(rows.flatMap(({ _id, name }) => (_id === undefined && name !== undefined ? [name] : [])));
-  const tracks = new Tracks(
-    before,
-    undefined,
-    () => undefined,
-    () => new Map(),
-  );
+  const tracks = new Tracks(before);
   const make = StepMaker.after({ length: 0 });
   const none = { objects: [] };
   for (const { kind, _id, name = "" } of before.values()) {
@@ -117,7 +112,8 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
   };
 }
 
-function namesOf(state: RunState): ReadonlyMap<string, string> {
+/** Returns the names of the objects of a run, by ID. */
+export function namesOf(state: RunState): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (let object = 0; object < state.objects.length; object += 1) {
     const [_id, name] = [state.idOf(object), state.objects.at(object)?.name];
@@ -157,9 +153,9 @@ class Tracks {
 
   constructor(
     former: Former,
-    within: string | undefined,
-    idOf: (object: number) => string | undefined,
-    names: () => ReadonlyMap<string, string>,
+    within?: string,
+    idOf: (object: number) => string | undefined = () => undefined,
+    names: () => ReadonlyMap<string, string> = () => new Map(),
   ) {
     this.#former = former;
     this.#within = within;

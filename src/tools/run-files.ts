@@ -3,7 +3,7 @@ import { messageFor } from "../answers/failures.ts";
 import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { Step } from "../changes/rows/entries.ts";
-import { readPreviousValues } from "../changes/settle/changed-removals.ts";
+import { readPreviousValues } from "../changes/settle/changed-since.ts";
 import type { RunState } from "../changes/state/change-state.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
 import type { InputFile } from "../files/input-file.ts";

@@ -2,9 +2,9 @@ import { WITHIN_TITLE } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import type { WriteCall } from "../changes/call.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
-import { effectsOfRun } from "../changes/done.ts";
+import { effectsOfRun, namesOf } from "../changes/done.ts";
 import type { EffectObject, EffectPart } from "../changes/rows/entries.ts";
-import { readPreviousValues } from "../changes/settle/changed-removals.ts";
+import { readPreviousValues } from "../changes/settle/changed-since.ts";
 import type { RunState } from "../changes/state/change-state.ts";
 import type { ParentRef, PlanItem, StatePlan } from "../plans/diff/plan.ts";
 import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
@@ -191,26 +191,23 @@ export async function rowsOfEndedRun(
     const name = nameAfter(option) ?? nameBefore(option);
     if (name !== undefined) groups.set(option._id, name);
   }
-  const known = { groups, previous, names: namesOf(state, previous), options: done.options };
+  const known = { groups, previous, names: knownNames(state, previous), options: done.options };
   return [...done.targetings.map(ofTargeting), ...done.options.map((option) => ofOption(option, known))];
 }
 
-/** Names that the run gave come first, then those of groups that it moved options from and to, then former names. */
-function namesOf(state: RunState, previous: Known["previous"]): ReadonlyMap<string, string> {
+/** Returns names by ID: those of the run's objects, else of groups that it moved options from or to, else former ones. */
+function knownNames(state: RunState, previous: Known["previous"]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
-  const groups = new Map<string, string>();
-  for (const { _id, name } of previous.values()) if (name !== undefined) groups.set(_id, name);
+  for (const { _id, name } of previous.values()) if (name !== undefined) names.set(_id, name);
   for (let object = 0; object < state.objects.length; object += 1) {
-    const { name, change } = state.objects.at(object) ?? {};
-    const _id = state.idOf(object);
-    if (_id !== undefined && name !== undefined) names.set(_id, name);
-    for (const side of [change?.from, change?.to]) {
+    const { from, to } = state.objects.at(object)?.change ?? {};
+    for (const side of [from, to]) {
       if (typeof side !== "object") continue;
       const { parent, parentName } = side;
-      if (typeof parent === "string" && typeof parentName === "string") groups.set(parent, parentName);
+      if (typeof parent === "string" && typeof parentName === "string") names.set(parent, parentName);
     }
   }
-  return new Map([...groups, ...names]);
+  return new Map([...names, ...namesOf(state)]);
 }
 
 function nameAfter(option: OptionEffect): string | undefined {

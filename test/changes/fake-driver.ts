@@ -57,7 +57,7 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
     mayLeave: async () => !stop.signal.aborted,
     lease: permitWithoutLease(time),
     compareAt: Number.POSITIVE_INFINITY,
-    changedRemovals: async () => undefined,
+    changedSince: async () => undefined,
     connect: async () => {},
     send: async (operation, steps) => {
       log.push(`${operation} ${steps.join(" ")}`);

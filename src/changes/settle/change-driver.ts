@@ -43,8 +43,8 @@ export interface ChangeDriver
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
   /** Returns the key of a step. Only steps with the same key may share a request. */
   readonly apartBy?: (step: number) => string;
-  /** When what the run will remove must be compared again before a request, in milliseconds of the monotonic clock. */
+  /** When objects must be compared again before the next request, in milliseconds of the monotonic clock. */
   compareAt: number;
-  /** Returns failures of the steps whose objects have changed. Undefined if the run removes nothing more. */
-  changedRemovals(): Promise<readonly StepChange[] | undefined>;
+  /** Returns failures of the steps whose objects others have changed. Undefined if the run overwrites nothing more. */
+  changedSince(): Promise<readonly StepChange[] | undefined>;
 }

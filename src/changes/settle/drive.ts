@@ -65,7 +65,7 @@ export async function drive(
 }
 
 /** When the next comparison is due: after this time, or after this multiple of the duration of the last one. */
-const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
+export const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
 
 /** Returns whether steps ended because others have changed their objects. */
 async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
@@ -75,7 +75,7 @@ async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   const isResumed = driver.compareAt === Number.NEGATIVE_INFINITY;
   const adopted = isResumed ? await adoptLostCreates(driver) : [];
   if (adopted.length > 0) driver.change(adopted);
-  const changes = await driver.changedRemovals();
+  const changes = await driver.changedSince();
   const now = clock.monotonic();
   const pauseMs = Math.max(COMPARE_AGAIN.ms, COMPARE_AGAIN.durations * (now - startedAt));
   driver.compareAt = changes === undefined ? Number.POSITIVE_INFINITY : now + pauseMs;

@@ -125,7 +125,7 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
   return changes;
 }
 
-/** The reason for an option whose request was applied, but which has another name now. It is not sent again. */
+/** The reason for an option whose request was applied, but which others have renamed or deleted. It is not sent again. */
 const CHANGED_SINCE = ownReason("OWNER_UNCLEAR", { isGone: true });
 
 /**

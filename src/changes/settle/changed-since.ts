@@ -3,8 +3,8 @@ import { parseJson } from "../../platform/json.ts";
 import { findOptions, isMissing, mapConcurrently } from "../../reads/option-contents.ts";
 import { placedOptions } from "../../reads/saved-options.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
-import { wholeLines } from "../../runs/store.ts";
-import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
+import { undefinedIf, wholeLines } from "../../runs/store.ts";
+import type { OptionRecord } from "../../spec/records.ts";
 import {
   type PreviousOption,
   type PreviousTargeting,
@@ -40,10 +40,10 @@ function counted(value: PreviousValue): PreviousValue {
 
 /**
  * Compares what a run will still delete or overwrite with `former`, the values that it stored for an undo. Returns
- * failures of the open steps whose objects have changed, and undefined if no such step is open. Call it with the write lock, so
- * that no request is in flight. Throws the ApiError of a failed read.
+ * failures of the open steps whose objects have changed. Undefined if no such step is open. Call it with the write
+ * lock, so that no request is in flight. Throws the ApiError of a failed read.
  */
-export async function changedRemovals(
+export async function changedSince(
   state: RunState,
   former: () => AsyncIterable<Uint8Array>,
   { api, signal }: Reading,
@@ -87,7 +87,7 @@ export async function changedRemovals(
   });
 }
 
-/** Adding or taking away given Context IDs overwrites nothing that others may have changed. */
+/** Returns whether a step may undo what others did. Adding or removing given Context IDs leaves all others as they are. */
 function overwrites(step: Step): boolean {
   if (step.undoes !== undefined || step.operation === "createTargetings" || step.operation === "addOptions")
     return false;
@@ -176,11 +176,11 @@ async function staleTargeting(
     previous,
     names,
     isDeleted,
-  }: { readonly previous: Previous; readonly names: readonly string[]; isDeleted: boolean },
+  }: { readonly previous: Previous; readonly names: readonly string[]; readonly isDeleted: boolean },
   { api, signal }: Reading,
 ): Promise<Stale | undefined> {
   const before = previous.get(id);
-  const targeting = await existing(api, id, signal);
+  const targeting = await undefinedIf(isMissing, api.getTargeting(id, { signal }));
   if (before?.kind !== "targeting" || targeting === undefined) return undefined;
   if (isOther(names, before.name, targeting.name)) {
     return { field: "name", planned: before.name, service: targeting.name };
@@ -196,13 +196,4 @@ async function staleTargeting(
     hasChanged ||= known === undefined || staleOption(known, option, { names: [], contextCounts: [] }) !== undefined;
   }
   return hasChanged || service > planned ? { field: "options", planned, service } : undefined;
-}
-
-async function existing(api: ManagementApi, id: string, signal: AbortSignal): Promise<TargetingRecord | undefined> {
-  try {
-    return await api.getTargeting(id, { signal });
-  } catch (thrown) {
-    if (isMissing(thrown)) return undefined;
-    throw thrown;
-  }
 }
