@@ -16,8 +16,8 @@ import { rememberingNearestName } from "../src/events/spelling.ts";
 import { validateEvent } from "../src/events/validate.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { fileRunStore } from "../src/runs/files/run-store.ts";
+import { ulidSource } from "../src/spec/names-and-contexts.ts";
 import { ROUTES } from "../src/spec/routes.ts";
-import { ulidSource } from "../src/spec/ulid.ts";
 
 const EVENTS = 100_000;
 const ROUNDS = 7;

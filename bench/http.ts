@@ -23,7 +23,7 @@ import { fileSuites } from "../src/runs/files/backend.ts";
 import { fileRunStore } from "../src/runs/files/run-store.ts";
 import { targetingMemory } from "../src/runs/files/side-stores.ts";
 import { Runs } from "../src/runs/registry.ts";
-import { ulidSource } from "../src/spec/ulid.ts";
+import { ulidSource } from "../src/spec/names-and-contexts.ts";
 import { everyTool } from "../src/tools/registry.ts";
 import { allowedHostnames } from "../src/web/http-errors.ts";
 import { median } from "./server-process.ts";

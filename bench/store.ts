@@ -16,7 +16,7 @@ import { postgresBackend } from "../src/runs/postgres/backend.ts";
 import { openDatabase } from "../src/runs/postgres/database.ts";
 import { migrate } from "../src/runs/postgres/migrations.ts";
 import { startSandbox } from "../src/sandbox/index.ts";
-import { ulidSource } from "../src/spec/ulid.ts";
+import { ulidSource } from "../src/spec/names-and-contexts.ts";
 import { statement, testPostgres } from "../test/cluster/postgres.ts";
 import { startRun } from "../test/support/records.ts";
 import { callerAt } from "./mixed-load.ts";

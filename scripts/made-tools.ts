@@ -1,5 +1,6 @@
 import { catalogue } from "../src/mcp/tool-list.ts";
-import { everyTool, everyViewTool, type Tool } from "../src/tools/registry.ts";
+import type { Tool } from "../src/tools/define-tool.ts";
+import { everyTool, everyViewTool } from "../src/tools/registry.ts";
 
 function made(tools: readonly Tool[]) {
   return catalogue(tools).map(({ tool, inputSchema, outputSchema }) => {

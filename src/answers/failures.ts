@@ -7,8 +7,8 @@ import {
   MOST_RANGES,
   type ReportedState,
 } from "../runs/report.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import type { BulkOperation } from "../spec/routes.ts";
-import { isUlid } from "../spec/ulid.ts";
 import { withinTokens } from "./budget.ts";
 import { EVENT_SENTENCES } from "./event-messages.ts";
 import { countedPlaces, isOurs, placeWords, quoteShort, quoteUntrusted } from "./fence.ts";

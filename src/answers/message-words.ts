@@ -2,7 +2,7 @@ import type { StaleField } from "../changes/rows/entries.ts";
 import type { UndoReason } from "../plans/undo-plan.ts";
 import { thousands } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
-import { isUlid } from "../spec/ulid.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import { quoteUntrusted } from "./fence.ts";
 
 /** What is wrong, and the next step. */

@@ -1,3 +1,5 @@
+import { setMaxListeners } from "node:events";
+import type { Clock } from "../platform/clock.ts";
 import type { Fence } from "../platform/fence.ts";
 import type { BulkResult, OptionPage, OptionWithContexts, TargetingRecord } from "../spec/records.ts";
 import type { BulkOperation, RouteTable } from "../spec/routes.ts";
@@ -7,10 +9,12 @@ import {
   call,
   optionPageIn,
   optionWithContextsIn,
+  retryAfter,
   serverTimeOf,
   targetingIn,
   valueIn,
 } from "./answers.ts";
+import { BusyError, isApiError, NotSentError, RATE_LIMITED, RejectedError } from "./errors.ts";
 import type { Http } from "./http.ts";
 
 export interface BulkAnswer {
@@ -114,4 +118,173 @@ export function managementOver(http: Http, routes: RouteTable): ManagementApi {
 function clockOf({ answer }: Called): { readonly serverTime?: number } {
   const serverTime = serverTimeOf(answer.headers);
   return serverTime === undefined ? {} : { serverTime };
+}
+
+interface ReadRetry {
+  readonly clock: Clock;
+  /** How long after the start of the first attempt further attempts may start, in milliseconds. */
+  readonly budgetMs: number;
+  /**
+   * The time limit of the first attempt, in milliseconds. Each further attempt may take twice as long: attempts that
+   * hang end early, and a slow service still gets enough time.
+   */
+  readonly firstTryMs: number;
+  /** How many reads of one tool call may run at a time; 16 if absent. */
+  readonly width?: number;
+}
+
+const FIRST_WAIT_MS = 200;
+const LONGEST_WAIT_MS = 5000;
+/** The maximum number of tries to reach a service. If all fail, the settings are probably wrong. */
+const TRIES_TO_REACH = 4;
+/** The longest delay that a Node timer accepts. */
+const LONGEST_TRY_MS = 2 ** 31 - 1;
+
+/**
+ * Retries reads after a 5xx, a time-out, a reset or a 429, with growing waits, for `budgetMs`. A rejected read is not
+ * retried. Throws the last error, or the signal's reason if aborted while waiting.
+ */
+export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
+  const pace = new AdaptiveConcurrency(retry.width ?? READS_AT_A_TIME, retry.clock);
+  const paced = { ...retry, pace };
+  const reads = aroundReads(api, (read, options) => again(paced, options, read));
+  return { ...reads, pace, forCall: () => withReadRetry(api, retry) };
+}
+
+async function again<Value>(
+  { clock, budgetMs, firstTryMs, pace }: ReadRetry & { readonly pace: AdaptiveConcurrency },
+  options: RequestOptions | undefined,
+  read: (options: RequestOptions) => Promise<Value>,
+): Promise<Value> {
+  const end = clock.now() + budgetMs;
+  const { mostTries = Number.POSITIVE_INFINITY, timeoutMs = LONGEST_TRY_MS } = options ?? {};
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const thisTryMs = Math.min(firstTryMs * 2 ** (tries - 1), timeoutMs);
+      return await pace.run(() => read({ ...options, timeoutMs: thisTryMs }), options?.signal);
+    } catch (thrown) {
+      if (!isApiError(thrown) || thrown instanceof RejectedError) throw thrown;
+      if (tries >= mostTries) throw thrown;
+      if (thrown instanceof NotSentError && tries >= TRIES_TO_REACH) throw thrown;
+      options?.signal?.throwIfAborted();
+      const asked = thrown.effect === "busy" ? thrown.retryAfterMs : 0;
+      const wait = Math.max(asked, Math.min(FIRST_WAIT_MS * 2 ** (tries - 1), LONGEST_WAIT_MS));
+      if (clock.now() + wait >= end) throw thrown;
+      await clock.sleep(wait, options?.signal);
+    }
+  }
+}
+
+const READS_AT_A_TIME = 16;
+
+const SLOWER_MS = 5000;
+
+/**
+ * Limits the concurrent reads of one tool call. A 429, a 5xx or a lost answer halves the limit. After 5 seconds without
+ * such an answer, the limit doubles.
+ */
+export class AdaptiveConcurrency {
+  readonly #most: number;
+  readonly #clock: Clock;
+  #width: number;
+  #changedAt = Number.NEGATIVE_INFINITY;
+  #running = 0;
+  /** Wakes each read that waits because the limit is reached. */
+  readonly #waiting = new Set<() => void>();
+
+  constructor(most: number, clock: Clock) {
+    this.#most = most;
+    this.#width = most;
+    this.#clock = clock;
+  }
+
+  /** How many reads may run at once now: at least 1. */
+  get width(): number {
+    const now = this.#clock.now();
+    while (this.#width < this.#most && now - this.#changedAt >= SLOWER_MS) {
+      this.#width = Math.min(this.#most, this.#width * 2);
+      this.#changedAt += SLOWER_MS;
+    }
+    return this.#width;
+  }
+
+  /**
+   * Reads as soon as the limit allows it. Throws what `read` throws, and the signal's reason if it was aborted while
+   * waiting.
+   */
+  async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
+    // All reads of a call listen to its one signal, so Node's warning about many listeners would be wrong.
+    if (signal !== undefined) setMaxListeners(0, signal);
+    while (this.#running >= this.width) await this.#turn(signal);
+    signal?.throwIfAborted();
+    this.#running += 1;
+    const startedAt = this.#clock.now();
+    try {
+      return await read();
+    } catch (thrown) {
+      if (isApiError(thrown) && (thrown.effect === "busy" || thrown.effect === "ambiguous")) this.#slower(startedAt);
+      throw thrown;
+    } finally {
+      this.#running -= 1;
+      this.#startNext();
+    }
+  }
+
+  /**
+   * Halves the limit. A read that started before the last change says nothing about the new limit, so it is ignored.
+   */
+  #slower(startedAt: number): void {
+    if (startedAt < this.#changedAt) return;
+    this.#width = Math.max(1, Math.floor(this.width / 2));
+    this.#changedAt = this.#clock.now() + 1;
+  }
+
+  #turn(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        this.#waiting.delete(start);
+        reject(signal?.reason);
+      };
+      const start = (): void => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      };
+      if (signal?.aborted === true) return onAbort();
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#waiting.add(start);
+    });
+  }
+
+  #startNext(): void {
+    let room = this.width - this.#running;
+    for (const start of this.#waiting) {
+      if (room <= 0) return;
+      room -= 1;
+      this.#waiting.delete(start);
+      start();
+    }
+  }
+}
+
+/**
+ * Obeys `Retry-After`: until that time after a 429, requests of the same kind (reads or writes) fail with a BusyError
+ * and are not sent. `now` returns monotonic milliseconds.
+ */
+export function keepingToLimits(http: Http, now: () => number): Http {
+  const freeAt = { reads: Number.NEGATIVE_INFINITY, writes: Number.NEGATIVE_INFINITY };
+  return {
+    ...http,
+    async send(request) {
+      const kind = request.method === "GET" ? "reads" : "writes";
+      const retryAfterMs = Math.ceil(freeAt[kind] - now());
+      if (retryAfterMs > 0) {
+        throw new BusyError({ operation: request.operation, statusCode: RATE_LIMITED, retryAfterMs });
+      }
+      const answer = await http.send(request);
+      if (answer.statusCode === RATE_LIMITED) {
+        freeAt[kind] = Math.max(freeAt[kind], now() + retryAfter(answer.headers));
+      }
+      return answer;
+    },
+  };
 }

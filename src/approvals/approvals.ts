@@ -4,7 +4,6 @@ import { endingOf } from "../changes/run-rules.ts";
 import type { Fixed } from "../platform/json.ts";
 import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.ts";
 import { KindRuns, type Requested } from "../runs/kind-runs.ts";
-import { isUnstarted } from "../runs/lifecycle.ts";
 import {
   asked,
   type Counts,
@@ -16,7 +15,7 @@ import {
   type StopCause,
   stopEntry,
 } from "../runs/outcome.ts";
-import type { RunHeader } from "../runs/store.ts";
+import { isUnstarted, type RunHeader } from "../runs/store.ts";
 
 /** Work besides changes that needs a person's approval: resuming a run, or sending tests to a live endpoint. */
 const approvalCall = z.object({

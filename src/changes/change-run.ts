@@ -18,8 +18,8 @@ import type {
   RunKind,
   StoredParts,
 } from "../runs/kind.ts";
-import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason, type Reason } from "../runs/outcome.ts";
+import { isUnstarted } from "../runs/store.ts";
 import type { Turn } from "../runs/turn.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";

@@ -4,7 +4,7 @@ import type { Reading } from "../plans/planned-undo.ts";
 import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
 import type { ChangedOption, Done, OptionEffect, UncertainObject } from "../runs/kind.ts";
 import { undefinedIf } from "../runs/store.ts";
-import { isUlid } from "../spec/ulid.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import type { ChangeRun } from "./change-run.ts";
 import { effectsOfRun, type Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";

@@ -16,7 +16,7 @@ import { amount } from "../platform/text.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/value-types.ts";
-import { isUlid } from "../spec/ulid.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import { plannedRun } from "../tools/apply-plan.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { checkApplicable, documentOf } from "../tools/kept-plan.ts";

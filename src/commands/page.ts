@@ -6,7 +6,7 @@ import { cannotListen, stopSignal } from "../runtime/terminal.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import type { Settings } from "../settings/settings.ts";
 import { SettingsError, wholeNumber } from "../settings/value-types.ts";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 import { localCaller, localUserName, openBrowser } from "../web/browser.ts";
 import { shownEnvironment } from "../web/seen.ts";
 

@@ -8,7 +8,7 @@ import type { CommandLine } from "../settings/command-line.ts";
 import { SETTINGS } from "../settings/registry.ts";
 import { type Settings, settingText } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
-import type { ToolContext } from "../tools/context.ts";
+import type { ToolContext } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 import { forCommand, printNote } from "./terminal.ts";
 

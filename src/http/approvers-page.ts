@@ -1,8 +1,7 @@
 import type { Log } from "../observe/log.ts";
 import type { EndedSessions } from "../runs/backend.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { ToolServices } from "../tools/context.ts";
-import { once } from "../tools/define-tool.ts";
+import { once, type ToolServices } from "../tools/define-tool.ts";
 import { dataAnswer, type PageApp, pageApp, postedTexts, RefusedRequest, takePosted } from "../web/page.ts";
 import { addRuns, type Viewing, watchSession } from "../web/runs-page.ts";
 import { findOnce, findPageSandbox } from "../web/sandbox-beside.ts";

@@ -21,15 +21,19 @@ import { FolderRefused } from "../platform/files.ts";
 import { isJsonObject } from "../platform/json.ts";
 import type { Requested } from "../runs/kind-runs.ts";
 import { checkSettingsComplete } from "../tools/apis.ts";
-import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../tools/context.ts";
 import {
   failureAnswer,
+  LEAST_READ_MS,
   once,
+  type Reply,
   type SummarizedFailure,
   type ToolAnswer,
+  type ToolContext,
   ToolError,
   type ToolOutcome,
   type ToolQuestion,
+  type ToolServices,
+  timeLeft,
   type Undecided,
   type UndecidedAnswer,
 } from "../tools/define-tool.ts";

@@ -11,8 +11,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { Reply } from "../tools/context.ts";
-import type { ToolQuestion } from "../tools/define-tool.ts";
+import type { Reply, ToolQuestion } from "../tools/define-tool.ts";
 
 const CONFIRM = "confirm";
 

@@ -1,5 +1,5 @@
 import type { CacheHint, Resource } from "@modelcontextprotocol/server";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 
 export interface ResourceContext extends ToolServices {
   readonly caller: string;

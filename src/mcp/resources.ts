@@ -1,7 +1,7 @@
 import { type McpServer, ResourceNotFoundError, ResourceTemplate } from "@modelcontextprotocol/server";
 import { suiteReportUri, suiteUri } from "../answers/event-suites.ts";
 import type { Redactor } from "../answers/fence.ts";
-import { isUlid } from "../spec/ulid.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import {
   type ResourceContent,
   type ResourceContext,

@@ -1,7 +1,7 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/server";
 import { isJsonObject } from "../platform/json.ts";
+import type { Prepared, Tool } from "../tools/define-tool.ts";
 import { once, type ToolFacts, type Toolset } from "../tools/define-tool.ts";
-import type { Prepared, Tool } from "../tools/registry.ts";
 import { advertised, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 

@@ -1,6 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { ToolContext } from "../tools/context.ts";
-import type { ToolAnswer } from "../tools/define-tool.ts";
+import type { ToolAnswer, ToolContext } from "../tools/define-tool.ts";
 import { VIEW_TYPE } from "./elicitation.ts";
 import { MADE_VIEW_TOOLS } from "./made-view-tools.ts";
 import type { Views } from "./server-parts.ts";

@@ -2,8 +2,7 @@ import * as z from "zod";
 import type { RestedRun } from "../runs/kind.ts";
 import { callerName } from "../runs/store.ts";
 import { isSaveKind } from "../saves/save-runs.ts";
-import type { DecisionLine, ToolServices } from "../tools/context.ts";
-import type { Tool } from "../tools/registry.ts";
+import type { DecisionLine, Tool, ToolServices } from "../tools/define-tool.ts";
 import type { Log } from "./log.ts";
 
 /** An audit entry about a run that has ended, or about a call without a run that may have changed an API. */

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import { FileError } from "../platform/files.ts";
 import { parseJson } from "../platform/json.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import type { OptionType } from "../spec/records.ts";
-import { isUlid } from "../spec/ulid.ts";
 
 const ulid = z.string().refine(isUlid);
 

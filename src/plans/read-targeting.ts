@@ -6,8 +6,8 @@ import { readOptions } from "../reads/option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
 import type { ContentsStore, TargetingMemory } from "../runs/backend.ts";
 import { undefinedIf } from "../runs/store.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import { comparedFields, type OptionRecord } from "../spec/records.ts";
-import { isUlid } from "../spec/ulid.ts";
 import { type Base, digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base.ts";
 import type { DesiredTargeting } from "./file/desired.ts";
 

@@ -1,7 +1,13 @@
 import { NameIndex, type NameMatch } from "../platform/by-key.ts";
 import type { Pieces } from "../platform/files.ts";
-import { isUnstarted } from "./lifecycle.ts";
-import { callerName, type RunHeader, type RunStore, RunStoreError, undefinedIfUnreadable } from "./store.ts";
+import {
+  callerName,
+  isUnstarted,
+  type RunHeader,
+  type RunStore,
+  RunStoreError,
+  undefinedIfUnreadable,
+} from "./store.ts";
 import type { Turn } from "./turn.ts";
 
 /** All data that outlives a process or that processes share. `test/runs/backend-contract.ts` tests all its stores. */

@@ -1,15 +1,18 @@
 import { beyondCall } from "../platform/clock.ts";
 import type { Run, RunAccess, RunExecution, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
-import { type HeldRecord, moveRun, type RunRecord, type Transition } from "./lifecycle.ts";
 import { ownReason } from "./outcome.ts";
 import { countsOf, type ReportedState, restingStatus, statusAtRest, summaryOf } from "./report.ts";
 import {
+  type HeldRecord,
   LostEntriesError,
+  moveRun,
   type RunHeader,
   type RunJournal,
+  type RunRecord,
   type RunStore,
   type RunSummary,
   StoreUnavailableError,
+  type Transition,
 } from "./store.ts";
 import { type Lease, LeaseLostError, RECENT_MS } from "./turn.ts";
 

@@ -2,19 +2,23 @@ import { filesOf, summaryAtRest } from "./driving.ts";
 import { followedRun } from "./followed-run.ts";
 import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { understood } from "./kind.ts";
+import { ownReason } from "./outcome.ts";
+import { countsOf, reportedStatus, restingStatus, statusAtRest } from "./report.ts";
 import {
   type HeldRecord,
   isAtRest,
   isOver,
   isUnstarted,
   moveRun,
+  type Revision,
+  type RunHeader,
   type RunRecord,
+  RunStoreError,
   type Status,
+  type StoredRun,
   transition,
-} from "./lifecycle.ts";
-import { ownReason } from "./outcome.ts";
-import { countsOf, reportedStatus, restingStatus, statusAtRest } from "./report.ts";
-import { type Revision, type RunHeader, RunStoreError, type StoredRun, undefinedIfUnreadable } from "./store.ts";
+  undefinedIfUnreadable,
+} from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
 const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };

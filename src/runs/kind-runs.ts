@@ -4,10 +4,14 @@ import { type ExecutedRun, type ExecutionParts, executeRun } from "./driving.ts"
 import { type LoadedRun, LoadedRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { ExecutionRefusedError, type Refusal, understood } from "./kind.ts";
-import { CREATED, type HeldRecord, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
 import {
+  CREATED,
+  type HeldRecord,
   inLines,
+  isUnstarted,
+  moveRun,
   type RunHeader,
+  type RunRecord,
   type RunStore,
   RunStoreError,
   type RunSummary,

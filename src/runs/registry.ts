@@ -1,18 +1,21 @@
 import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
-import { ulidTime } from "../spec/ulid.ts";
+import { ulidTime } from "../spec/names-and-contexts.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./kind.ts";
-import { isUnstarted, moveRun, type RunRecord, type Status } from "./lifecycle.ts";
 import { summaryOf } from "./report.ts";
 import {
   DamagedRunError,
   isUnreadable,
+  isUnstarted,
+  moveRun,
   type OrphanedRuns,
   type RunHeader,
   type RunPart,
+  type RunRecord,
   type RunStore,
   type RunSummary,
+  type Status,
   type StoredRun,
   undefinedIf,
   undefinedIfUnreadable,

@@ -1,4 +1,3 @@
-import type { RunRecord, Status } from "./lifecycle.ts";
 import {
   type Counts,
   changedAt,
@@ -12,7 +11,7 @@ import {
   type Standing,
   type StopCause,
 } from "./outcome.ts";
-import type { RunHeader, RunSummary } from "./store.ts";
+import type { RunHeader, RunRecord, RunSummary, Status } from "./store.ts";
 
 export type RunStatus =
   | "succeeded"

@@ -1,6 +1,5 @@
 import type { Settings } from "../settings/settings.ts";
-import type { DecisionPage, ToolServices } from "../tools/context.ts";
-import { once } from "../tools/define-tool.ts";
+import { type DecisionPage, once, type ToolServices } from "../tools/define-tool.ts";
 import { localCaller, localUserName, mayOpenBrowser, openBrowser } from "../web/browser.ts";
 import type { LinkedPage } from "../web/linked-page.ts";
 import type { ServerProcess } from "./connect.ts";

@@ -4,8 +4,8 @@ import type { ToolAvailability } from "../mcp/tool-list.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
 import { SettingsError, toggle } from "../settings/value-types.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import { type RouteTable, routesWith } from "../spec/routes.ts";
-import { isUlid } from "../spec/ulid.ts";
 
 export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };

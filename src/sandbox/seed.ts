@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
-import { trimContextId } from "../spec/names-and-contexts.ts";
-import { ulidSource } from "../spec/ulid.ts";
+import { trimContextId, ulidSource } from "../spec/names-and-contexts.ts";
 import { DEFAULT_PROJECT } from "./callers.ts";
 import { arrivedEvent, eventFindings } from "./event-log.ts";
 import {

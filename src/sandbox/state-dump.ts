@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import { replaceFile } from "../platform/files.ts";
-import { isUlid } from "../spec/ulid.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import { SCOPES } from "./callers.ts";
 import { emptyProject, type Project, putAudience, putOption, putTargeting, type StoredOption } from "./rules/store.ts";
 import { projectNamed, resetProjects, type World } from "./world.ts";

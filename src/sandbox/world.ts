@@ -1,5 +1,5 @@
 import { LIMITS } from "../spec/limits.ts";
-import { ulidSource } from "../spec/ulid.ts";
+import { ulidSource } from "../spec/names-and-contexts.ts";
 import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./callers.ts";
 import { type EventLog, eventLog } from "./event-log.ts";
 import { type Faults, faults } from "./faults.ts";

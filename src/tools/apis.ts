@@ -7,8 +7,15 @@ import type { SuiteFormat } from "../events/suites/emit.ts";
 import { thousands } from "../platform/text.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
 import { halfWords } from "../settings/environment.ts";
-import { LEAST_READ_MS, type TestBench, type ToolContext, type ToolServices, type Waiting } from "./context.ts";
-import { ToolError, type Toolset } from "./define-tool.ts";
+import {
+  LEAST_READ_MS,
+  type TestBench,
+  type ToolContext,
+  ToolError,
+  type ToolServices,
+  type Toolset,
+  type Waiting,
+} from "./define-tool.ts";
 
 /** Throws a ToolError if settings that a tool needs are missing or invalid. `either` needs one API. */
 export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {

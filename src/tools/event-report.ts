@@ -20,8 +20,7 @@ import { validateEvent } from "../events/validate.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { countsOf, failureGroups, failuresFirst, type ObjectResult } from "../runs/report.ts";
 import { sendingOf, undefinedIfLate } from "./apis.ts";
-import { LEAST_READ_MS, type ToolContext } from "./context.ts";
-import { ToolError } from "./define-tool.ts";
+import { LEAST_READ_MS, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
 
 /** Throws a ToolError if another recent call has sent an equal event without learning its result. */

@@ -11,10 +11,9 @@ import { findOptions } from "../reads/option-contents.ts";
 import type { ExecutableRun, MayExecute, Refusal } from "../runs/kind.ts";
 import type { RunHeader } from "../runs/store.ts";
 import { isSaveKind } from "../saves/save-runs.ts";
-import { isUlid } from "../spec/ulid.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import { managementOf } from "./apis.ts";
-import type { ToolContext, ToolServices } from "./context.ts";
-import { ToolError, type Toolset } from "./define-tool.ts";
+import { type ToolContext, ToolError, type ToolServices, type Toolset } from "./define-tool.ts";
 
 /** `refused` says why the caller may do nothing any more. */
 export type CallerRights =

@@ -16,8 +16,7 @@ import { isEmpty, type WalkPosition, walkOptions } from "../reads/option-lists.t
 import { untilStable } from "../reads/pages.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";
-import { type ToolContext, timeLeft, type Waiting } from "./context.ts";
-import type { ToolAnswer, ToolDefinition } from "./define-tool.ts";
+import { type ToolAnswer, type ToolContext, type ToolDefinition, timeLeft, type Waiting } from "./define-tool.ts";
 import { allowedText } from "./execution-guard.ts";
 import {
   checkSameName,

@@ -3,7 +3,7 @@ import type { ApprovalRun, Granted } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
 import { changesOf, eventsOf } from "./apis.ts";
-import type { ToolContext, ToolServices } from "./context.ts";
+import type { ToolContext, ToolServices } from "./define-tool.ts";
 import { approvalToResume, checkStarted } from "./resume-run.ts";
 import { ownRun } from "./run-reports.ts";
 import { type Approved, type Decision, decide, type Outcome, type Person, personOf } from "./write/decide.ts";

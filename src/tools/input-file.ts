@@ -5,8 +5,7 @@ import { ENCODINGS, type Encoding } from "../files/input-file.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { fileWithinWait, undefinedIfLate } from "./apis.ts";
-import type { ToolContext, Waiting } from "./context.ts";
-import { ToolError } from "./define-tool.ts";
+import { type ToolContext, ToolError, type Waiting } from "./define-tool.ts";
 
 const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),

@@ -23,8 +23,7 @@ import { nearestName } from "../events/spelling.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
 import { sandboxOf } from "./apis.ts";
-import type { ToolContext } from "./context.ts";
-import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
 
 const VERDICTS = ["recorded", "ignored", "rejected"] as const;
 const MAX_EXPECTATIONS = 30;

@@ -15,8 +15,7 @@ import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { asPlanned, type PlannedChanges } from "../plans/planned-undo.ts";
 import { amount } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
-import type { ToolContext, ToolServices } from "./context.ts";
-import { type ToolAnswer, ToolError } from "./define-tool.ts";
+import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "./define-tool.ts";
 
 /** Reads the stored plan of a run. Throws a FileError if it cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {

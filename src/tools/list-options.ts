@@ -10,8 +10,7 @@ import { LIMITS } from "../spec/limits.ts";
 import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import type { OptionPage } from "../spec/records.ts";
 import { managementOf } from "./apis.ts";
-import type { ToolContext } from "./context.ts";
-import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { saveArguments } from "./input-file.ts";
 import { neededTargeting, targetingArguments, ulidArgument, withNote } from "./names.ts";
 import {

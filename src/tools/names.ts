@@ -8,11 +8,10 @@ import type { OpenedFile } from "../files/rows.ts";
 import { differenceOf, NameIndex } from "../platform/by-key.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
+import { isUlid } from "../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { isUlid } from "../spec/ulid.ts";
 import { managementOf } from "./apis.ts";
-import type { ToolContext } from "./context.ts";
-import { type ToolAnswer, ToolError, type ToolOutcome } from "./define-tool.ts";
+import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "./define-tool.ts";
 
 export const targetingArguments = () => ({
   targetingId: z.string().optional().describe("ULID of the targeting"),

@@ -6,8 +6,7 @@ import { type Hit, scanOptions, type Walked, type WalkPosition, type Wanted } fr
 import { untilStable } from "../reads/pages.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";
-import { type ToolContext, timeLeft } from "./context.ts";
-import { ToolError } from "./define-tool.ts";
+import { type ToolContext, ToolError, timeLeft } from "./define-tool.ts";
 import { type ListForm, type OptionsQuery, type Part, placeOf } from "./option-page.ts";
 
 export interface Counted extends Walked {

@@ -10,7 +10,7 @@ import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { Run } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
-import type { ToolContext } from "./context.ts";
+import type { ToolContext } from "./define-tool.ts";
 
 /** The original items, by object number. */
 type GivenOf = ReadonlyMap<number, unknown>;

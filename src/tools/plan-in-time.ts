@@ -4,8 +4,7 @@ import type { ChangeHeader, FinishedPlan, StoredPlan } from "../changes/changes.
 import { isGoing } from "../changes/plan/plan.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
 import { changesOf, managementOf } from "./apis.ts";
-import type { ToolContext } from "./context.ts";
-import type { ToolAnswer } from "./define-tool.ts";
+import type { ToolAnswer, ToolContext } from "./define-tool.ts";
 import { notAllowed } from "./execution-guard.ts";
 import { renderKeptPlan, withRefusal } from "./kept-plan.ts";
 import { reportRun } from "./run-reports.ts";

@@ -1,15 +1,4 @@
-import type * as z from "zod";
-import type { ToolContext } from "./context.ts";
-import type { ToolDefinition, ToolOutcome } from "./define-tool.ts";
-
-export type Prepared =
-  | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
-  | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
-
-/** Hides the type of the arguments, so that tools can be in one list. */
-export interface Tool extends Omit<ToolDefinition, "handler"> {
-  readonly prepare: (given: unknown) => Prepared;
-}
+import { type Tool, toolOf } from "./define-tool.ts";
 
 /** The tools. Each is loaded when it is first needed, because a call needs only one. */
 const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
@@ -55,21 +44,4 @@ export async function toolNamed(name: string): Promise<Tool> {
   const load = { ...TOOLS, ...VIEW_TOOLS }[name];
   if (load === undefined) throw new RangeError(`there is no tool ${name}`);
   return load();
-}
-
-export function toolOf<Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool {
-  let schema: Input | undefined;
-  const input = () => {
-    schema ??= definition.input();
-    return schema;
-  };
-  return {
-    ...definition,
-    input,
-    prepare(given) {
-      const parsed = input().safeParse(given);
-      if (!parsed.success) return { fits: false, issues: parsed.error.issues };
-      return { fits: true, input: parsed.data, run: (context) => definition.handler(parsed.data, context) };
-    },
-  };
 }

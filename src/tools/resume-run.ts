@@ -25,9 +25,9 @@ import { amount } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import type { Standing } from "../runs/outcome.ts";
 import { changesOf } from "./apis.ts";
-import type { ToolContext } from "./context.ts";
 import {
   type ToolAnswer,
+  type ToolContext,
   type ToolDefinition,
   ToolError,
   type ToolOutcome,

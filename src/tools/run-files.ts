@@ -12,7 +12,7 @@ import { parseJson } from "../platform/json.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
 import { DamagedRunError, wholeLines } from "../runs/store.ts";
-import type { ToolServices } from "./context.ts";
+import type { ToolServices } from "./define-tool.ts";
 import { documentOf, requestsFor } from "./kept-plan.ts";
 
 export function resultLine({ state }: Pick<Run, "state">, object: number): string {

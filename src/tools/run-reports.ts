@@ -32,10 +32,8 @@ import { countsOf, countsWithin, didCounts, failuresFirst } from "../runs/report
 import { StoreUnavailableError, undefinedIfUnreadable } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
 import { LIMITS } from "../spec/limits.ts";
-import { bytesOf } from "../spec/names-and-contexts.ts";
-import { isUlid, ulidTime } from "../spec/ulid.ts";
-import type { ToolContext } from "./context.ts";
-import { type ToolAnswer, ToolError } from "./define-tool.ts";
+import { bytesOf, isUlid, ulidTime } from "../spec/names-and-contexts.ts";
+import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventRunReport } from "./event-report.ts";
 import { askFor } from "./write/confirmation-token.ts";
 import { followRun, interruptedHints, shortReads, totalsAfter, undefinedIfFailed } from "./write/follow-run.ts";

@@ -15,8 +15,7 @@ import { parseNestedJson } from "../events/spelling.ts";
 import { thousands } from "../platform/text.ts";
 import type { EarlierRuns } from "../runs/kind-runs.ts";
 import { fileWithinWait, sendingOf, undefinedIfLate } from "./apis.ts";
-import { timeLeft, type Waiting } from "./context.ts";
-import { type ToolDefinition, ToolError } from "./define-tool.ts";
+import { type ToolDefinition, ToolError, timeLeft, type Waiting } from "./define-tool.ts";
 import { checkNotSentWithoutResult, eventRunReport, plannedEventReport } from "./event-report.ts";
 import {
   checkJsonValues,

@@ -14,8 +14,7 @@ import { targetingsIn } from "../plans/undo.ts";
 import type { Done } from "../runs/kind.ts";
 import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
 import { changesOf } from "./apis.ts";
-import type { ToolContext } from "./context.ts";
-import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { newPlanAnswer, planNowOrInBackground } from "./plan-in-time.ts";
 import { notKept } from "./run-reports.ts";
 

@@ -9,8 +9,7 @@ import { FileError } from "../platform/files.ts";
 import { bytesAt } from "../platform/held-folder.ts";
 import { thousands } from "../platform/text.ts";
 import { fileWithinWait } from "./apis.ts";
-import type { ToolContext } from "./context.ts";
-import { type ToolDefinition, ToolError } from "./define-tool.ts";
+import { type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { fileArguments, fileArgumentsOf, openedFile, readableDirs } from "./input-file.ts";
 import {
   aboutTargeting,

@@ -10,7 +10,7 @@ import type { ParentRef, PlanItem, StatePlan } from "../plans/diff/plan.ts";
 import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { cutText } from "../platform/text.ts";
 import type { ChangedOption, Done, OptionEffect, TargetingEffect } from "../runs/kind.ts";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 import { kindOfPart } from "./waiting.ts";
 import type { ChangeRow, ChangeSide } from "./wire.ts";
 

@@ -2,7 +2,7 @@ import { many } from "../answers/message-words.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import type { Run } from "../runs/kind.ts";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import {
   changesOfPlan,

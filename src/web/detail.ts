@@ -13,7 +13,7 @@ import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
 import { LIMITS } from "../spec/limits.ts";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 import { whyNotApplied } from "../tools/kept-plan.ts";
 import { planTextOf, removedLines, resultLine, sheetRunOf } from "../tools/run-files.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";

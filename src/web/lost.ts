@@ -4,7 +4,7 @@ import { findOptions } from "../reads/option-contents.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import { type PlacedOption, placedOptions, withContexts } from "../reads/saved-options.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 
 // Reads the objects that a waiting deletion would remove. The person who decides sees their names and Context IDs; the
 // stored effect has only counts.

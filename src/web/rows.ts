@@ -10,7 +10,7 @@ import type { ListedRun, Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
 import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
 import { callerName, undefinedIfUnreadable } from "../runs/store.ts";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";

@@ -2,8 +2,8 @@ import { isApproval } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
 import { callerName, DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
-import { ulidTime } from "../spec/ulid.ts";
-import type { ToolServices } from "../tools/context.ts";
+import { ulidTime } from "../spec/names-and-contexts.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 import { waitingOfAnyKind } from "../tools/write/waiting.ts";
 import type { ShownEnvironment } from "./wire.ts";
 

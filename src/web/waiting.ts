@@ -8,7 +8,7 @@ import { undoPlanUnread } from "../plans/undo.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
 import { capitalized, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
 /** The maximum number of objects of one kind in a row, or in one page of a list. */

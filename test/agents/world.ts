@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { counted, type RecordedOption, type RecordedWorld } from "./recorded.ts";
 
 const state = z.object({

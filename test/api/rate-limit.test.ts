@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openHttp } from "../../src/api/http.ts";
-import { managementOver } from "../../src/api/management.ts";
-import { keepingToLimits } from "../../src/api/retry.ts";
+import { keepingToLimits, managementOver } from "../../src/api/management.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 import { startStub } from "../support/stub-server.ts";
 

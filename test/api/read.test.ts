@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { AmbiguousError, BusyError, NotSentError, RejectedError } from "../../src/api/errors.ts";
 import { openHttp } from "../../src/api/http.ts";
-import { managementOver } from "../../src/api/management.ts";
-import { withReadRetry } from "../../src/api/retry.ts";
+import { managementOver, withReadRetry } from "../../src/api/management.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 

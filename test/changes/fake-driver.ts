@@ -4,7 +4,7 @@ import type { ChangeDriver } from "../../src/changes/settle/change-driver.ts";
 import { ServerClock } from "../../src/changes/settle/service-clock.ts";
 import { RunState } from "../../src/changes/state/change-state.ts";
 import { permitWithoutLease } from "../../src/runs/turn.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { VirtualTime } from "../faults/virtual-time.ts";
 import { type HeldOption, readingApi } from "../support/tool-context.ts";
 

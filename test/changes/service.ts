@@ -13,9 +13,9 @@ import { targetingMemory } from "../../src/runs/files/side-stores.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { countsOf, failureGroups } from "../../src/runs/report.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import type { OptionToCreate } from "../../src/spec/records.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
 import { objectResults } from "../support/object-results.ts";
 

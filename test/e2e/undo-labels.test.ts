@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { type TestClient, textOf } from "../support/clients.ts";
 import { groupItems } from "../support/service.ts";
 import { warmSessions } from "../support/writing.ts";

@@ -14,7 +14,7 @@ import { type ByteSource, digestOf } from "../../src/platform/held-folder.ts";
 import { fileRunStore } from "../../src/runs/files/run-store.ts";
 import { countsOf, failureGroups } from "../../src/runs/report.ts";
 import type { RunStore } from "../../src/runs/store.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { sentEvents } from "../support/sent-events.ts";
 import { virtualClock } from "./virtual-clock.ts";
 

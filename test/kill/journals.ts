@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isRunId } from "../../src/runs/lifecycle.ts";
+import { isRunId } from "../../src/runs/store.ts";
 
 /** The runs that a folder holds. */
 export function runsIn(folder: string): readonly string[] {

@@ -5,7 +5,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { sourceOfEvents } from "../../src/events/run/source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileRunStore } from "../../src/runs/files/run-store.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { sentEvents } from "../support/sent-events.ts";
 
 const operations = vi.hoisted(() => ({ count: 0 }));

@@ -3,7 +3,7 @@ import type { ChangeRun } from "../../src/changes/change-run.ts";
 import type { ChangeHeader } from "../../src/changes/changes.ts";
 import type { Plan } from "../../src/changes/plan/plan.ts";
 import { applyPlan } from "../../src/tools/apply-plan.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
+import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { undoRun } from "../../src/tools/undo-run.ts";
 import { DOCUMENTED_LIMITS } from "../faults/model/facts.ts";
 import type { Fault } from "../faults/model/faults.ts";

@@ -4,7 +4,7 @@ import { baseOf } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { isApplicable, itemCount } from "../../src/plans/diff/plan.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
+import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { objectResults } from "../support/object-results.ts";
 import { isPossible, same, type Thing, type World } from "./meaning.ts";
 import { CALM, type Modelled, modelled, overwrite, put, randomTrouble, worldIn } from "./modelled.ts";

@@ -11,7 +11,7 @@ import { asPlanned } from "../../src/plans/planned-undo.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { writtenByPlan } from "../../src/plans/renew-base.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
+import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { randomCall } from "../faults/calls.ts";
 import { randomFrom } from "../faults/random.ts";
 import { fillWorld } from "../faults/world.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { AmbiguousError, BusyError, RejectedError } from "../../src/api/errors.ts";
-import { AdaptiveConcurrency } from "../../src/api/retry.ts";
+import { AdaptiveConcurrency } from "../../src/api/management.ts";
 import { sideBySide } from "../../src/reads/side-by-side.ts";
 
 /** Promises that are settled by hand, by number; and what was begun, so far and at the same time. */

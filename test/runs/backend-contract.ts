@@ -3,9 +3,8 @@ import { describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend.ts";
 import { ShareFullError, withShares } from "../../src/runs/backend.ts";
-import { moveRun } from "../../src/runs/lifecycle.ts";
-import { inLines, type RunHeader, type RunSummary } from "../../src/runs/store.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { inLines, moveRun, type RunHeader, type RunSummary } from "../../src/runs/store.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { reopenRun, restRun, startRun, summaryOf, wasStarted } from "../support/records.ts";
 import { transitionContract } from "./transitions.ts";
 

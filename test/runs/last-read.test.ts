@@ -8,7 +8,7 @@ import { fileRunStore } from "../../src/runs/files/run-store.ts";
 import { RunCache } from "../../src/runs/kept-runs.ts";
 import { countsOf } from "../../src/runs/report.ts";
 import type { RunStore } from "../../src/runs/store.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { sentEvents } from "../support/sent-events.ts";
 
 const newRunId = ulidSource(Date.now, Math.random);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileRunStore } from "../../src/runs/files/run-store.ts";
-import { moveRun, transition } from "../../src/runs/lifecycle.ts";
+import { moveRun, transition } from "../../src/runs/store.ts";
 import { ALL, MOVES, mayBe, runAt } from "./transitions.ts";
 
 test("a run may become exactly what the design lists", () => {

@@ -5,7 +5,7 @@ import type { RunExecution, RunKind, RunView } from "../../src/runs/kind.ts";
 import { KindRuns } from "../../src/runs/kind-runs.ts";
 import type { Counts, Standing, StopCause } from "../../src/runs/outcome.ts";
 import { Runs } from "../../src/runs/registry.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
 import { startRun } from "../support/records.ts";

@@ -14,8 +14,8 @@ import { targetingMemory } from "../../src/runs/files/side-stores.ts";
 import { countsOf } from "../../src/runs/report.ts";
 import type { RunJournal } from "../../src/runs/store.ts";
 import { type Lease, LeaseLostError } from "../../src/runs/turn.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
 import { startRun } from "../support/records.ts";
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../src/runs/backend.ts";
-import { moveRun, type RunRecord, type Status, transition } from "../../src/runs/lifecycle.ts";
-import type { RunStore } from "../../src/runs/store.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { moveRun, type RunRecord, type RunStore, type Status, transition } from "../../src/runs/store.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 
 // The transitions of a run by hand, as the design lists them, and each of them against each other one.
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type ManagementOperation, OPERATIONS, type RequestParts } from "../../src/sandbox/rules/operations.ts";
 import { emptyProject, type Project } from "../../src/sandbox/rules/store.ts";
 import { dumpProject } from "../../src/sandbox/state-dump.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 
 /** A write as the generator makes it: IDs are given by position among those there are when it runs. */
 interface Write {

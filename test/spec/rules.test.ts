@@ -1,8 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { nameProblemWords } from "../../src/platform/text.ts";
-import { codePoints, contextIdProblem, nameProblem, trimContextId } from "../../src/spec/names-and-contexts.ts";
+import {
+  codePoints,
+  contextIdProblem,
+  isUlid,
+  nameProblem,
+  trimContextId,
+  ulidSource,
+  ulidTime,
+} from "../../src/spec/names-and-contexts.ts";
 import { routesWith } from "../../src/spec/routes.ts";
-import { isUlid, ulidSource, ulidTime } from "../../src/spec/ulid.ts";
 
 describe("names (management-api 8.3)", () => {
   test.each(["AB", "봄 세일", "ㄱㅎ", "a~b%c&d+e-f", "0".repeat(36), "가".repeat(36)])("%s is valid", (name) => {

@@ -9,7 +9,7 @@ import { catalogue, listedTools } from "../../src/mcp/tool-list.ts";
 import { createLog } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { ToolDefinition } from "../../src/tools/define-tool.ts";
-import { toolOf } from "../../src/tools/registry.ts";
+import { toolOf } from "../../src/tools/define-tool.ts";
 import { testServices } from "./tool-context.ts";
 
 const input = () => z.strictObject({ count: z.number() });

@@ -11,9 +11,9 @@ import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { processLock } from "../../src/runs/files/lease.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
+import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { memoryRunStore } from "./memory-store.ts";
 import { testServices } from "./tool-context.ts";
 

@@ -3,12 +3,13 @@ import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend, ContentsStore, SuiteTexts, TargetingMemory } from "../../src/runs/backend.ts";
 import { processLock } from "../../src/runs/files/lease.ts";
 import { targetingMemory } from "../../src/runs/files/side-stores.ts";
-import { CREATED, type RunRecord } from "../../src/runs/lifecycle.ts";
 import {
+  CREATED,
   callerName,
   type Line,
   type RunHeader,
   type RunPart,
+  type RunRecord,
   type RunStore,
   type Unfinished,
 } from "../../src/runs/store.ts";

@@ -1,5 +1,4 @@
-import { isUnstarted, moveRun, type Status } from "../../src/runs/lifecycle.ts";
-import type { RunStore, RunSummary } from "../../src/runs/store.ts";
+import { isUnstarted, moveRun, type RunStore, type RunSummary, type Status } from "../../src/runs/store.ts";
 
 type Records = Pick<RunStore, "record" | "update">;
 

@@ -10,9 +10,9 @@ import { fileSuites } from "../../src/runs/files/backend.ts";
 import { fileContentsStore, targetingMemory } from "../../src/runs/files/side-stores.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { SaveRuns } from "../../src/saves/save-runs.ts";
+import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
-import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
+import type { ToolContext, ToolServices } from "../../src/tools/define-tool.ts";
 import { memoryRunStore } from "./memory-store.ts";
 
 /** An option of the fake service. Sub-options are listed with their group. */

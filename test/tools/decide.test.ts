@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ToolServices } from "../../src/tools/context.ts";
+import type { ToolServices } from "../../src/tools/define-tool.ts";
 import { type Decision, type Refused, refusal } from "../../src/tools/write/decide.ts";
 
 // Who may decide on what, and where: each obstacle alone and each pair of them. `decide` starts nothing where one is found.

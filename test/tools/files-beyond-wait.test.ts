@@ -7,7 +7,7 @@ import { isChangeRun } from "../../src/changes/change-run.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { applyPlan } from "../../src/tools/apply-plan.ts";
 import { bulkAddOptions } from "../../src/tools/bulk-add-options.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
+import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { getRun } from "../../src/tools/get-run.ts";
 import { planTargeting } from "../../src/tools/plan-targeting.ts";
 import { resumeRun } from "../../src/tools/resume-run.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { timeLeft } from "../../src/tools/context.ts";
+import { timeLeft } from "../../src/tools/define-tool.ts";
 import { followRun, waitWithinCall } from "../../src/tools/write/follow-run.ts";
 import { readingApi, toolContext } from "../support/tool-context.ts";
 

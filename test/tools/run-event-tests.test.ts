@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
+import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { runEventTestsTool } from "../../src/tools/run-event-tests.ts";
 import { answerOf, eventTools, outcomeOf } from "../support/event-tools.ts";
 

@@ -2,9 +2,8 @@ import { isApiError } from "../../api/errors.ts";
 import { aroundReads } from "../../api/management.ts";
 import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import type { KnownChange, ReportedObject } from "../../runs/outcome.ts";
-import { nearContextIds, separatorsIn, trimContextId } from "../../spec/names-and-contexts.ts";
+import { isUlid, nearContextIds, separatorsIn, trimContextId } from "../../spec/names-and-contexts.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
-import { isUlid } from "../../spec/ulid.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
 import type { Plan, PlanningContext } from "./plan.ts";
 

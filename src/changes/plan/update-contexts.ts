@@ -5,7 +5,7 @@ import { folded } from "../../platform/by-key.ts";
 import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import { isUlid } from "../../spec/ulid.ts";
+import { isUlid } from "../../spec/names-and-contexts.ts";
 import type { Inputs, UpdateContextsItem } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { noteRows, planContextChanges, type RequestedContextChange } from "./context-changes.ts";

@@ -1,7 +1,7 @@
 import { ownReason, type Reason, type StopCause } from "../../runs/outcome.ts";
 import type { Turn } from "../../runs/turn.ts";
+import { ulidSource } from "../../spec/names-and-contexts.ts";
 import type { OptionChanges } from "../../spec/records.ts";
-import { ulidSource } from "../../spec/ulid.ts";
 import { nextRequests, type Requests } from "../plan/requests.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
 import { StepMaker } from "../rows/steps.ts";

@@ -4,8 +4,8 @@ import { readOptionNames } from "../../reads/option-lists.ts";
 import type { OptionList } from "../../reads/pages.ts";
 import { undefinedIf } from "../../runs/store.ts";
 import { LIMITS } from "../../spec/limits.ts";
+import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
 import type { OptionPage } from "../../spec/records.ts";
-import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/ulid.ts";
 import {
   bindingOf,
   marksOf,

@@ -1,4 +1,4 @@
-import { CLOCKS_APART_MS } from "../../spec/ulid.ts";
+import { CLOCKS_APART_MS } from "../../spec/names-and-contexts.ts";
 
 /** The service showed a time from `from` to `to`, between `sentAt` and `receivedAt` by our clock. */
 export interface ClockReading {

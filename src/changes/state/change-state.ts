@@ -9,7 +9,7 @@ import {
   type Standing,
   type StopCause,
 } from "../../runs/outcome.ts";
-import { CLOCKS_APART_MS, ulidTime } from "../../spec/ulid.ts";
+import { CLOCKS_APART_MS, ulidTime } from "../../spec/names-and-contexts.ts";
 import {
   type Binding,
   bindingOf,

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Fixed } from "../../platform/json.ts";
-import { isUlid } from "../../spec/ulid.ts";
+import { isUlid } from "../../spec/names-and-contexts.ts";
 
 export const ulid = z.string().refine(isUlid);
 /** For a parent, its name (null for the top level); for Context IDs, their number. */

@@ -1,7 +1,6 @@
 import { nameProblemWords, thousands } from "../../platform/text.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import { contextIdProblem, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
-import { isUlid } from "../../spec/ulid.ts";
+import { contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 import { type Problems, quoted, type Spot, UnreadableFile } from "./desired.ts";
 
 /** `isPlain`: without quotes, which only YAML allows. */

@@ -4,7 +4,7 @@ import { damageIn } from "../../files/damage.ts";
 import type { OpenedFile } from "../../files/rows.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
 import { detached } from "../../platform/text.ts";
-import { isUlid } from "../../spec/ulid.ts";
+import { isUlid } from "../../spec/names-and-contexts.ts";
 import {
   type ContextsWish,
   type DesiredOption,

@@ -16,14 +16,19 @@ import {
 } from "../../platform/files.ts";
 import { type ByteSource, bytesOf } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
-import { CREATED, isRunId, isUnstarted, type RunRecord, runHeaderSchema, runRecord } from "../lifecycle.ts";
 import {
+  CREATED,
   callerName,
+  isRunId,
+  isUnstarted,
   lineBytes,
   type RunHeader,
   type RunJournal,
+  type RunRecord,
   RunStoreError,
   type RunSummary,
+  runHeaderSchema,
+  runRecord,
   type Unfinished,
   undefinedIf,
 } from "../store.ts";

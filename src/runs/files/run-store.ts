@@ -5,19 +5,23 @@ import * as z from "zod";
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import { createFile, makeFolder, removeFile, replaceFile } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
-import { ulidAt, ulidTime } from "../../spec/ulid.ts";
+import { ulidAt, ulidTime } from "../../spec/names-and-contexts.ts";
 import { onceDone } from "../kind-runs.ts";
-import { isRunId, isUnstarted, mayBeUnfinished, parseRunHeader, VERSION } from "../lifecycle.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import {
   callGroupOf,
   DamagedRunError,
+  isRunId,
+  isUnstarted,
+  mayBeUnfinished,
+  parseRunHeader,
   type Revision,
   type RunHeader,
   type RunQuery,
   type RunStore,
   RunStoreError,
   type StoredRun,
+  VERSION,
 } from "../store.ts";
 import { type Lease, RECENT_MS, releaseOnError } from "../turn.ts";
 import { isLeased, machineLock, tryLease } from "./lease.ts";

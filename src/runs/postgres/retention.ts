@@ -1,6 +1,6 @@
 import type { Clock } from "../../platform/clock.ts";
 import { parseJson } from "../../platform/json.ts";
-import { ulidAt } from "../../spec/ulid.ts";
+import { ulidAt } from "../../spec/names-and-contexts.ts";
 import type { Retention } from "../files/run-store.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import type { Database } from "./database.ts";

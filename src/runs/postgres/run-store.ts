@@ -3,19 +3,25 @@ import { beyondCall, callUntil } from "../../platform/clock.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
-import { CREATED, isRunId, mayBeUnfinished, parseRunHeader, type RunRecord, runRecord, VERSION } from "../lifecycle.ts";
 import {
+  CREATED,
   callGroupOf,
   DamagedRunError,
+  isRunId,
   LostEntriesError,
   lineBytes,
+  mayBeUnfinished,
   type OrphanedRuns,
+  parseRunHeader,
   type RunJournal,
   type RunQuery,
+  type RunRecord,
   type RunStore,
+  runRecord,
   type StopStore,
   type StoredRun,
   StoreUnavailableError,
+  VERSION,
   wholeLines,
 } from "../store.ts";
 import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";

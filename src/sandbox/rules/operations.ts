@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { isUlid } from "../../spec/ulid.ts";
+import { isUlid } from "../../spec/names-and-contexts.ts";
 import { addOptions, type Sources } from "./add-options.ts";
 import { deleteOptions, treeItemsError } from "./delete-options.ts";
 import { bulkBody, businessError, type Interference, type ItemOutcome, type Outcome } from "./outcome.ts";

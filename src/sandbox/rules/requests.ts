@@ -1,8 +1,7 @@
 import * as z from "zod";
 import { isJsonObject } from "../../platform/json.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import { contextIdProblem, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
-import { isUlid } from "../../spec/ulid.ts";
+import { contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 
 // management-api 2.1, 4, 8; some fields assumed. The messages imitate class-validator, which the service seems to use.
 

@@ -1,8 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { CONFIRMATION_MS } from "../../changes/run-rules.ts";
-import { ulidBytes, ulidOfBytes } from "../../spec/ulid.ts";
-import type { ToolContext, ToolServices } from "../context.ts";
-import { type ToolAnswer, ToolError } from "../define-tool.ts";
+import { ulidBytes, ulidOfBytes } from "../../spec/names-and-contexts.ts";
+import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "../define-tool.ts";
 
 /** Returns a confirmation token with its effect, which is the text that the person approves. */
 export async function askFor(

@@ -21,8 +21,14 @@ import type { Run } from "../../runs/kind.ts";
 import { type Asked, ownReason } from "../../runs/outcome.ts";
 import { callerName, type RunHeader } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
-import type { ToolContext, ToolServices } from "../context.ts";
-import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../define-tool.ts";
+import {
+  type ToolAnswer,
+  type ToolContext,
+  ToolError,
+  type ToolOutcome,
+  type ToolQuestion,
+  type ToolServices,
+} from "../define-tool.ts";
 import { mayDecideInView } from "./confirmation-token.ts";
 import { effectOf, waitingAnywhere } from "./waiting.ts";
 

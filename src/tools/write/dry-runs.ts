@@ -22,8 +22,7 @@ import { changesNothing, type KnownChange } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult } from "../../runs/report.ts";
 import { StoreUnavailableError } from "../../runs/store.ts";
 import { changesOf, DeadlineExceeded, undefinedIfLate, withinWait } from "../apis.ts";
-import type { ToolContext } from "../context.ts";
-import { type ToolAnswer, ToolError } from "../define-tool.ts";
+import { type ToolAnswer, type ToolContext, ToolError } from "../define-tool.ts";
 import { reportRun } from "../run-reports.ts";
 import { applySteps, type Given, planInTime, unstartedReport } from "./planned.ts";
 

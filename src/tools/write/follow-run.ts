@@ -8,7 +8,7 @@ import type { Run } from "../../runs/kind.ts";
 import type { Interrupted } from "../../runs/registry.ts";
 import { undefinedIf, undefinedIfNothingStored } from "../../runs/store.ts";
 import { DeadlineExceeded, managementOf } from "../apis.ts";
-import { type ToolContext, timeLeft } from "../context.ts";
+import { type ToolContext, timeLeft } from "../define-tool.ts";
 
 type Followed = Pick<Run, "kept" | "rest" | "watch" | "stop">;
 

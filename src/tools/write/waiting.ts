@@ -12,7 +12,7 @@ import { ownReason } from "../../runs/outcome.ts";
 import { didCounts } from "../../runs/report.ts";
 import { undefinedIfUnreadable } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
-import type { ToolContext, ToolServices } from "../context.ts";
+import type { ToolContext, ToolServices } from "../define-tool.ts";
 
 /** Returns a change that waits for a decision in a view or on the page. Ends it if it has waited too long. */
 export async function waitingRun(

@@ -9,8 +9,7 @@ import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
 import { CONFIRMATION_MS, lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { changesOf } from "../apis.ts";
-import type { ToolContext } from "../context.ts";
-import { type ToolAnswer, ToolError, type ToolOutcome } from "../define-tool.ts";
+import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "../define-tool.ts";
 import { checkAllowed, tooManyDeletes } from "../execution-guard.ts";
 import { reportRun } from "../run-reports.ts";
 import {

@@ -5,7 +5,7 @@ import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
 import { migrate } from "../../../src/runs/postgres/migrations.ts";
 import type { RunHeader } from "../../../src/runs/store.ts";
-import { ulidSource } from "../../../src/spec/ulid.ts";
+import { ulidSource } from "../../../src/spec/names-and-contexts.ts";
 import { restRun, startRun } from "../../support/records.ts";
 import { withPostgres } from "../cluster.ts";
 import { statement } from "../postgres.ts";

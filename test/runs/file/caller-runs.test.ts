@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { callerRuns, keepPart, partIn } from "../../../src/runs/files/run-folder.ts";
-import { ulidSource } from "../../../src/spec/ulid.ts";
+import { ulidSource } from "../../../src/spec/names-and-contexts.ts";
 
 const newRunId = ulidSource(
   () => 1_800_000_000_000,

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { runsIn } from "../../../src/runs/files/run-folder.ts";
 import { fileRunStore, type Retention } from "../../../src/runs/files/run-store.ts";
-import { ulidSource } from "../../../src/spec/ulid.ts";
+import { ulidSource } from "../../../src/spec/names-and-contexts.ts";
 import { reopenRun, restRun, startRun, wasStarted } from "../../support/records.ts";
 
 const NOW = 1_800_000_000_000;
