@@ -129,10 +129,7 @@ function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly numb
   for (let id = 0; id < state.steps.length; id += 1) {
     const part = state.steps.partAt(id);
     const isTemporary = part !== undefined && "formerName" in part && part.formerName !== undefined;
-    const isDelete = part?.operation === "deleteOptions" || part?.operation === "deleteTargetings";
-    const object = state.steps.objectOf(id);
-    const isGone = isDelete && object !== undefined && state.standing(object) === "alreadyDone";
-    if (state.isDone(id) || isGone || also.has(id)) (isTemporary ? first : others).push(id);
+    if (state.isDone(id) || state.foundGone(id) || also.has(id)) (isTemporary ? first : others).push(id);
   }
   return [...first, ...others];
 }

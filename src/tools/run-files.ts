@@ -98,7 +98,7 @@ function takenById(state: RunState): ReadonlyMap<string, Taken> {
 function takenByStep({ id, objects: [object = -1] }: Step, state: RunState): Taken {
   const standing = state.standing(object);
   if (standing === "unknown") return "unknown";
-  return standing !== "failed" && (state.isDone(id) || standing === "alreadyDone") ? "removed" : "notRemoved";
+  return standing !== "failed" && (state.isDone(id) || state.foundGone(id)) ? "removed" : "notRemoved";
 }
 
 /** `part` is the part of the run that stores the sheet. */

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import type { Fault } from "../faults/model/faults.ts";
 import type { Thing } from "./meaning.ts";
-import { byNames, CALM, modelled, put } from "./modelled.ts";
+import { byNames, CALM, modelled, put, type Trouble } from "./modelled.ts";
 import { desiredOf } from "./plan-properties.ts";
 import { appliedTo, checkUndone, sharedServices } from "./undone-properties.ts";
 
@@ -11,7 +12,11 @@ function thing(id: string, fields: Partial<Thing> = {}): Thing {
 }
 
 /** Applies options of a file to a targeting, checks that it is undone and redone, and gives what was applied. */
-async function applied(things: readonly Thing[], options: (idOf: (name: string) => string) => object): Promise<string> {
+async function applied(
+  things: readonly Thing[],
+  options: (idOf: (name: string) => string) => object,
+  trouble: Trouble = CALM,
+): Promise<string> {
   const scene = modelled(1, sharedServices());
   const targetingId = put(new Map(things.map((one) => [one.id, one])), "Spring", scene);
   const { project } = scene;
@@ -20,7 +25,7 @@ async function applied(things: readonly Thing[], options: (idOf: (name: string) 
   const before = byNames(project);
   const { run } = await appliedTo(targetingId, await desiredOf(JSON.stringify(state)), scene);
   const after = byNames(project);
-  await checkUndone(run, { before, after }, scene, () => CALM);
+  await checkUndone(run, { before, after }, scene, () => trouble);
   expect(scene.improper).toEqual([]);
   return `${run.status()}\n${after.join("\n")}`;
 }
@@ -49,6 +54,17 @@ test("a new group goes again, into which nothing but an option went that was the
   const told = await applied([thing("A")], (idOf) => [
     { name: "Group", children: [{ _id: idOf("Option A"), name: "Option A" }] },
   ]);
+  expect(told).toContain('["Spring","Option A","Group",false,false,[]]');
+});
+
+test("a new group comes back after its deletion, whose first answer was lost", async () => {
+  const lost: Fault = { kind: "reset", effect: "whole" };
+  const told = await applied(
+    [thing("A")],
+    (idOf) => [{ name: "Group", children: [{ _id: idOf("Option A"), name: "Option A" }] }],
+    // Each request is sent twice.
+    { ...CALM, faults: new Map([0, 2, 4, 6, 8].map((on) => [on, lost])) },
+  );
   expect(told).toContain('["Spring","Option A","Group",false,false,[]]');
 });
 

@@ -279,6 +279,11 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
+  /** Whether a deletion whose first answer was lost found its object gone when it was sent again. */
+  foundGone(step: number): boolean {
+    return this.#work.standings.at(step) === "alreadyDone";
+  }
+
   /** Whether steps of other objects use the ID of an object that this run creates. */
   isNeeded(object: number): boolean {
     return this.#work.standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
