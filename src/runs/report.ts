@@ -1,6 +1,7 @@
 import {
   type Counts,
   changedAt,
+  changesNothing,
   type Did,
   type DidCounts,
   type KnownChange,
@@ -11,7 +12,7 @@ import {
   type Standing,
   type StopCause,
 } from "./outcome.ts";
-import type { RunHeader, RunRecord, RunSummary, Status } from "./store.ts";
+import type { ChangeKinds, RunHeader, RunRecord, RunSummary, Status } from "./store.ts";
 
 export type RunStatus =
   | "succeeded"
@@ -331,10 +332,9 @@ function aboutOf(
 ): NonNullable<RunSummary["about"]> {
   const { same: _, gone = 0, ...did } = didCounts(state) ?? { same: 0 };
   const { name, change } = (state.objects.length === 1 ? state.objects.at(0) : undefined) ?? {};
-  const { from, to } = change ?? {};
-  const isRenamed = typeof from === "string" && typeof to === "string";
-  const only = isRenamed ? from : name;
+  const { only = name, to } = renamedIn(change);
   const plannedBy = inputText(call, "plannedBy");
+  const how = "created" in did && did.changed > 0 ? changeKindsOf(state) : undefined;
   const undoes = inputText(call, "undoes");
   const inside = call.tool === "create_targetings" ? countsWithin(state) : { items: 0, succeeded: 0 };
   return {
@@ -342,13 +342,14 @@ function aboutOf(
     ...("created" in did && { did: { ...did, deleted: did.deleted + gone } }),
     ...(inside.items > 0 && { inside: { items: inside.items, succeeded: inside.succeeded } }),
     ...(only !== undefined && { only: only.slice(0, MAX_LETTERS) }),
-    ...(isRenamed && { to: to.slice(0, MAX_LETTERS) }),
+    ...(to !== undefined && { to: to.slice(0, MAX_LETTERS) }),
     ...(client !== undefined && { client }),
     ...(fileName !== undefined && { fileName }),
     ...(state.facts?.rows !== undefined && state.facts.rows.merged > 0 && { mergesRows: true }),
     ...(plannedBy !== undefined && { plannedBy }),
     ...(undoes !== undefined && { undoes }),
     ...otherKinds(state),
+    ...(how !== undefined && { how }),
     ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
     ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_LETTERS) }),
     ...decisionIn(state),
@@ -369,6 +370,46 @@ function otherKinds(state: ReportedState): Pick<NonNullable<RunSummary["about"]>
   }
   const { group, targeting } = counts;
   return { ...(group.items > 0 && { groups: group }), ...(targeting.items > 0 && { targetings: targeting }) };
+}
+
+/**
+ * Returns what a run changed, or will change, in objects that existed, by kind of change. Returns undefined if it
+ * changes none, or if the change of one of them is not known.
+ */
+export function changeKindsOf(state: ReportedState): ChangeKinds | undefined {
+  const kinds = { renamed: 0, moved: 0, exposed: 0, extended: 0, added: 0, reduced: 0, removed: 0 };
+  const groups = new Set<string | null | undefined>();
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const standing = state.standing(object);
+    const { change } = state.objects.at(object) ?? {};
+    const isAhead = standing === "pending" && change !== undefined && !changesNothing(change);
+    if (!isAhead && (standing !== "succeeded" || state.didOf?.(object) !== "changed")) continue;
+    const { from, to, exposeChildren: shown, added = 0, removed = 0 } = change ?? {};
+    const [before, after] = [sideOf(from), sideOf(to)];
+    const isMoved = before.parent !== after.parent || before.parentName !== after.parentName;
+    const found = [before.name !== after.name, isMoved, shown?.from !== shown?.to, added > 0, removed > 0] as const;
+    if (!found.includes(true)) return undefined;
+    for (const [at, kind] of KINDS_OF_CHANGES.entries()) kinds[kind] += Number(found[at]);
+    kinds.added += added;
+    kinds.removed += removed;
+    if (isMoved) groups.add(after.parent === null ? null : (after.parentName ?? undefined));
+  }
+  const [into, ...others] = groups;
+  if (KINDS_OF_CHANGES.every((kind) => kinds[kind] === 0)) return undefined;
+  if (into === undefined || others.length > 0) return kinds;
+  return { ...kinds, into: into === null ? null : into.slice(0, MAX_LETTERS) };
+}
+
+const KINDS_OF_CHANGES = ["renamed", "moved", "exposed", "extended", "reduced"] as const;
+
+/** Returns the names of an object before and after its change, if it was renamed. */
+export function renamedIn(change: KnownChange | undefined): { readonly only?: string; readonly to?: string } {
+  const [{ name: only }, { name: to }] = [sideOf(change?.from), sideOf(change?.to)];
+  return only === undefined || to === undefined ? {} : { only, to };
+}
+
+function sideOf(side: KnownChange["from"]): Exclude<KnownChange["from"], string | undefined> {
+  return typeof side === "object" ? side : side === undefined ? {} : { name: side };
 }
 
 const FINAL_REASON_CODES: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);

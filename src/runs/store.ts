@@ -286,6 +286,22 @@ export const runHeaderSchema = z.object({
 
 const kindCounts = z.object({ items: z.number(), created: z.number(), changed: z.number(), deleted: z.number() });
 
+/** What a run changed in objects that existed. An object can count several times. */
+const changeKinds = z.object({
+  renamed: z.number(),
+  moved: z.number(),
+  /** The name of the only group to which objects were moved. Null for the top level. Absent if there are several. */
+  into: z.string().nullable().exactOptional(),
+  /** How many groups now show or hide their sub-options. */
+  exposed: z.number(),
+  /** How many options got Context IDs and lost some, and how many Context IDs these are. */
+  extended: z.number(),
+  added: z.number(),
+  reduced: z.number(),
+  removed: z.number(),
+});
+export type ChangeKinds = Readonly<z.infer<typeof changeKinds>>;
+
 export const runSummarySchema = z.object({
   tool: z.string(),
   caller: z.string(),
@@ -314,6 +330,7 @@ export const runSummarySchema = z.object({
       /** How many of its objects are groups or targetings. The others are options, or what its tool changes. */
       groups: kindCounts.exactOptional(),
       targetings: kindCounts.exactOptional(),
+      how: changeKinds.exactOptional(),
       beganAt: z.number().exactOptional(),
       within: z.string().exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),

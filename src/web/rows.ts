@@ -281,12 +281,12 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   const [tool, status, counts] = [state.facts?.tool ?? header.call.tool, run.status(), countsOf(state)];
   const { about } = summaryOf(header, state, status);
   const { fileName } = header;
-  const { mergesRows, groups, targetings } = about ?? {};
+  const { mergesRows, groups, targetings, how } = about ?? {};
   const targeting = await targetingOf(run, shown);
   const its = about?.did;
   const undone = await undoneTitle(waiting ?? run, shown);
   const title = titleOf({
-    ...{ tool, status, did: its, fileName, mergesRows, groups, targetings, ...workOf(counts, about?.inside) },
+    ...{ tool, status, did: its, how, fileName, mergesRows, groups, targetings, ...workOf(counts, about?.inside) },
     targeting: namedIn(targeting, waiting),
     ...onlyObject(run),
     ...(waiting ? waitingTitle(waiting, undone) : { plan: undoneBy(plannedByOf(run), its, undone) }),

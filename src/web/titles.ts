@@ -4,7 +4,10 @@ import { isChangeRun } from "../changes/change-run.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
+import { changeKindsOf, renamedIn } from "../runs/report.ts";
+import type { ChangeKinds } from "../runs/store.ts";
 import {
+  commaList,
   countsOfWaiting,
   DELETED,
   deletionWords,
@@ -24,6 +27,8 @@ export interface TitleParts extends OtherKinds {
   readonly items: number;
   readonly done: number;
   readonly did?: ChangeCounts | undefined;
+  /** What the run changed in objects that existed. Absent if that is not known. */
+  readonly how?: ChangeKinds | undefined;
   /** Absent if the run has no targeting or several. */
   readonly targeting?: string | undefined;
   /** The object's name, if the run has only one object. */
@@ -57,6 +62,9 @@ const VERBS = {
   create: ["Created", "Create"],
   delete: ["Deleted", "Delete"],
   rename: ["Renamed", "Rename"],
+  move: ["Moved", "Move"],
+  remove: ["Removed", "Remove"],
+  set: ["Set", "Set"],
   apply: ["Applied", "Apply"],
   undo: ["Undid", "Undo"],
   send: ["Sent", "Send"],
@@ -93,13 +101,14 @@ export function nounOf(
 }
 
 /** Returns the title of a run. It begins with a verb and has no full stop: `Added 3,000 options to Footwear KR`. */
-export function titleOf({ tool, status, items, done, did, plan, ...names }: TitleParts): string {
+export function titleOf({ tool, status, items, done, did, how, plan, ...names }: TitleParts): string {
   const cut = (name: string | undefined) => (name === undefined ? undefined : cutText(name, MAX_LETTERS));
   const [targeting, only, to, file] = [names.targeting, names.only, names.to, names.fileName].map(cut);
   const isPartial = status === "partial";
   const verb = (name: keyof typeof VERBS): string => VERBS[name][isPartial || status === "succeeded" ? 0 : 1];
   const within = (word: string): string => (targeting === undefined ? "" : ` ${word} ${targeting}`);
   const part = isPartial ? `: ${thousands(done)} of ${many(items, nounOf({ tool, ...names }))}` : "";
+  const imported = status === "succeeded" ? `: ${many(items, nounOf({ tool, ...names }))}` : part;
   const countOf = (noun: string): string => {
     if (noun !== "option") return (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
     return isPartial
@@ -108,18 +117,37 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
   };
   const targetings = only === undefined ? names.deletes || countOf("targeting") : `the targeting ${only}`;
   const renamed = to === undefined ? "" : ` to ${to}`;
+  /** Says what the run changed in its objects: `Renamed 2 options and moved 1 to Bags in Shop`. */
+  const changed = (otherwise: string): string => {
+    if (status === "succeeded" && did?.changed === 0) return `Changed nothing${within("in")}`;
+    const parts =
+      how === undefined ? [] : changeParts(how, { ...names, only, to, whole: isPartial ? 0 : items }, "items");
+    if (parts.length === 0) return otherwise;
+    const words = parts.map(({ does, what, end }, at) => {
+      const isOfAll = isPartial && parts.length === 1 && does !== "add" && does !== "remove";
+      return `${at === 0 ? verb(does) : verb(does).toLowerCase()} ${isOfAll ? countOf("option") : what}${end}`;
+    });
+    const isSaid = !isPartial || words.some((word) => word.includes(` of ${thousands(items)} `));
+    return commaList(words) + within("in") + (isSaid ? "" : part);
+  };
+  /** Says what was added if some of the options existed already. */
+  const addedWords = ({ created, changed: extended }: ChangeCounts = { created: items, changed: 0, deleted: 0 }) => {
+    if (created >= items) return undefined;
+    if (created === 0 && extended > 0) return `Context IDs to ${many(extended, "option")}${within("in")}`;
+    const more = extended === 0 ? "" : ` and Context IDs to ${thousands(extended)} that existed`;
+    return (created === 0 ? "nothing" : `${thousands(created)} of ${many(items, "option")}`) + within("to") + more;
+  };
   switch (tool) {
     case "bulk_add_options":
       return file === undefined
-        ? `${verb("add")} ${countOf("option")}${within("to")}`
-        : `${verb("import")} ${file}${within("into")}${part}`;
+        ? `${verb("add")} ${addedWords(status === "succeeded" ? did : undefined) ?? countOf("option") + within("to")}`
+        : `${verb("import")} ${file}${within("into")}${imported}`;
     case "update_contexts":
       return file === undefined
-        ? `${verb("change")} the Context IDs of ${only ?? countOf("option")}${within("in")}`
-        : `${verb("import")} Context IDs from ${file}${within("into")}${part}`;
+        ? changed(`${verb("change")} the Context IDs of ${only ?? countOf("option")}${within("in")}`)
+        : `${verb("import")} Context IDs from ${file}${within("into")}${imported}`;
     case "update_options":
-      if (renamed !== "" && only !== undefined) return `${verb("rename")} ${only}${renamed}${within("in")}`;
-      return `${verb("change")} ${only ?? countOf("option")}${within("in")}`;
+      return changed(`${verb("change")} ${only ?? countOf("option")}${within("in")}`);
     case "delete_options":
       return `${verb("delete")} ${names.deletes || (only ?? countOf("option"))}${within("from")}`;
     case "delete_targeting":
@@ -132,7 +160,7 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
     case "plan_targeting":
     case "undo_run": {
       const isUndo = plan?.isUndo ?? tool === "undo_run";
-      const counts = changeCounts(plan?.changes ?? did, names, { isUndo, isAhead: AHEAD.has(status) });
+      const counts = changeCounts(plan?.changes ?? did, { ...names, how }, { isUndo, isAhead: AHEAD.has(status) });
       const what = counts === "" ? part : `: ${counts}`;
       const which = plan?.of === undefined ? `changes${within("to")}` : `“${cutText(plan.of, 2 * MAX_LETTERS)}”`;
       if (isUndo) return `${verb("undo")} ${which}${what}`;
@@ -153,6 +181,44 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
   }
 }
 
+/** A part of what a run changed: `{ does: "move", what: "2 options", end: " to Bags" }`. */
+interface ChangePart {
+  readonly does: keyof typeof VERBS;
+  readonly what: string;
+  readonly end: string;
+}
+
+interface ChangedObjects extends OtherKinds, Pick<TitleParts, "only" | "to"> {
+  /** How many objects the run has. If a part concerns all of them, it has a noun for each kind. */
+  readonly whole: number;
+}
+
+/** Returns what a run changed in objects that existed. `of`: which objects are counted. */
+function changeParts(how: ChangeKinds, objects: ChangedObjects, of: "items" | "changed"): readonly ChangePart[] {
+  const { only, to, whole, groups, targetings } = objects;
+  const others = (groups?.[of] ?? 0) + (targetings?.[of] ?? 0);
+  const nounFor = (count: number): string =>
+    count === whole ? objectWords(count, objects, of) : many(count, others > 0 ? "object" : "option");
+  const parts: ChangePart[] = [];
+  const objectOf = (count: number): string => {
+    if (only === undefined) return nounFor(count);
+    return parts.length === 0 ? only : "it";
+  };
+  const { renamed, moved, into, exposed, extended, added, reduced, removed } = how;
+  if (renamed > 0) parts.push({ does: "rename", what: objectOf(renamed), end: to === undefined ? "" : ` to ${to}` });
+  if (moved > 0) {
+    const what = only === undefined && parts.length > 0 ? thousands(moved) : objectOf(moved);
+    parts.push({ does: "move", what, end: into === undefined ? "" : ` to ${into ?? "the top level"}` });
+  }
+  if (exposed > 0) {
+    const end = ` to show or hide ${exposed === 1 ? "its" : "their"} sub-options`;
+    parts.push({ does: "set", what: only === undefined ? many(exposed, "group") : objectOf(exposed), end });
+  }
+  if (added > 0) parts.push({ does: "add", what: many(added, "Context ID"), end: ` to ${objectOf(extended)}` });
+  if (removed > 0) parts.push({ does: "remove", what: many(removed, "Context ID"), end: ` from ${objectOf(reduced)}` });
+  return parts;
+}
+
 function withOptions(isOne: boolean, options = 0): string {
   return options === 0 ? "" : ` and ${isOne ? "its" : "their"} ${many(options, "option")}`;
 }
@@ -161,12 +227,12 @@ function withOptions(isOne: boolean, options = 0): string {
 const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
 
 /**
- * Describes counts of changes: `1 new, 3 changed, 1 deleted`. Before the changes: `add 1, change 3, delete 1 option`.
- * For an undo, with a noun each: `1 group and 2 options restored, 3 options changed`.
+ * Describes counts of changes: `1 new, 2 renamed, 1 deleted`. Before the changes: `add 1, rename 2 options, delete 1
+ * option`. For an undo, with a noun each: `1 group and 2 options restored, 3 options renamed`.
  */
 function changeCounts(
   counts: ChangeCounts | undefined,
-  kinds: OtherKinds,
+  { how, ...kinds }: OtherKinds & Pick<TitleParts, "how">,
   { isUndo, isAhead }: { readonly isUndo: boolean; readonly isAhead: boolean },
 ): string {
   if (counts === undefined) return "";
@@ -174,6 +240,14 @@ function changeCounts(
   const words = { created, changed: ["changed", "change"], deleted: ["deleted", "delete"] } as const;
   const parts = (["created", "changed", "deleted"] as const).flatMap((kind) => {
     const [done, todo] = words[kind];
+    const known =
+      kind === "changed" && how !== undefined ? changeParts(how, { ...kinds, whole: counts.changed }, kind) : [];
+    if (counts[kind] > 0 && known.length > 0) {
+      return known.map(({ does, what, end }) => {
+        const [past, base] = VERBS[does].map((word) => word.toLowerCase());
+        return isAhead ? `${base} ${what}${end}` : `${what} ${past}${end}`;
+      });
+    }
     const isNamed = isUndo || (isAhead && kind === "deleted");
     const count = isNamed ? objectWords(counts[kind], kinds, kind) : thousands(counts[kind]);
     return counts[kind] === 0 ? [] : [isAhead ? `${todo} ${count}` : `${count} ${done}`];
@@ -182,11 +256,15 @@ function changeCounts(
 }
 
 /** Returns the facts about a run that waits for approval, for its title. `of`: the title of the run that it undoes. */
-export function waitingTitle(run: Run, of?: string): Pick<TitleParts, "plan" | "options" | "deletes"> & OtherKinds {
+export function waitingTitle(
+  run: Run,
+  of?: string,
+): Pick<TitleParts, "plan" | "options" | "deletes" | "how"> & OtherKinds {
   const parts = partsOf(run);
+  const how = changeKindsOf(run.state);
   if (isChangeRun(run) && run.header.call.tool === "apply_plan")
-    return { plan: { isUndo: isUndoPlan(run), changes: countsOfWaiting(run), of }, ...kindsOfWaiting(run) };
-  return { options: optionsWithin(parts), deletes: deletedNames(parts) ?? deletionWords(parts) };
+    return { plan: { isUndo: isUndoPlan(run), changes: countsOfWaiting(run), of }, how, ...kindsOfWaiting(run) };
+  return { how, options: optionsWithin(parts), deletes: deletedNames(parts) ?? deletionWords(parts) };
 }
 
 /** The maximum number of objects that the title of a deletion names. */
@@ -218,7 +296,7 @@ export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
   if (objects.length !== 1 || isApproval(run)) return {};
   const { name, change } = objects.at(0) ?? {};
   if (!isChangeRun(run)) return {};
-  const { from, to } = change ?? {};
-  if (typeof from === "string" && typeof to === "string") return { only: from, to };
+  const { only, to } = renamedIn(change);
+  if (only !== undefined) return { only, to };
   return name === undefined ? {} : { only: name };
 }

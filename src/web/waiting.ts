@@ -403,7 +403,7 @@ export function objectWords(count: number, { groups, targetings }: OtherKinds, o
   return commaList(parts);
 }
 
-function commaList(parts: readonly string[]): string {
+export function commaList(parts: readonly string[]): string {
   return parts.join(", ").replace(/, ([^,]*)$/, " and $1");
 }
 

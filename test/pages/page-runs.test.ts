@@ -252,7 +252,7 @@ describe("a deletion that waits", () => {
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
     expect(back.title).toBe(
-      "Undo “Deleted 1 group and 1 option from Grouped sale”: restore 1 group and 1 option, change 2 options",
+      "Undo “Deleted 1 group and 1 option from Grouped sale”: restore 1 group and 1 option, move 2 options to Clothing",
     );
     expect(back.waiting?.act).toBe("Undo: restore 1 group and 1 option, change 2 options");
     expect(back.isUndo).toBe(true);

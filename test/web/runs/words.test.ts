@@ -10,6 +10,8 @@ import { startService } from "../../changes/service.ts";
 
 const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
 
+const SAME = { renamed: 0, moved: 0, exposed: 0, extended: 0, added: 0, reduced: 0, removed: 0 };
+
 const ONE_GROUP = { items: 1, created: 0, changed: 0, deleted: 1 };
 
 describe("a run as a sentence", () => {
@@ -17,6 +19,7 @@ describe("a run as a sentence", () => {
   test.each<readonly [string, Partial<TitleParts>]>([
     ["Added 3,000 options to Footwear KR", {}],
     ["Add 3,000 options to Footwear KR", { status: "failed" }],
+    ["Imported brands.csv into Footwear KR: 3,000 rows", { fileName: "brands.csv" }],
     [
       "Imported brands.csv into Footwear KR: 332 of 390 rows",
       { status: "partial", items: 390, done: 332, fileName: "brands.csv" },
@@ -64,6 +67,66 @@ describe("a run as a sentence", () => {
       { tool: "delete_options", status: "needs_confirmation", items: 1, only: "Clothing", deletes: "group Clothing" },
     ],
     ["Changed the Context IDs of Jeans in Footwear KR", { tool: "update_contexts", items: 1, only: "Jeans" }],
+    ["Renamed 25 options in Footwear KR", { tool: "update_options", items: 25, how: { ...SAME, renamed: 25 } }],
+    [
+      "Renamed 20 of 25 options in Footwear KR",
+      { tool: "update_options", status: "partial", items: 25, done: 20, how: { ...SAME, renamed: 20 } },
+    ],
+    ["Change 25 options in Footwear KR", { tool: "update_options", status: "failed", items: 25 }],
+    [
+      "Renamed 2 options and moved 1 to Clothing in Footwear KR",
+      { tool: "update_options", items: 3, how: { ...SAME, renamed: 2, moved: 1, into: "Clothing" } },
+    ],
+    [
+      "Moved 1 group and 2 options to the top level in Footwear KR",
+      {
+        ...{ tool: "update_options", items: 3, how: { ...SAME, moved: 3, into: null } },
+        groups: { items: 1, created: 0, changed: 1, deleted: 0 },
+      },
+    ],
+    [
+      "Renamed Boots to Shoes and moved it in Footwear KR",
+      { tool: "update_options", items: 1, only: "Boots", to: "Shoes", how: { ...SAME, renamed: 1, moved: 1 } },
+    ],
+    [
+      "Set 1 group to show or hide its sub-options in Footwear KR",
+      { tool: "update_options", items: 1, how: { ...SAME, exposed: 1 } },
+    ],
+    [
+      "Added 60 Context IDs to 60 options in Footwear KR",
+      { tool: "update_contexts", items: 60, how: { ...SAME, extended: 60, added: 60 } },
+    ],
+    [
+      "Added 2 Context IDs to 1 option and removed 1 Context ID from 1 option in Footwear KR",
+      { tool: "update_contexts", items: 2, how: { ...SAME, extended: 1, added: 2, reduced: 1, removed: 1 } },
+    ],
+    [
+      "Added 3 Context IDs to 2 options in Footwear KR: 2 of 3 options",
+      { tool: "update_contexts", status: "partial", items: 3, done: 2, how: { ...SAME, extended: 2, added: 3 } },
+    ],
+    [
+      "Added 2 Context IDs to Jeans and removed 1 Context ID from it in Footwear KR",
+      {
+        ...{ tool: "update_contexts", items: 1, only: "Jeans" },
+        how: { ...SAME, extended: 1, added: 2, reduced: 1, removed: 1 },
+      },
+    ],
+    [
+      "Remove 180 Context IDs from 60 options in Footwear KR",
+      {
+        ...{ tool: "update_contexts", status: "needs_confirmation", items: 60 },
+        how: { ...SAME, reduced: 60, removed: 180 },
+      },
+    ],
+    [
+      "Changed nothing in Footwear KR",
+      { tool: "update_contexts", items: 60, did: { created: 0, changed: 0, deleted: 0 } },
+    ],
+    [
+      "Added 10 of 12 options to Footwear KR and Context IDs to 2 that existed",
+      { items: 12, done: 12, did: { created: 10, changed: 2, deleted: 0 } },
+    ],
+    ["Added Context IDs to 2 options in Footwear KR", { items: 2, did: { created: 0, changed: 2, deleted: 0 } }],
     ["Delete the targeting Winter Sale", { tool: "delete_targeting", status: "cancelled", only: "Winter Sale" }],
     [
       "Delete the targeting Winter Sale and its 333 options",
@@ -98,6 +161,33 @@ describe("a run as a sentence", () => {
         tool: "undo_run",
         status: "planned",
         plan: { isUndo: true, changes: { created: 150, changed: 0, deleted: 0 } },
+      },
+    ],
+    [
+      "Applied a plan to Footwear KR: 1 new, 2 options renamed, 1 moved to Bags",
+      {
+        ...{ tool: "apply_plan", plan: { isUndo: false, changes: { created: 1, changed: 3, deleted: 0 } } },
+        how: { ...SAME, renamed: 2, moved: 1, into: "Bags" },
+      },
+    ],
+    [
+      "Undo “Renamed 25 options in Footwear KR”: rename 25 options",
+      {
+        ...{ tool: "undo_run", status: "needs_confirmation", how: { ...SAME, renamed: 25 } },
+        plan: {
+          ...{ isUndo: true, of: "Renamed 25 options in Footwear KR" },
+          changes: { created: 0, changed: 25, deleted: 0 },
+        },
+      },
+    ],
+    [
+      "Undid “Added 60 Context IDs to 60 options”: 60 Context IDs removed from 60 options",
+      {
+        ...{ tool: "undo_run", how: { ...SAME, reduced: 60, removed: 60 } },
+        plan: {
+          ...{ isUndo: true, of: "Added 60 Context IDs to 60 options" },
+          changes: { created: 0, changed: 60, deleted: 0 },
+        },
       },
     ],
     ["Sent 2 of 4 events", { tool: "track_events", status: "partial", items: 4, done: 2 }],
