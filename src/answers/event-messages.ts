@@ -88,7 +88,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
     ),
   }),
   EVENT_ANSWER_NOT_UNDERSTOOD: (_detail, { statusCode }) => ({
-    message: `the service answered neither ok nor !invalid (status ${statusCode ?? "unknown"})`,
+    message: `the service answered neither ok nor !invalid (status ${statusCode ?? "unknown"}): the event may or may not have been recorded`,
     remedy: "Look for the event in the reports of the web console.",
   }),
   EVENT_NOT_SENT: (detail) => {

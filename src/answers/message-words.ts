@@ -179,8 +179,8 @@ export function staleMessage(detail: Detail): Entry {
     return {
       message: `the object has changed since the run, so it was not undone: ${words}`,
       remedy: texts(
-        "undo_run of the same run plans its undo again, once the object is as the run left it.",
-        "Its undo can be planned again, once the object is as the run left it.",
+        "When the object is again as the run left it, call undo_run for the same run.",
+        "When the object is again as the run left it, plan its undo again.",
       ),
     };
   }

@@ -62,9 +62,9 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
       "Leave exposeChildren out, or make the option a group: in a sheet, write yes in Is Group.",
     ),
   },
-  idAndCurrentName: { message: "_id and currentName were both given", remedy: "Give one of the two." },
+  idAndCurrentName: { message: "_id and currentName were both given", remedy: "Give only one of them." },
   noTargeting: { message: "the item names no targeting", remedy: "Give the targeting's _id or currentName." },
-  parentAndParentName: { message: "parent and parentName were both given", remedy: "Give one of the two." },
+  parentAndParentName: { message: "parent and parentName were both given", remedy: "Give only one of them." },
   groupWithParent: {
     message: "a sub-option (parent, parentName) cannot be a group itself (type collection, children, exposeChildren)",
     remedy: "Leave out the parent, or the fields that make it a group.",
@@ -89,7 +89,10 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
     message: "set was given together with add or remove",
     remedy: "To replace all Context IDs of the option, use set alone. To change some, use add and remove without set.",
   },
-  addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Take it out of one of the two." },
+  addAndRemove: {
+    message: "the same Context ID is in add and in remove",
+    remedy: "Remove it from one of these lists.",
+  },
 };
 
 function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detail): Entry {
@@ -230,7 +233,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: "Spread the Context IDs over several options.",
   }),
   ITEM_TOO_LARGE: {
-    message: "the item is too large, even for a request of its own",
+    message: "the item is too large, even if it is sent alone",
     remedy: "Give the item fewer Context IDs or sub-options.",
   },
   EMPTY_GROUP: {
@@ -347,7 +350,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: "The API's documents do not list this status: look at the item in the web console.",
   }),
   TOO_LARGE: {
-    message: "the service refused the item as too large, even in a request of its own (413); nothing was applied",
+    message: "the service refused the item as too large, even alone in its request (413); nothing was applied",
     remedy: "Give the item fewer Context IDs or sub-options.",
   },
   VALIDATION: (detail) => ({
@@ -424,7 +427,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   edited: ({ name, _id, fields }) => ({
     message: `the row is about ${quotedCell(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
     remedy: texts(
-      'Nothing of it was applied. Use plan_targeting to edit options: it reads the same sheet. For Context IDs alone, use onExisting "addContexts".',
+      'Nothing of the row was applied. Use plan_targeting to edit options: it reads the same sheet. To add only Context IDs, use onExisting "addContexts".',
       "To edit options, ask the agent to plan this sheet.",
     ),
   }),

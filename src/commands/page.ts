@@ -21,7 +21,7 @@ export async function runPage(line: CommandLine): Promise<number> {
   const input = inputOf(line);
   const settings = settingsFrom({ ...input, overStdio: true });
   if (settings.page === "off")
-    throw new SettingsError("the page cannot be opened, because TARGETING_MCP_PAGE is off", "TARGETING_MCP_PAGE");
+    throw new SettingsError("the web page cannot be opened, because TARGETING_MCP_PAGE is off", "TARGETING_MCP_PAGE");
   const stopping = new AbortController();
   const { services, audit, log, close } = await openProcess(settings, { stopping: stopping.signal });
   const { project } = services;

@@ -111,7 +111,7 @@ export async function bytesAtPath(path: string): Promise<Buffer> {
       throw new FileError(`${JSON.stringify(path)} is not a file`, "Use the path of a file, not of a folder.");
     if (found.size > MAX_BYTES) {
       throw new FileError(
-        `${JSON.stringify(path)} has more than 256 MB`,
+        `${JSON.stringify(path)} is larger than 256 MB`,
         "Move the Context IDs to separate files (contextsFile).",
       );
     }
