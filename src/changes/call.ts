@@ -7,7 +7,7 @@ const texts = (what: string) => z.array(z.string()).optional().describe(what);
 
 const childFields = () => ({ name: z.string(), contexts: texts("Context IDs") });
 
-/** Names and Context IDs are checked later. */
+/** The fields of an option to add. The plan checks names and Context IDs. */
 const optionFields = () => ({
   ...childFields(),
   type: z.enum(["atomic", "collection"]).optional().describe("collection: an option group; default atomic"),
@@ -114,7 +114,7 @@ export const INPUTS = {
   update_options: z.object({ ...ARGUMENTS.update_options(), targetingId }),
   update_contexts: z.object({ ...ARGUMENTS.update_contexts(), ...inTargeting }),
   delete_options: z.object({ ...ARGUMENTS.delete_options(), targetingId }),
-  /** The text of the plan is stored with the run. */
+  /** The call that applies a plan. The run stores the text of the plan separately. */
   apply_plan: z.object({
     /** The tool under which the run is reported until it starts. */
     plannedBy: z.enum(["plan_targeting", "undo_run"]),
@@ -125,7 +125,7 @@ export const INPUTS = {
     undoes: z.string().optional(),
     /** SHA-256 of the stored plan, in hexadecimal digits. */
     digest: z.string(),
-    /** The base beside the planned file. It is renewed when the run ends. */
+    /** The base (the exported state) beside the planned file. It is updated when the run ends. */
     base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
     sheet: inputFile.optional(),
   }),

@@ -136,7 +136,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       const changes = await lookAgain(bytes, reading);
       return (await planners()).planDesired(changes);
     },
-    // The stored proposal of the plan lists the objects.
+    // The objects are stored with the plan that the call applies.
     objects: () => new ObjectList(),
     // A desired state without a targeting creates one. An undo without a targeting has nothing to do.
     targets: ({ plannedBy, targetingId, furtherIds = [] }) =>

@@ -173,7 +173,10 @@ function withoutFound(file: InputFile | undefined) {
   return { digest, format, encoding, given };
 }
 
-/** Reads a run from its journal. A run without a plan has the state of its proposal, or lists its whole input. */
+/**
+ * Reads a run from its journal. A run that has not started has the plan that waits for approval, or else lists its
+ * whole input.
+ */
 async function readBack({
   header,
   record,
@@ -187,7 +190,7 @@ async function readBack({
   const restart = { from: new RunState(), first: [{ t: "replan" }] } as const;
   if (state.stopped !== undefined) return { ...restart, state, unwritten: () => objectEntries(state) };
   const asked = status === "planning" ? state : await stateFrom(proposed);
-  // The proposal of a plan with nothing to do has a tool, but no objects.
+  // A stored plan with nothing to do names a tool, but has no objects.
   const isThere = asked.objects.length > 0 || asked.facts.tool !== undefined;
   if (isThere) return { ...restart, state: asked, unwritten: () => proposed };
   const given = await unplanned(status === "planning", header, part);
@@ -326,7 +329,10 @@ function reasonOf(thrown: unknown): Reason | undefined {
 /** How long the values that a plan read count as current, in milliseconds. */
 const FRESH_MS = 60_000;
 
-/** Stores the parts `removed`, as rows for a later call, and `former`. If a read throws, nothing may be deleted. */
+/**
+ * Stores what the run will remove (part `removed`) and the previous values (part `former`). If a read throws, nothing
+ * may be deleted.
+ */
 async function storePreviousValues(
   plan: Plan,
   { lease, keep, signal }: DrivenChange,
@@ -340,7 +346,10 @@ async function storePreviousValues(
   if (plan.former.size > 0) await keep("former", inPieces(plan.former.lines()));
 }
 
-/** Returns the part `removed`. Records the options that it reads as previous values. */
+/**
+ * Yields the lines of the stored part `removed`: what the run will remove. Records the options that it reads as
+ * previous values.
+ */
 async function* removedLines(
   { removed, former }: Plan,
   isFresh: boolean,

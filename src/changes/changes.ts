@@ -140,7 +140,10 @@ export class Changes {
     return until > clock.now() ? run : undefined;
   }
 
-  /** Stores a plan, as a new run or as `earlier`, a run without a plan. `kept.text` is the plan for `lookAgain`. */
+  /**
+   * Stores a plan in a new run, or in `earlier`, a run that has no plan yet. `kept.text` is the plan that `lookAgain`
+   * reads.
+   */
   async keepPlan(
     changes: PlannedChanges,
     kept: StoredPlan,
@@ -329,7 +332,7 @@ export class Changes {
     );
   }
 
-  /** Ends the run that a call undoes for good. Throws a FileError if that run is executing again. */
+  /** Permanently ends the run that a call undoes. Throws a FileError if that run is executing again. */
   async #endUndone({ runId, call }: Pick<ChangeHeader, "runId" | "call">): Promise<void> {
     const undoes = undoneBy(call);
     if (undoes === undefined) return;

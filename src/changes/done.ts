@@ -20,7 +20,7 @@ import type { RunState } from "./state/change-state.ts";
 type Pieces = AsyncIterable<Uint8Array>;
 type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
 
-/** What a read showed about the steps in doubt. None of them can still be applied. */
+/** What a read showed about the steps in doubt (sent, but not answered). None of them can still be applied. */
 export interface Resolved {
   /** The IDs of what steps in doubt created, by object. */
   readonly made: ReadonlyMap<number, string>;
@@ -29,9 +29,9 @@ export interface Resolved {
 }
 
 /**
- * Returns what a run did, in order, without changes that the run itself reversed. `former` is the stored part. Steps in
- * doubt are listed as unresolved; with `resolved`, they count as applied, and comparing them with the current state
- * shows which ones were.
+ * Returns what a run did, in order, without changes that the run itself reversed. `former` has the stored previous
+ * values. Steps in doubt are listed as unresolved; with `resolved`, they count as applied, and comparing them with
+ * the current state shows which ones were.
  */
 export async function effectsOfRun(state: RunState, former: Pieces, resolved?: Resolved): Promise<Done> {
   const before = await readPreviousValues(former);
@@ -62,7 +62,10 @@ export async function effectsOfRun(state: RunState, former: Pieces, resolved?: R
   };
 }
 
-/** Returns what a damaged run may have removed, from its stored parts. Undefined if `former` is incomplete. */
+/**
+ * Returns what a damaged run may have removed, from its stored parts. Undefined if `former` (the previous values) is
+ * incomplete.
+ */
 export async function possibleRemovals(
   former: Pieces,
   removed: Pieces,
@@ -144,7 +147,7 @@ class Tracks {
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
   readonly #idOf: (object: number) => string | undefined;
-  /** By ID: the names of the run's objects. Read only if a previous name was not stored. */
+  /** Returns the names of the run's objects, by ID. They are read only if a previous name was not stored. */
   readonly #readNames: () => ReadonlyMap<string, string>;
   #names: ReadonlyMap<string, string> | undefined;
 

@@ -131,7 +131,7 @@ export function leftOf({ made, unclear }: Resolved, state: RunState, undos: read
   return { made: pick(made), unclear: pick(unclear) };
 }
 
-/** Returns what is left of the changes of a run after its undos. Objects that these created again have other IDs. */
+/** Returns what is left of the changes of a run after its undos. Objects that an undo created again have other IDs. */
 export function withoutUndone(done: Done, undos: readonly EarlierUndo[]): Done {
   const last = undos.at(-1);
   if (last === undefined) return done;

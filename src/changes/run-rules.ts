@@ -30,7 +30,7 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
 
 /** Returns a digest of what would be removed. A confirmation is valid only for the same digest. */
 export function lossDigest(losses: readonly Loss[]): string {
-  // The digest leaves out these names, because they are known only if they were read for another reason.
+  // The digest leaves out `freedNames`, because they are known only if they were read for another reason.
   const shown = losses.map(({ freedNames: _, ...loss }) => loss);
   const sorted = shown.sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
@@ -74,7 +74,7 @@ export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);
 }
 
-/** Lists the whole input as not applied. A file that cannot be read is one object. */
+/** Returns a state that lists the whole input as not applied. A file that cannot be read is one object. */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
     return new RunState({ objects: await changeOf(call).objects(bytes), steps: new StepList(), settlements: [] });

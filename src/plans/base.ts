@@ -13,7 +13,7 @@ const baseLine = z.strictObject({
   parent: ulid.nullable(),
   type: z.enum(["atomic", "collection"]),
   exposeChildren: z.boolean().optional(),
-  /** `digest` is the `digestOfContexts` of the Context IDs. */
+  /** The number of Context IDs. `digest` is their `digestOfContexts`. */
   contexts: z.int().min(0),
   digest: z.string(),
 });
@@ -85,7 +85,8 @@ export interface WrittenOption {
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * Updates only what an apply wrote. If the base got other current values, the next plan would revert changes by others.
+ * Returns a base in which only the values that an apply wrote are updated. With other current values, the next plan
+ * would revert changes by others.
  */
 export function renewedBase(
   base: Base,
@@ -133,7 +134,10 @@ export interface ServiceOption {
   readonly digest: string;
 }
 
-/** Each group comes before its sub-options. Apart from that, the order is that of the service. */
+/**
+ * A targeting as the service has it. Each group comes before its sub-options; otherwise, the order is that of the
+ * service.
+ */
 export interface ServiceTargeting {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: readonly ServiceOption[];

@@ -39,7 +39,7 @@ const document = z.strictObject({
   version: z.literal(1),
   environment: z.enum(["live", "sandbox"]),
   apiUrl: z.string(),
-  /** SHA-256, in hexadecimal digits. */
+  /** The SHA-256 digest of the file, in hexadecimal digits. */
   fileDigest: z.string(),
   prune: z.boolean(),
   byName: z.boolean(),
@@ -47,7 +47,10 @@ const document = z.strictObject({
   /** The names of the groups when the plan was made, by ID. */
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
-  /** In a file: the relative path of the planned file, whose base is renewed. It is not part of the digest. */
+  /**
+   * In a plan that was saved to a file: the relative path of the planned file, whose base is updated. The digest does
+   * not include it.
+   */
   file: z.string().optional(),
   /** SHA-256 of all other fields, in hexadecimal digits. */
   digest: z.string(),
@@ -103,7 +106,7 @@ const digested = z.looseObject({ digest: z.string(), file: z.string().optional()
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
   const { digest, file, ...content } = digested.safeParse(value).data ?? {};
-  // The digest comes before the validation, so that their memory is not needed at the same time.
+  // The digest is checked before the content is validated, so that both do not need memory at the same time.
   const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
   const quoted = JSON.stringify(path);
@@ -168,7 +171,7 @@ export function planJson(document: PlanDocument, requests: PlanJson["requests"])
 }
 
 export interface PlanRequest extends Pick<DiffInput, "desired" | "prune" | "byName"> {
-  /** SHA-256, in hexadecimal digits. */
+  /** The SHA-256 digest of the file, in hexadecimal digits. */
   readonly fileDigest: string;
   readonly base: Base | undefined;
   /** The ID or name that the caller gave. */
@@ -181,7 +184,7 @@ export interface PlanScene extends Pick<PlanOrigin, "environment" | "apiUrl"> {
   readonly read: (targetingId: string) => Promise<ServiceTargeting>;
 }
 
-/** `there` is the state when the plan was made. Undefined if the plan creates the targeting. */
+/** A plan, and the state of the targeting when it was made (`there`). Undefined if the plan creates the targeting. */
 export interface MadePlan {
   readonly document: PlanDocument;
   readonly there: ServiceTargeting | undefined;

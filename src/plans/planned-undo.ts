@@ -87,7 +87,7 @@ export async function resolvedUndo(
   }
   const { targetings, rows } = undoPlan(done, present, taken);
   const plans = targetings.map((one) => one.plan);
-  // Without changed options, the report needs the targeting of the unresolved objects.
+  // If no option was changed, the report needs the targeting of the unresolved objects.
   const [first = nothingOf(targetingsIn(known)[0] ?? plan.targeting._id, present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
   const unclear = done.unknown.flatMap(({ _id, name, ...rest }) =>

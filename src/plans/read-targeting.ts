@@ -13,7 +13,7 @@ import type { DesiredTargeting } from "./file/desired.ts";
 
 export interface HowToRead {
   readonly signal: AbortSignal;
-  /** Context IDs that were read before. */
+  /** The stored Context IDs that earlier calls have read. */
   readonly store?: ContentsStore | undefined;
   /** Whether to ignore the stored Context IDs. */
   readonly fresh?: boolean | undefined;

@@ -9,7 +9,10 @@ import type { Desired } from "./file/desired.ts";
 import { readStoredPlan, textOf } from "./look-again.ts";
 import { serviceOption, unlessMissing } from "./read-targeting.ts";
 
-/** Updates the base of an applied file. Throws a FileError for the base, and the ApiError of a failed read. */
+/**
+ * Updates the base of an applied file. Throws a FileError if the base cannot be read or written, and the ApiError of
+ * a failed read.
+ */
 export async function renewBaseAt(
   { root, steps }: { readonly root: string; readonly steps: readonly string[] },
   { plan: kept, objects }: { readonly plan: ByteSource; readonly objects: AppliedObjects },
@@ -22,7 +25,7 @@ export async function renewBaseAt(
   if (targetingId === undefined || (wrote.length === 0 && !isRenamed)) return;
   const place = { root, steps, path: join(root, ...steps) };
   const base = readBase(await textOf(bytesAt(place)), place.path);
-  // Meanwhile the base may have become that of another targeting.
+  // The base may belong to another targeting by now.
   if (base.targeting._id !== targetingId) return;
   const there = await written(targetingId, wrote, api, signal);
   await replaceFile(place, [[...baseText(renewedBase(base, there, wrote, isRenamed))].join("")]);

@@ -5,8 +5,9 @@ import type { ServiceOption } from "./base.ts";
 import { difference, type StatePlan, shownValue, ulid } from "./diff/plan.ts";
 
 /**
- * `exact`: restored completely. `caveat`: with differences. `notOurs`: not, because others changed the object since.
- * `impossible`: not, for the given reasons. `unresolved`: the outcome of the object's request is unknown.
+ * How far an undo restores an object. `exact`: completely. `caveat`: with differences. `notOurs`: not at all, because
+ * others have changed the object. `impossible`: not at all, for the given reasons. `unresolved`: the outcome of its
+ * request is unknown.
  */
 export const UNDO_LABELS = ["unresolved", "exact", "caveat", "notOurs", "impossible"] as const;
 export type RowLabel = (typeof UNDO_LABELS)[number];
@@ -23,7 +24,7 @@ const UNDO_REASONS = [
   "notKept",
   "unknownOutcome",
   "nameTaken",
-  /** Management-api 8.3. */
+  /** The previous name is not a valid name (management-api 8.3). */
   "nameInvalid",
   /** A group would have neither sub-options nor Context IDs. */
   "emptyGroup",
@@ -80,7 +81,7 @@ export interface Present {
   readonly isPartial?: true;
 }
 
-/** `key` is the ID of the option; for a deleted option, its old ID. */
+/** A change that an undo makes. `key` is the ID of the option; for a deleted option, its old ID. */
 export interface Intent {
   readonly key: string;
   readonly kind: "create" | "change" | "delete";

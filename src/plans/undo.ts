@@ -27,7 +27,7 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
   for (const one of done.options) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
-    // With another number, the option has changed since, so its Context IDs are not needed.
+    // If the number differs, the option has changed since the run, so its Context IDs are not needed.
     if (one.did === "created" && there?.contextCount === one.left.contexts.length) needed.add(one._id);
     const { added = [], removed = [] } = one.did === "changed" ? (one.contexts ?? {}) : {};
     if (added.length + removed.length > 0) needed.add(one._id);

@@ -35,7 +35,7 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
   return { kind: "update", ref, ...changes, add, remove };
 }
 
-/** Removes the change that causes a conflict. Returns false if it is removed already. */
+/** Removes the change that causes a conflict. Returns false if the change was removed before. */
 function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
   const takeOut = (one: Intent, row: RemovedChange): true => {

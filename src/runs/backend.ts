@@ -34,7 +34,10 @@ export interface CallerTexts {
 /** How long ended sessions stay stored after their tokens expire, in milliseconds, because clocks may be wrong. */
 export const ENDED_FOR_MS = 30 * 86_400_000;
 
-/** `until`: when the tokens of a session of the web page expire, in milliseconds since 1970. */
+/**
+ * Stores which sessions of the web page were ended early. `until`: when the tokens of a session expire, in
+ * milliseconds since 1970.
+ */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
   has(id: string): Promise<boolean>;
@@ -80,7 +83,10 @@ export interface SuiteTexts {
   /** Returns true for the first claim of a confirmation in any process, which may then act on it. */
   claim(confirmation: string): Promise<boolean>;
   settle(confirmation: string, text: string): Promise<void>;
-  /** Returns the result of a claimed confirmation: empty if there is none yet, undefined if not claimed. */
+  /**
+   * Returns the result of a claimed confirmation: an empty text if there is none yet, undefined if the confirmation
+   * was not claimed.
+   */
   settled(confirmation: string): Promise<string | undefined>;
 }
 

@@ -41,7 +41,7 @@ interface HeldRun<Call, State> {
 }
 
 export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
-  /** Returns whether the state is current: false after a takeover. Otherwise writes the state to the store. */
+  /** Writes the state to the store and returns true; returns false if another process has taken over the run. */
   readonly isCurrent: () => Promise<boolean>;
 }
 
@@ -66,7 +66,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   const watchers = new Set<RunWatcher>();
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
   let isResting = false;
-  /** The run in the other process, and whether it is still being looked for. */
+  /** The run in the process that has taken it over, and whether it is still being looked for. */
   let other: Run<Call, State> | undefined;
   let isLookedFor = true;
   let isKept = (): void => {};
@@ -268,7 +268,7 @@ async function handOver<Call extends ToolCall, Entry, State extends RunView<Entr
   await journal?.close().catch(() => undefined);
   await stopRequests.end();
   const entry = kind.lateEntry?.(state, at);
-  // Without this entry, the other process still finds out by reading which items were applied.
+  // If this entry is lost, the other process finds out by reading which items were applied.
   if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 
@@ -337,7 +337,7 @@ function stopRequestsOf(
     async end(): Promise<void> {
       clearInterval(timer);
       notWatched?.();
-      // If another process has taken over the run, the requests are meant for that process.
+      // If another process has taken over the run, that process handles the requests to stop.
       if (await isTakenFrom(lease())) return;
       await stops.forget(runId, await stops.asked(runId));
     },

@@ -4,9 +4,7 @@ import { countsOf, type ReportedState } from "./report.ts";
 
 const LOOK_MS = 100;
 const CHECK_IF_NOTIFIED_MS = 500;
-/**
- * Reading takes at most this share of the time (one tenth), but happens at least every `PAUSE_MS.most` milliseconds.
- */
+/** The pause after a read is this many times as long as the read, but at most `PAUSE_MS.most` milliseconds. */
 const READ_SHARE = 10;
 const READ_SHARE_IF_NOTIFIED = 4;
 const PAUSE_MS = { notified: 250, least: 1000, most: 2000 } as const;
@@ -76,7 +74,10 @@ export function followedRun<S extends ReportedState>(
   };
 }
 
-/** Shares calls of `work` between callers. Each caller gets the result of a call that began after theirs. */
+/**
+ * Shares calls of `work` between callers. Each caller gets the result of a call of `work` that began after the caller
+ * asked.
+ */
 function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
   let going: Promise<T> | undefined;
   let next: Promise<T> | undefined;
@@ -113,7 +114,7 @@ function hintOf(clock: Clock, signal: AbortSignal) {
     async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
-        // A hint that was given before the sleep does not end it, because the caller may not act on it earlier.
+        // A hint that was given before the sleep does not end the sleep, because the caller may not act on it earlier.
         wake = hint.isGiven ? () => {} : resolve;
       });
       await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);

@@ -49,7 +49,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    // A process may hold the lease of such a run although it does not execute it, for example to plan it again.
+    // A process may hold the lease of an unstarted run although it does not execute the run, for example to plan it
+    // again.
     const { status } = found.record;
     const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
@@ -180,7 +181,10 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Ends a started run for good. Returns false if a process executes it, or if there is no such run. */
+  /**
+   * Ends a started run, which then cannot be resumed. Returns false if a process executes it, or if there is no such
+   * run.
+   */
   async endForGood(runId: string, ending: Ending): Promise<boolean> {
     const isEnded = await this.#withLease(await this.#of.store.lease(runId), runId, async (found, lease) => {
       if (isUnstarted(found.record.status)) return false;

@@ -31,7 +31,10 @@ export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Req
 /** Fields that are only shown to people. Two calls that differ only in these fields count as the same call. */
 export type Requested = Pick<RunHeader, "client" | "fileName">;
 
-/** The wait before a run that was taken over is read, in milliseconds. No request may be sent so early anyway. */
+/**
+ * The wait before a run that was taken over is read, in milliseconds. No request may be sent that soon after a
+ * takeover.
+ */
 const READ_LATER_MS = 250;
 
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
@@ -155,7 +158,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
     const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
     if (stored === undefined || (isUnbegun && this.kind.isPlannedFirst)) return this.find(runId);
-    // Another process may be about to start the run.
+    // A run that cannot be read yet is being started by another process.
     if (isUnbegun && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
     // If another process executes the run, it is only followed, which is always allowed.
@@ -352,7 +355,7 @@ interface MadeCall {
   readonly arrivedAt: number;
 }
 
-/** `going` is executed now; `ended` is the newest run with unfinished items. */
+/** The earlier runs of a call: `going` is executed now; `ended` is the newest run with unfinished items. */
 export interface EarlierRuns<R> {
   readonly going?: R;
   readonly ended?: EndedRun;

@@ -57,14 +57,14 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   /** Executes a run until it stops, and records how it stopped. Its journal is already open. */
   start(run: RunExecution<Call, Entry, State>, given: Given): Promise<void>;
   resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
-  /** Called before a run is read that was taken over, so that a wait can start early. */
+  /** Called before a run that was taken over is read, so that waiting for the write lock can start early. */
   takenOver?(): void;
   /** Returns entries that mark the requests which a crash left in doubt. */
   lost?(state: State): readonly Entry[];
   stop(ending: Ending, at: number): Entry;
-  /** Returns the reason for an error that stopped a run; undefined for an error of this machine. */
+  /** Returns the reason that is reported for an error that stopped a run; undefined for an error of this machine. */
   reasonOf?(thrown: unknown): Reason | undefined;
-  /** Stores the parts of a run at rest that may be needed later, and updates the remembered names. */
+  /** Stores the data of an ended run that may be needed later, and updates the remembered names of targetings. */
   finish?(run: RunAccess<Call, State>): Promise<void>;
   /** Returns whether `resume_run` could continue a run at rest. Default: it can if an object may not be done yet. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
@@ -185,7 +185,7 @@ export interface UncertainObject {
 export type TargetingEffect =
   | { readonly did: "created"; readonly _id: string; readonly name: string }
   | { readonly did: "changed"; readonly _id: string; readonly name: FieldChange<string> }
-  /** `name` is absent if it was not stored. */
+  /** The targeting was deleted. `name` is absent if it was not stored. */
   | { readonly did: "deleted"; readonly _id: string; readonly name?: string | undefined };
 
 /** The new value of a field that a run wrote. `from` is its previous value, if known. */
@@ -205,7 +205,7 @@ export interface OptionState {
 export type OptionEffect =
   | { readonly did: "created"; readonly _id: string; readonly targeting: string; readonly left: OptionState }
   | ChangedOption
-  /** `before` is absent if it was not stored. */
+  /** The option was deleted. `before` is absent if it was not stored. */
   | {
       readonly did: "deleted";
       readonly _id: string;
@@ -224,7 +224,10 @@ export interface ChangedOption {
   readonly name?: FieldChange<string> | undefined;
   readonly parent?: FieldChange<string | null> | undefined;
   readonly exposeChildren?: FieldChange<boolean> | undefined;
-  /** `unsure` counts the Context IDs for which it is unknown whether the option held them before. */
+  /**
+   * The Context IDs that were added and removed. `unsure` counts those for which it is unknown whether the option
+   * held them before.
+   */
   readonly contexts?:
     | { readonly added: readonly string[]; readonly removed: readonly string[]; readonly unsure: number }
     | undefined;

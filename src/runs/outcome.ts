@@ -50,7 +50,7 @@ const knownChange = z.object({
   from: side,
   to: side,
   exposeChildren: z.object({ from: z.boolean(), to: z.boolean() }).exactOptional(),
-  /** The numbers of Context IDs that are added and removed, already there, and already absent. */
+  /** The numbers of Context IDs that are added, removed, already in the option, and already absent from it. */
   added: number,
   removed: number,
   alreadyThere: number,
@@ -112,7 +112,10 @@ function placeAndName(side: KnownChange["from"]): string | undefined {
 
 export type Did = "created" | "changed" | "deleted" | "same";
 
-/** `gone` counts objects that no longer existed when their deletion was sent again. */
+/**
+ * How many objects were created, changed and deleted. `gone` counts objects that no longer existed when their
+ * deletion was sent again.
+ */
 export type DidCounts = Readonly<Record<Did, number>> & { readonly gone?: number };
 
 export type Asked = z.infer<typeof asked>;

@@ -54,7 +54,7 @@ export interface ReportedState {
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
   idOf(object: number): string | undefined;
-  /** The effect on an object whose outcome is known. Absent if this kind creates nothing. */
+  /** Returns what was done with an object whose outcome is known. Absent for kinds of runs that change no objects. */
   didOf?(object: number): Did | undefined;
   readonly resumed?: { readonly counts: Counts } | undefined;
   predictionOf?(object: number): Prediction | undefined;
@@ -230,10 +230,10 @@ export function failureGroups(
     if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
     const about = state.objects.at(object);
     if (about === undefined) continue;
-    // Many objects often share the same reason.
+    // The key of a reason is computed once, because many objects often share it.
     const mark = keys.get(reason) ?? markOf(reason, remedyOf);
     keys.set(reason, mark);
-    // Failed objects inside new objects are sent again in another form.
+    // Failed objects inside new objects form their own groups, because they are sent again in another form.
     const isInside = outcome === "failed" && about.child !== undefined;
     const key = `${outcome} ${mark} ${isInside}`;
     const group = groups.get(key) ?? collect(outcome, reason, about, { id: state.idOf(object), isInside });

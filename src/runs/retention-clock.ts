@@ -20,7 +20,7 @@ export interface Readings {
   readonly newest?: number | undefined;
 }
 
-/** `doubt`: why no run may be removed now. */
+/** The reading to store, and, if the clock is in doubt, why no run may be removed now (`doubt`). */
 export interface Judged {
   readonly seen: SeenClock | undefined;
   readonly doubt?: string;

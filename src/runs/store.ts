@@ -131,7 +131,7 @@ export interface RunStore {
   readonly stops: StopStore;
   readonly sizes: SizeStore;
   readonly retention: RetentionStore;
-  /** The runs of ended processes. Absent if these wait until a call resumes them. */
+  /** The runs of ended processes. Absent if such runs wait until a call resumes them. */
   readonly left?: OrphanedRuns;
 }
 
@@ -160,7 +160,7 @@ interface SizeStore {
 }
 
 interface RetentionStore extends RetentionWatch {
-  /** Removes the runs that are stored for longer than necessary. */
+  /** Removes the runs whose time of storage is over. */
   tidy(): Promise<void>;
 }
 
@@ -180,7 +180,10 @@ export interface OrphanedRuns {
   startClaiming(projects: readonly string[], wake: () => void): Promise<void>;
   /** Returns orphaned runs. Those of callers with the fewest executed projects come first, then the oldest. */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
-  /** Announces which runs this process may not execute. They then do not count as executed because of this process. */
+  /**
+   * Announces which runs this process may not execute. Other processes then do not expect this process to continue
+   * them.
+   */
   refuses(runIds: readonly string[]): Promise<void>;
 }
 
@@ -208,7 +211,10 @@ export function isUnreadable(thrown: unknown): boolean {
   return (thrown instanceof RunStoreError && !(thrown instanceof StoreUnavailableError)) || thrown instanceof FileError;
 }
 
-/** Returns the result of `reading`. Returns undefined if the run cannot be read, but throws if the store is away. */
+/**
+ * Returns the result of `reading`. Returns undefined if the run cannot be read, but throws if the store cannot be
+ * reached.
+ */
 export function undefinedIfUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isUnreadable, reading);
 }

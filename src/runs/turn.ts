@@ -6,7 +6,7 @@ export const SEND_WINDOW_MS = 2000;
 /** How long after a takeover the previous process may still send requests, in milliseconds. */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
-/** How long after its renewal a lease counts as held for checks that no request depends on, in milliseconds. */
+/** How long after a renewal a lease counts as held, in milliseconds. Only for checks that no request depends on. */
 export const RECENT_MS = 100;
 
 /** Readings of both clocks: the monotonic one may stop while the machine is suspended, the wall clock can be set. */
@@ -58,8 +58,8 @@ export function readClocks(clock: Clock): Intent {
 }
 
 /**
- * Returns the milliseconds since the readings, by the clock that shows more. Setting a clock back counts as time
- * passed.
+ * Returns the milliseconds since both clocks were read, by the clock that shows more. If a clock was set back, that
+ * counts as time passed.
  */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));

@@ -9,7 +9,7 @@ export interface ManagementKey {
   readonly project?: string | undefined;
   /** What the key may do. Absent: both scopes. */
   readonly scopes?: readonly Scope[] | undefined;
-  /** A revoked key is rejected like an unknown one. */
+  /** Whether the key was revoked. It is then rejected like an unknown key. */
   readonly revoked?: boolean | undefined;
 }
 

@@ -154,7 +154,7 @@ const LETTERS_OF_FINDING = 128;
 
 export type EventLog = ReturnType<typeof eventLog>;
 
-/** `since` is in milliseconds since 1970. */
+/** Which events to return. `since` is in milliseconds since 1970. */
 type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
 /**

@@ -25,7 +25,7 @@ export interface SandboxOptions {
   /** Keys that are accepted in addition to the built-in ones. A dump of the state never contains them. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   readonly dataFile?: string;
-  /** Ignored if the data file already contains a state. */
+  /** The initial content. Ignored if the data file already contains a state. */
   readonly seed?: Seed | undefined;
   /** The base address of a real event endpoint that receives a copy of every event. */
   readonly forward?: string;
@@ -171,7 +171,7 @@ const CORS = {
 
 const CONTROL_PLANE = "/_sandbox";
 
-/** `status` is undefined if the request got no answer. */
+/** A request that failed. `status` is undefined if it got no answer. */
 interface FailedRequest {
   readonly at: string;
   readonly method: string;
@@ -280,7 +280,7 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
     at: new Date(world.sources.now()).toISOString(),
     operation,
     method: c.req.method,
-    // Copied, because a part of the request line would keep the whole line in memory.
+    // The path is copied, because a part of the request line would keep the whole line in memory.
     path: Buffer.from(c.req.path).toString("utf8"),
     status: null,
     applied: false,

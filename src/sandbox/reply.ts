@@ -4,7 +4,7 @@ import { jsonPieces } from "../platform/json.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { type BusinessError, errorFields } from "./rules/outcome.ts";
 
-/** "reset": a broken connection; "silence": no answer. */
+/** An answer, or its failure. "reset": a broken connection; "silence": no answer. */
 export type Reply = Answer | "reset" | "silence";
 
 export interface Answer {
@@ -44,12 +44,12 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
     return RESPONSE_ALREADY_SENT;
   }
   headers.set("Content-Type", "application/json; charset=utf-8");
-  // One long string would stay in memory for long, in addition to its bytes.
+  // Converts piece by piece: one long string would stay in memory for long, in addition to its bytes.
   const body = Buffer.concat([...jsonPieces(reply.body)].map((piece) => Buffer.from(piece)));
   return new Response(body, { status: reply.status, headers });
 }
 
-/** `tooLarge` is the size of a body that exceeds the limit (management-api 7.1, 413). */
+/** The body of a request. `tooLarge` is the size of a body that exceeds the limit (management-api 7.1, 413). */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
 /** The factor by which a body may exceed the limit before the rest is not read. */

@@ -35,7 +35,7 @@ const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
-  /** The API reports that the project does not exist. Its data remains. */
+  /** Whether the API reports that the project does not exist. Its data remains. */
   deleted: z.boolean().optional(),
   keys: list(keySchema.omit({ project: true })),
   appKeys: list(z.string().min(1)),
@@ -52,7 +52,7 @@ export const seedSchema = z.strictObject({
   campaigns: list(campaignSchema.partial({ _id: true })),
   /** Events to store as if they had arrived at the time `at`, by default now. */
   events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
-  /** Removing a targeting removes its options. */
+  /** The IDs of objects to remove. Removing a targeting removes its options. */
   remove: list(z.string()),
 });
 type SeedInput = z.input<typeof seedSchema>;
@@ -234,7 +234,7 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   [880, { uid: "shopper-3", eventName: "view_item", platform: "android", ...SHIRT }],
   [610, { uid: "shopper-4", eventName: "app_open", platform: "android" }],
   [605, { uid: "shopper-4", eventName: "add_to_cart", platform: "android", ...SHIRT, quantity: 2 }],
-  // A purchase needs `tx_id`, so the service ignores this event, too.
+  // A purchase needs `tx_id`, so the service answers ok but ignores the event.
   [600, { uid: "shopper-4", eventName: "purchase", platform: "android", currency: "USD", items: [SHIRT] }],
   [420, { uid: "shopper-5", eventName: "push_clicks", platform: "ios", campaign_id: "summer-sale" }],
   [419, { uid: "shopper-5", eventName: "page_view", platform: "ios", page_id: "summer-sale" }],

@@ -19,7 +19,7 @@ export const productSchema = z.strictObject({
   newOptions: sides.prefault({}),
 });
 
-/** `options` are the IDs of the options that the campaign includes or excludes. */
+/** The schema of a campaign. `options` are the IDs of the options that it includes or excludes. */
 export const campaignSchema = z.strictObject({
   _id: ulid,
   approved: z.boolean().default(true),
@@ -66,7 +66,7 @@ export const dumpSchema = z.strictObject({
 type Dump = z.output<typeof dumpSchema>;
 type ProjectDump = z.output<typeof projectSchema>;
 
-/** Lists are in creation order, so equal data gives equal dumps. */
+/** Returns a dump of the sandbox. Lists are in creation order, so equal data gives equal dumps. */
 export function dumpWorld(world: World): Dump {
   return {
     version: 1,

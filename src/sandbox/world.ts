@@ -10,7 +10,10 @@ import { emptyProject, type Project } from "./rules/store.ts";
 export interface World {
   readonly sources: Sources;
   readonly projects: Map<string, Project>;
-  /** `givenKeys` come from the settings, `seededKeys` from seeds. A dump contains only the latter. */
+  /**
+   * The keys of the management API. `givenKeys` come from the settings, `seededKeys` from seeds. A dump contains only
+   * `seededKeys`.
+   */
   readonly givenKeys: readonly ManagementKey[];
   readonly seededKeys: Map<string, ManagementKey>;
   readonly appKeys: Set<string>;
@@ -21,13 +24,13 @@ export interface World {
   /** When the initial data had been stored, in milliseconds since 1970. */
   readyAt: number;
   changed(): void;
-  /** The returned function ends the calls of `observer`. */
+  /** Calls `observer` after each change of a part. The returned function ends these calls. */
   watch(part: WorldPart, observer: () => void): () => void;
 }
 
 type WorldPart = "state" | "events" | "faults";
 
-/** `lockWaitMs`: how long a write waits for another write of its project. */
+/** The options of a sandbox's data. `lockWaitMs`: how long a write waits for another write of its project. */
 interface WorldOptions {
   readonly managementKeys: readonly ManagementKey[];
   readonly appKeys: readonly string[];
@@ -122,7 +125,10 @@ function writeLock(waitMs: number, now: () => number) {
     };
   }
 
-  /** Calls `start` when the lock is free. Undefined: the lock was free at once. */
+  /**
+   * Calls `start` when the lock is free. Returns a function that leaves the queue; undefined if the lock was free at
+   * once.
+   */
   function enqueue(project: string, start: (release: () => void) => void): (() => void) | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {

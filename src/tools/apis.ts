@@ -17,7 +17,10 @@ import {
   type Waiting,
 } from "./define-tool.ts";
 
-/** Throws a ToolError if settings that a tool needs are missing or invalid. `either` needs one API. */
+/**
+ * Throws a ToolError if settings that a tool needs are missing or invalid. A tool of the toolset `either` needs one
+ * of the two APIs.
+ */
 export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
   const ofEither = whole === undefined ? (half?.targeting ?? half?.events) : undefined;

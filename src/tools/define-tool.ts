@@ -13,10 +13,10 @@ import type { Runs } from "../runs/registry.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
 import type { HalfPair } from "../settings/environment.ts";
 
-/** A tool of `either` is listed if one of the two others is on. */
+/** The toolset of a tool. A tool of `either` is listed if `targeting` or `events` is on. */
 export type Toolset = "targeting" | "events" | "either";
 
-/** Decides the annotations of a tool, and whether it is listed in read-only mode. */
+/** What a tool may change. This decides its annotations, and whether it is listed in read-only mode. */
 export type Effect =
   | "reads"
   /** Only adds data. */
@@ -45,7 +45,10 @@ export interface ToolAnswer {
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
-    /** Returned in `context.reply`. The server signs it. At most a few hundred bytes. */
+    /**
+     * The text that `context.reply` returns with the person's answer. The server signs it. At most a few hundred
+     * bytes.
+     */
     readonly token: string;
     /** Returns the answer if nobody decided. Perhaps no person saw a "closed" question, so it is not asked again. */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
@@ -59,7 +62,7 @@ export type Undecided = "unanswered" | "closed";
 
 export interface UndecidedAnswer {
   readonly answer: ToolAnswer;
-  /** Carries out a decision that is made after the answer. Absent: the question ends with the call. */
+  /** Carries out a decision that is made after the call was answered. Absent if the question ends with the call. */
   readonly later?: (accepted: boolean) => Promise<void>;
 }
 
@@ -129,7 +132,7 @@ export function once<Value>(make: () => Value): () => Value {
   };
 }
 
-/** A failure of a call. It has a code if programs must recognise it. */
+/** A failure of a call, with a code if programs must recognise it. */
 export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
   readonly runId?: string;

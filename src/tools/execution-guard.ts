@@ -15,7 +15,7 @@ import { isUlid } from "../spec/names-and-contexts.ts";
 import { managementOf } from "./apis.ts";
 import { type ToolContext, ToolError, type ToolServices, type Toolset } from "./define-tool.ts";
 
-/** `refused` says why the caller may do nothing any more. */
+/** What a caller may do now. `refused` says why the caller may do nothing any more. */
 export type CallerRights =
   | { readonly refused: string }
   | {
@@ -37,7 +37,7 @@ export interface GuardParts
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 
-/** For how many plans the result is remembered, because the page often checks each waiting run. */
+/** The number of plans whose check is remembered, because the web page often checks each waiting run. */
 const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, NotAllowed | undefined>;
@@ -164,7 +164,7 @@ async function planNotApplied(
     plans.set(runId, refused);
     return refused;
   } catch (thrown) {
-    // Applying a plan that is not stored completely will report that.
+    // Applying the plan reports that it is not stored completely, so this check allows it.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
@@ -181,7 +181,10 @@ export function allowedText(allowed: readonly string[]): string {
   const more = allowed.length > MAX_ALLOWED_NAMED ? ` and ${allowed.length - MAX_ALLOWED_NAMED} more` : "";
   return `TARGETING_MCP_ALLOWED_TARGETINGS allows changes only in ${named}${more}`;
 }
-/** For how many options the result is remembered. An option never moves to another targeting, so it stays allowed. */
+/**
+ * The number of options that are remembered as allowed. An option never moves to another targeting, so it stays
+ * allowed.
+ */
 const MAX_KNOWN = 100_000;
 
 /** The options known to be allowed, for each list of allowed targetings. */

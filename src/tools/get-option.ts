@@ -165,7 +165,7 @@ async function compareOptions(
   };
   const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
-  // Each page shows some of each kind.
+  // Lists the kinds in turn, so that each page shows some Context IDs of each kind.
   const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
   const budget = pageBudget({ beside: [row, other, row, other] });
   const page = takeRows(

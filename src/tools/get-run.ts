@@ -158,7 +158,7 @@ export async function followResumedRun(run: Run, context: ToolContext): Promise<
 
 const PLACES_BESIDE = 3;
 
-/** How many rows a page has by default, without and with their input. */
+/** The default number of rows in a page, without and with their input. */
 const MAX_SHOWN = 20;
 const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;

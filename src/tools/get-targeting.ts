@@ -55,7 +55,10 @@ export const getTargeting = {
     readTargeting(reference, summary || cursor ? { cursor } : undefined, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Returns one targeting, with `counting` also its counts. Without a reference, lists those seen before. */
+/**
+ * Returns one targeting, with `counting` also its counts. Without a reference, lists the targetings that were seen
+ * before.
+ */
 export async function readTargeting(
   reference: TargetingReference,
   counting: { readonly cursor: string | undefined } | undefined,

@@ -12,7 +12,8 @@ import { waitingAnywhere } from "./write/waiting.ts";
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Starts approved work, once for all processes. Returns "stale" if it would differ, undefined if it was started before.
+ * Starts approved work, once for all processes. Returns "stale" if the work would differ now, undefined if it was
+ * started before.
  */
 export async function grant(
   approval: ApprovalRun,
@@ -59,7 +60,7 @@ async function workOf(
   };
 }
 
-/** Resumes a run for a person. Pressing Resume is also the approval, if one is needed. */
+/** Resumes a run for a person who pressed Resume. This is also the approval, if one is needed. */
 export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
   const { runId } = run.header;
   if (!isChangeRun(run)) {

@@ -126,7 +126,7 @@ function fixSteps({ conflicts, problems }: StatePlan): readonly string[] {
   return [`resolve ${what} in the file as said above, and make the same call of plan_targeting again`];
 }
 
-/** Returns a step that makes a new base. A plan with this base overwrites what others changed. */
+/** Returns a next step that makes a new base. A plan with the new base overwrites what others changed. */
 function renewSteps({ targeting: { _id }, conflicts }: StatePlan, runId: string): readonly string[] {
   if (_id === undefined || !conflicts.some(({ base }) => base !== undefined)) return [];
   const name = `now-${runId.slice(-6)}`;

@@ -116,7 +116,7 @@ const position = z.strictObject({
   page: z.string().optional(),
   /** How many top-level options, sub-options and matches come before this position. */
   before: counts.optional(),
-  /** The same counts for the whole list, once it was read completely. */
+  /** The numbers of top-level options, sub-options and matches in the whole list, once it was read completely. */
   whole: counts.optional(),
 });
 type Position = z.output<typeof position>;

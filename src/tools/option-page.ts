@@ -100,7 +100,7 @@ export interface OptionsQuery extends Wanted {
   readonly sortBy: "contextCount" | "name" | undefined;
 }
 
-/** How a list of options is requested. `fresh`: everything is read again. */
+/** The arguments that determine the form of a list of options. `fresh`: everything is read again. */
 export interface ListForm extends PageAsked {
   readonly detail: "concise" | "detailed";
   readonly fresh: boolean | undefined;

@@ -99,8 +99,8 @@ function keep(id: string, hits: readonly FoundOption[]): void {
 }
 
 /**
- * Returns the next options, the fullest first or by name. All must be read first; if one call is too short, returns a
- * cursor.
+ * Returns the next options of a sorted list, by name or with the most Context IDs first. All options must be read
+ * first; if one call is too short for that, returns a cursor.
  */
 export async function sortedPart(
   query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },

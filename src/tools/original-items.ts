@@ -112,7 +112,7 @@ async function givenItems(
 }
 
 function itemsOf({ input }: WriteCall, indexes: ReadonlySet<number>): ReadonlyMap<number, unknown> {
-  // get_run shows the items of a plan.
+  // A plan has no original items: get_run shows the items of the plan itself.
   if ("plannedBy" in input) return new Map();
   const items: readonly unknown[] =
     "items" in input ? input.items : [...(input.ids ?? []), ...("names" in input ? (input.names ?? []) : [])];

@@ -81,7 +81,8 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingArgument(given);
-  // A base that the caller names is not renewed, and the client's folders are never written to.
+  // The base is not updated if the caller names another one, or if the file is in a folder of the client, to which
+  // nothing is ever written.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
@@ -132,7 +133,7 @@ export async function planDesiredState(
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
       async answer({ document, there, notes }) {
         const { caller, requested } = context;
-        // The base is renewed after apply_plan has applied the plan.
+        // After apply_plan has applied the plan, it updates the base.
         const kept = {
           text: planBytes(document),
           plannedBy: "plan_targeting",
@@ -172,7 +173,7 @@ async function readRemembering(
   return there;
 }
 
-/** Drops the options, of which there may be many. */
+/** Returns a desired state without its options, of which there may be many. */
 function withoutOptions(read: ReadDesired) {
   const { problems, file, desired } = read;
   return { problems, file, targeting: desired.targeting, notes: readNotes(read) };
@@ -278,7 +279,7 @@ async function problemsPlan(
   };
 }
 
-/** Ignores that the time for a read is up: planning continues without its result. */
+/** Returns undefined if the time for a read is up: planning then continues without its result. */
 function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }

@@ -83,7 +83,7 @@ export async function resumeChange(
   if (!open) return reportRun(run, context);
   const goOn: ResumeWith = async (decision) => {
     const { approved, resumed } = await resumedBy(run, decision, context);
-    // Without a new approval, the earlier one is reported.
+    // If no new approval was needed, the earlier one is reported.
     const approval = approvalOf(approved ?? { asked: "not_needed", ...run.state.facts });
     return reportRun(resumed, context, [], { approval, alwaysReportsApproval: true });
   };
@@ -174,7 +174,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
-  // These changes will be planned again, so they may differ from what was approved.
+  // The changes will be planned again, so they may differ from what was approved.
   if (!state.planned) {
     const sentence = `This starts ${tool} as it was approved; it was interrupted before it was planned.`;
     const note = "It was interrupted before anything was sent. Resuming it starts it as it was requested.";

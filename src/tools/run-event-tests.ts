@@ -155,7 +155,7 @@ async function runLive(
   if (before !== undefined) return notRun(kept, context, before);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? randomBytes(16).toString("base64url");
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
-    // Stored, so that a call with only the token can run the tests.
+    // The tests are stored under this ID, so that a call with only the token can run them.
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
     const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);

@@ -23,8 +23,8 @@ export function resultLine({ state }: Pick<Run, "state">, object: number): strin
 }
 
 /**
- * Yields what a run removed, as JSON lines for `bulk_add_options` and `update_contexts`. "not-removed": what it did not
- * (`removed: "no"`) or perhaps did not remove (`"unknown"`).
+ * Yields what a run removed, as JSON lines for `bulk_add_options` and `update_contexts`. With "not-removed", yields
+ * what it did not remove (`removed: "no"`), or perhaps did not remove (`"unknown"`).
  */
 export async function* removedLines(
   run: Run,
@@ -69,7 +69,7 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
     const [one = "unknown", ...others] = all;
     return others.length === 0 ? one : "unknown";
   };
-  // Without a known object, the result is certain only if it is the same for all objects.
+  // If the object of a line is not known, the result is certain only if it is the same for all objects.
   const ofAll = sameForAll(new Set(byId.values()));
   return (line) => {
     const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
@@ -101,7 +101,7 @@ function takenByStep({ id, objects: [object = -1] }: Step, state: RunState): Tak
   return standing !== "failed" && (state.isDone(id) || state.foundGone(id)) ? "removed" : "notRemoved";
 }
 
-/** `part` is the part of the run that stores the sheet. */
+/** A run with a sheet. `part` is the part of the run that stores the sheet. */
 export type SheetRun = { readonly file: InputFile; readonly part: "input" | "sheet" } & (
   | { readonly run: ChangeRun; readonly events?: never }
   | { readonly events: EventRun; readonly run?: never }

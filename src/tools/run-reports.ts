@@ -54,7 +54,7 @@ export async function ownRun(
 
 type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly notes?: readonly string[] | undefined;
-  /** Who reads the report. Absent: an agent. */
+  /** The reader of the report. Default: an agent. */
   readonly reader?: Reader;
 };
 

@@ -72,7 +72,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const { doneByRun, undoes = runId, ...more } = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
-  // Computed again, so that no copy of the result stays in memory beside the plan.
+  // The changes of the run are computed again, so that no copy of them stays in memory beside the plan.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
     planUndo(
       await doneByRun(),
@@ -231,7 +231,7 @@ async function runToUndo(
       if (found !== undefined) return found;
     }
   }
-  // What an undo did that is no longer stored is unknown, so nothing can be planned beside it.
+  // If an undo is no longer stored, it is unknown what it did, so nothing can be planned.
   if (undos.length < undoingRuns(run.state).length || (isUndone(run.state) && undos.length === 0)) return undefined;
   const former = context.runs.part(run.header.runId, "former");
   const left = withoutUndone(await effectsOfRun(run.state, former()), undos);

@@ -119,7 +119,7 @@ export async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
-  /** The read files by path, so that each file is read once. */
+  /** The contents of the files by path, so that each file is read once. */
   const read = new Map<string, Promise<readonly string[]>>();
   const idsIn = (path: string): Promise<readonly string[]> => {
     const ids = read.get(path) ?? idsOf(path, context);

@@ -119,7 +119,7 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
   NOT_HERE: [409, ENDED],
   ELSEWHERE: [409, ELSEWHERE],
   OWN_REQUEST: [403, OWN_REQUEST],
-  // The page is not a view and takes no tokens, so these reasons do not occur here.
+  // Reasons of views and tokens do not occur here, because the web page is not a view and takes no tokens.
   VIEWS_NOT_TRUSTED: [403, UNKNOWN],
   NO_TOKENS: [403, UNKNOWN],
 };

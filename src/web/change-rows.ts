@@ -33,10 +33,11 @@ export interface Placed extends Omit<ChangeRow, "before" | "after"> {
   readonly _id?: string | undefined;
   readonly before?: WholeSide | undefined;
   readonly after?: WholeSide | undefined;
-  /** Context IDs are added, but their values are not stored. */
+  /** Whether Context IDs are added whose values are not stored. */
   readonly lacksIds?: true | undefined;
   /**
-   * The option is deleted with its targeting. After the targeting is read, a row with Context IDs replaces this one.
+   * Whether the option is deleted with its targeting. After the targeting is read, a row with Context IDs replaces
+   * the row.
    */
   readonly isInside?: true | undefined;
 }

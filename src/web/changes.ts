@@ -28,7 +28,7 @@ const READING_MS = 1500;
 
 interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
   readonly rows: readonly Placed[];
-  /** The deleted objects could not be read from the service. */
+  /** Whether the objects to delete could not be read from the service. */
   readonly isUnread?: true;
 }
 
@@ -164,7 +164,7 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   return { rows: inOrder(rows), counts, unchanged, removed };
 }
 
-/** Counts the sub-options of deleted groups that move to the top level. They are not unchanged. */
+/** Counts the sub-options of deleted groups that move to the top level. They do not count as unchanged. */
 function withFreed(all: AllChanges, parts: readonly EffectPart[]): AllChanges {
   const count = parts.flatMap(({ objects }) => objects).reduce((sum, { freed = 0 }) => sum + freed, 0);
   if (count === 0) return all;

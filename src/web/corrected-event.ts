@@ -130,7 +130,7 @@ function changedLine(before: string, after: string): readonly BodyLine[] {
   while (start < before.length && before[start] === after[start]) start += 1;
   let end = 0;
   while (end < Math.min(before.length, after.length) - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
-  // A trailing comma is not shown as a change.
+  // A difference only in a trailing comma is not shown as a change.
   const isComma = before.replace(/,$/, "") === after.replace(/,$/, "");
   if (isComma) return [[{ is: "same", text: after }]];
   const wordStart = start - (/[\w-]*$/.exec(before.slice(0, start))?.[0].length ?? 0);

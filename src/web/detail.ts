@@ -87,7 +87,7 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
 const PLACES_LETTERS = 300;
 /** The number of wrong values that a reason shows. */
 const FIRST_VALUES = 2;
-/** The maximum number of characters of such a value. The page shows as many. */
+/** The maximum number of characters of a wrong value. The web page shows as many. */
 const VALUE_LETTERS = 40;
 
 /** Returns the positions of the objects of a failure as text: `lines 6, 23, 40-44 and 17 more`. */
@@ -163,7 +163,7 @@ function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
   return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
 }
 
-/** The maximum length of each list. `omitted` counts the rest. */
+/** The maximum length of each list of a plan's view. `omitted` counts the entries beyond it. */
 const MAX_DIFFERENCES = 70;
 
 /** Returns what a plan leaves unchanged or cannot apply, for the web page. */

@@ -11,7 +11,7 @@ export interface StreamSource<Message> {
   watch(changed: () => void): () => void;
 }
 
-/** If `messages` is empty, nothing is sent. */
+/** The new messages and the position after them. If `messages` is empty, nothing is sent. */
 interface Update<Message> {
   readonly messages: readonly Message[];
   readonly position: string;

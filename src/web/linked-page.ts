@@ -30,7 +30,7 @@ const NO_SESSION: LoginWays = {
 const TRIED_AGAIN =
   "A second attempt to open this page's link was refused. If that was not you, decline the waiting changes.";
 
-/** The page's address and the environment that it shows. `signal` ends its streams. */
+/** The address of the web page and the environment that it shows. `signal` ends its streams. */
 interface PagePlace {
   readonly address: string;
   readonly environment: ShownEnvironment;

@@ -23,7 +23,7 @@ export interface LostOption {
   /** The name of the option's group; null at the top level. */
   readonly group: string | null;
   readonly count: number | undefined;
-  /** Absent if the Context IDs were not read. */
+  /** The Context IDs of the option. Absent if they were not read. */
   readonly contextIds?: readonly string[];
 }
 

@@ -102,7 +102,7 @@ export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }:
   }
   app.use(async (context, next) => {
     context.set("session", await enter(context.req.raw));
-    // Hono handles HEAD as GET.
+    // Checked here, because Hono handles HEAD as GET.
     if (!["GET", "POST"].includes(context.req.raw.method)) throw notRead();
     await next();
   });

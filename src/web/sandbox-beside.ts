@@ -48,7 +48,7 @@ export async function findPageSandbox(
       answer: (request, body) => answerOf(page, rights, request, body),
     };
   } catch {
-    // The page then shows only the runs. The tools report why the sandbox does not answer.
+    // If the sandbox does not answer, the page shows only the runs. The tools report the reason.
     return undefined;
   }
 }
@@ -149,7 +149,7 @@ async function answerOf(
 
 /** The pause before the sandbox's stream is opened again, in milliseconds. */
 const AGAIN_MS = 1000;
-/** The maximum number of messages for a tab that does not read them. Beyond it, the tab later gets everything again. */
+/** The maximum number of messages that wait for a tab. If a tab does not read them, it later gets everything again. */
 const MAX_WAITING = 50;
 
 /** Returns the updates of the sandbox's page. Reads its stream as long as a tab of this page is open. */
@@ -196,7 +196,7 @@ async function follow(
         if (isBehind) break;
       }
     } catch {
-      // The loop tries again after a pause.
+      // After a failure, the loop tries again after a pause.
     }
     if (!signal.aborted && !isBehind) take([{ kind: "sandbox", address: page.url, appKey: "", isLost: true }]);
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());

@@ -79,7 +79,7 @@ function addChanges(app: SandboxApp, world: World): void {
   });
 }
 
-/** What the routes read from. */
+/** The sources of the routes that only read. */
 interface Read {
   readonly world: World;
   readonly figures: Figures;

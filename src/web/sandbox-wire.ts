@@ -6,16 +6,16 @@ export interface SandboxMessage {
   /** The base address of the sandbox's APIs. */
   readonly address: string;
   readonly appKey: string;
-  /** The page cannot add faults or send test events: it does not run on the sandbox's own machine. */
+  /** Whether the page cannot add faults or send test events, because it does not run on the sandbox's own machine. */
   readonly readOnly?: boolean | undefined;
-  /** The sandbox does not answer, so the page shows its last known state. */
+  /** Whether the sandbox does not answer, so that the page shows its last known state. */
   readonly isLost?: boolean | undefined;
 }
 
 /** The events that arrived since the last update, with the statistics of all events. */
 export interface EventsMessage extends EventFigures {
   readonly kind: "events";
-  /** The page must drop earlier events, because the log was reset or the stream has just started. */
+  /** Whether the page must drop earlier events, because the log was reset or the stream has just started. */
   readonly whole?: boolean;
   /** The newest events that are not on the page yet, oldest first, at most 100. */
   readonly events: readonly EventRow[];
@@ -55,11 +55,14 @@ export interface EventCause {
   /** The documented event that was probably intended. Absent if none is similar, or if the cause does not depend on the event name. */
   readonly event?: string;
   readonly cause: Words;
-  /** How to fix most of these events: `rename transaction_id to tx_id`. If the others differ, it ends with `(112 of 113)`. */
+  /**
+   * How to fix most events of the cause: `rename transaction_id to tx_id`. If the others differ, it ends with `(112
+   * of 113)`.
+   */
   readonly fix: Words;
   readonly firstAt: number;
   readonly lastAt: number;
-  /** The sequence number of the newest of these events. */
+  /** The sequence number of the newest event of the cause. */
   readonly latest: number;
   readonly platforms: readonly { readonly platform: string; readonly events: number }[];
 }
@@ -103,7 +106,7 @@ export interface EventDetail {
 export interface EventProblem {
   readonly message: string;
   readonly fix: string;
-  /** The event was not recorded because of this problem, or the service may not record it. */
+  /** Whether the event was not recorded, or may not be recorded by the service, because of this problem. */
   readonly isDecisive: boolean;
   /** The section of the event API document. */
   readonly section?: string;
@@ -169,7 +172,7 @@ export interface TargetingRow {
   readonly _id: string;
   readonly name: string;
   readonly project: string;
-  /** Includes groups and sub-options. */
+  /** The number of options, including groups and sub-options. */
   readonly options: number;
   readonly groups: number;
   readonly contexts: number;
@@ -192,7 +195,7 @@ export interface OptionRow {
   /** Of a group: the Context IDs of its sub-options. */
   readonly contextsInside?: number;
   readonly children: number;
-  /** Absent if it was neither created nor changed since the sandbox started. */
+  /** When the option was last changed. Absent if it was neither created nor changed since the sandbox started. */
   readonly changedAt?: number;
   /** When the option was created; absent if it is as old as the sandbox, or was changed afterwards. */
   readonly createdAt?: number;

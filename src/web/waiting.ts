@@ -13,7 +13,7 @@ import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Wait
 
 /** The maximum number of objects of one kind in a row, or in one page of a list. */
 const MAX_OBJECTS = 100;
-/** The number of deletions from which a person must type the targeting's name to approve them. */
+/** From this number of deletions on, a person must type the targeting's name to approve them. */
 const LARGE = 100;
 /** The maximum number of objects for which the page computes an undo plan. 10,000 objects take about 100 ms. */
 const MAX_PLANNED = 10_000;
@@ -336,7 +336,7 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
 /** Returns the first objects of one kind. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
-  // "Changed since and will not be undone" is too long for a narrow screen.
+  // Shortens a title that is too long for a narrow screen.
   return {
     title: title.replace(" and will not", ": will not"),
     count,

@@ -5,8 +5,8 @@ import type { EventsMessage, FaultsMessage, SandboxMessage, TargetingsMessage } 
 // invisible characters escaped.
 
 /**
- * A sandbox's own page has only the last three views. Other servers have the first three, and the last three if they
- * have a sandbox.
+ * The views of the web page. A sandbox's own page has only the last three. Other servers have the first three, and
+ * the last three if they have a sandbox.
  */
 export type ViewName = "overview" | "approvals" | "runs" | "targetings" | "events" | "faults";
 
@@ -38,7 +38,7 @@ export interface Hello {
 
 export interface ShownEnvironment {
   readonly kind: "live" | "sandbox";
-  /** Absent if the project has no name of its own. */
+  /** The name of the project. Absent if it has no name of its own. */
   readonly project?: string | undefined;
   /** The host of the service, or the address of the sandbox. */
   readonly address?: string | undefined;
@@ -55,7 +55,7 @@ interface NoticeMessage {
 /** New and changed runs since the last update. The first message of a stream contains all recent runs. */
 export interface RunsMessage {
   readonly kind: "runs";
-  /** This message contains all runs, so the page must drop all others. */
+  /** Whether the message contains all runs, so that the page must drop all others. */
   readonly whole?: boolean;
   readonly runs: readonly RunRow[];
   /** The IDs of runs that are no longer stored. */
@@ -143,7 +143,7 @@ export interface Waiting {
   readonly consequence?: string | undefined;
   /** The text that a person must type to approve a large deletion, usually the name of the targeting. */
   readonly typed?: string | undefined;
-  /** Further facts that the label, the counts and the parts do not show; empty if there are none. */
+  /** The facts about the effect that the label, the counts and the parts do not show; empty if there are none. */
   readonly effect: string;
   /** The affected objects by kind, with names. */
   readonly parts: readonly EffectPart[];
@@ -154,7 +154,7 @@ export interface Waiting {
   readonly stale?: readonly string[] | undefined;
   /** The only channel that can approve the run, if it is not this page. The page can still decline it. */
   readonly elsewhere?: "client" | "token" | undefined;
-  /** The server that requested the approval has ended, and no other process can execute the run. */
+  /** Whether the server that requested the approval has ended, and no other process can execute the run. */
   readonly ended?: boolean | undefined;
 }
 
@@ -173,7 +173,7 @@ interface Magnitude {
 export interface EffectPart {
   readonly title: string;
   readonly count: number;
-  /** The first of these objects. The page requests the others when it needs them. */
+  /** The first objects of the part. The page requests the others when it needs them. */
   readonly objects: readonly EffectObject[];
   /**
    * What happens to the objects. `inside`: they are deleted together with an object of another part. Absent: nothing
@@ -212,9 +212,9 @@ export interface ChangeList {
   readonly freed?: { readonly count: number; readonly names: readonly string[] } | undefined;
   /** How many Context IDs are removed, including those of deleted options. */
   readonly removed?: number | undefined;
-  /** The deleted objects are still being read from the service. The page must request the list again. */
+  /** Whether the deleted objects are still being read from the service. The page must then request the list again. */
   readonly isReading?: boolean;
-  /** Some of the removed Context IDs are unknown, so the search compares only names. */
+  /** Whether some of the removed Context IDs are unknown, so that the search compares only names. */
   readonly findsNames?: boolean;
 }
 
@@ -268,7 +268,10 @@ export interface RunDetail {
   readonly plan?: PlanView;
   /** For a run that has not started: its first changes, deletions first. */
   readonly changes?: ChangeList | undefined;
-  /** What an undo would restore, e.g. `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if nothing can be undone. */
+  /**
+   * What an undo would restore, e.g. `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if nothing
+   * can be undone.
+   */
   readonly undo?: string | undefined;
   /** Only for a run that was undone: the run that undid it, if known. */
   readonly undone?: UndoneRun | undefined;
@@ -291,10 +294,10 @@ export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";
 /** The objects that did not succeed for the same reason. */
 export interface FailureRow {
   readonly outcome: "skipped" | "failed" | "notApplied" | "unknown";
-  /** Only for events that were not sent on purpose, because they would not count. */
+  /** Whether the rows are events that were not sent on purpose, because they would not count. */
   readonly isHeldBack?: true;
   readonly count: number;
-  /** Their positions in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */
+  /** The positions of the objects in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */
   readonly places: string;
   /** The wrong values of the first objects, if they have any. */
   readonly examples: readonly string[];
@@ -331,7 +334,10 @@ export interface Refusal {
   readonly message: string;
 }
 
-/** The body of every 401 response: how to log in. Without `token` and `issuer`, one needs the link that the server prints. */
+/**
+ * The body of every 401 response: how to log in. Without `token` and `issuer`, only the link that the server prints
+ * opens the page.
+ */
 export interface LoginWays {
   readonly message: string;
   /** A person can log in with an access token, in a POST of `{"token": …}` to `/login`. */

@@ -25,7 +25,10 @@ interface PlannedChange {
   readonly remove: readonly string[];
 }
 
-/** Plans changes, in parts if needed. `contents` has each option as it was read, or why that failed. */
+/**
+ * Plans changes of Context IDs, in several requests if needed. `contents` has each option as it was read, or why that
+ * failed.
+ */
 export function planContextChanges(
   plan: Plan,
   wishes: readonly RequestedContextChange[],
@@ -132,7 +135,9 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   };
 }
 
-/** Returns by how much an option may grow between its parts: to its own limits, if the project has room. */
+/**
+ * Returns by how much an option may grow between two parts of its change: to its own limits, if the project has room.
+ */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
   const peak = Math.min(newOf(add, held), Math.max(0, LIMITS.optionContextIds.value - held.size));
@@ -194,7 +199,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
   for (const { object } of asked) plan.objects.amend(object, { contextCount: held.size });
 }
 
-/** The changes of an option. No Context ID is in two of these lists. */
+/** The Context IDs to change in an option. No Context ID is in two of the lists. */
 interface ContextWork {
   readonly add: readonly string[];
   readonly remove: readonly string[];
@@ -238,10 +243,10 @@ type PartKind = "add" | "remove";
 class Cut {
   readonly #queues: Readonly<Record<PartKind, readonly string[]>>;
   readonly #rules: PartRules;
-  /** How many Context IDs of each queue are in a part already. */
+  /** How many of the Context IDs to add and to remove are in a part already. */
   readonly #taken = { add: 0, remove: 0 };
   readonly #early: number;
-  /** The position of the first late Context ID. */
+  /** The position of the first Context ID that may be added only from the second request on. */
   readonly #late: number;
   #grownIds = 0;
   #grownBytes = 0;
@@ -285,8 +290,8 @@ class Cut {
   }
 
   /**
-   * Returns whether the next Context ID is added or removed. A pure part does one of both. The last Context ID is
-   * removed at the very end, never before additions.
+   * Returns whether the next Context ID is added or removed. Each part only adds or only removes. The last Context ID
+   * is removed at the very end, never before additions.
    */
   #nextPure(
     part: Readonly<Record<PartKind, readonly string[]>>,

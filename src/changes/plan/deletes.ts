@@ -16,7 +16,9 @@ interface WantedDelete {
   readonly object: number;
 }
 
-/** Plans deleting targetings, which are read first. Throws the ApiError of a read, unless one does not exist. */
+/**
+ * Plans deleting targetings, which are read first. Throws the ApiError of a read, unless a targeting does not exist.
+ */
 export async function planDeleteTargetings(input: Inputs["delete_targeting"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
   const plan = new Plan();

@@ -68,7 +68,10 @@ interface StepContext extends TargetingObjects {
   last: readonly number[];
 }
 
-/** Adds the steps of open items, request by request. All fail if the limit leaves no room for a needed placeholder. */
+/**
+ * Adds the steps of the items that are not done, request by request. All fail if there is no room for a needed
+ * placeholder option.
+ */
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));

@@ -206,7 +206,7 @@ const MAX_READ = { alone: 500, listed: 5000 } as const;
 /** The limits of reads that the change does not need: one retry and a short time-out. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 
-/** Each read returns the values that it could get. */
+/** Reads that may fail. Each returns the values that it could get. */
 export interface OptionalReads {
   readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
   readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;

@@ -59,7 +59,7 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** Leaves out the similar names of options that the same call deletes. */
+/** Removes from a reason the similar names of options that the same call deletes. */
 export function withoutNames(reason: Reason, gone: ReadonlySet<string>): Reason {
   const { near, ...detail } = reason.detail ?? {};
   if (!Array.isArray(near)) return reason;

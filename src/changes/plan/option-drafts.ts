@@ -89,7 +89,7 @@ export class OptionDrafts {
     return { ...this.#rowCounts };
   }
 
-  /** Returns the options and groups that are not plain, after all rows were taken. */
+  /** Returns the options and groups that cannot be stored as rows, after all rows were added. */
   candidates(): readonly OptionCandidate[] {
     for (const { object, item } of this.#open.values()) {
       this.#check({ object, child: () => object }, item, new Map());

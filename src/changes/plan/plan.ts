@@ -26,7 +26,7 @@ export interface PlanningContext {
 
 /** Data that a change would remove, for the approval. */
 export interface Loss {
-  /** The ID if the name is unknown. */
+  /** The name, or the ID if the name is unknown. */
   readonly name: string;
   readonly _id: string;
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
@@ -128,7 +128,7 @@ export class Plan {
     yield* this.#ending();
   }
 
-  /** Returns the journal entries without the steps, for a proposal. */
+  /** Returns the journal entries without the steps, for a plan that waits for approval. */
   *outline(): Generator<JournalEntry> {
     yield* this.objects.entries();
     yield* this.#ending();

@@ -272,7 +272,10 @@ async function readTargetingContents(id: string, { api, signal }: PredictionCont
   return { options, names, contextIds, room };
 }
 
-/** `facts` are added to the names of the sent fields. They tell apart cases that share a code. */
+/**
+ * Returns the reason for a predicted refusal. `facts` are added to the names of the sent fields, to tell apart cases
+ * that share a code.
+ */
 function refusal(
   step: Step,
   code: ErrorCode,

@@ -149,7 +149,7 @@ export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"
 /** The positions of the items of a request, in order. */
 type Bin = readonly number[];
 
-/** One column for each measure, indexed by position. That saves memory for the 100,000 weights of an import. */
+/** One column for each measure, indexed by position, which saves memory for the 100,000 weights of an import. */
 export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
 
 function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {

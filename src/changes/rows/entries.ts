@@ -78,9 +78,9 @@ const stepFields = z.object({
   weight,
   /** Steps that must have ended, with any outcome, before this one is sent. */
   after: numbers.exactOptional(),
-  /** This step reverses an earlier one. The objects then fail for this reason. */
+  /** If set, the step reverses an earlier one, and its objects fail for this reason. */
   undoes: reason.exactOptional(),
-  /** This step only prepares others: it sets a temporary name, or reverses one of several changes. */
+  /** If set, the step only prepares others: it sets a temporary name, or reverses one of several changes. */
   prepares: z.literal(true).exactOptional(),
   /** The name before a temporary one. */
   formerName: z.string().exactOptional(),
@@ -147,7 +147,7 @@ const stepChange = z.union([
     step: z.number(),
     to: z.enum(["done", "alreadyDone"]),
     _id: z.string().exactOptional(),
-    /** The objects inside, in order; null if an ID is unknown. */
+    /** The IDs of the objects inside, in order; null if an ID is unknown. */
     childIds: z.array(z.string().nullable()).exactOptional(),
     contextCount: unexpectedCount.exactOptional(),
   }),
@@ -156,15 +156,15 @@ const stepChange = z.union([
     /** `refused`: for a reason outside the item, such as a wrong key. A resumed run sends it again. */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
-    /** Another step in this entry reverses what was applied. It decides the outcome of the objects. */
+    /** Another step in the same entry reverses what was applied, and decides the outcome of the objects. */
     undone: z.literal(true).exactOptional(),
   }),
-  /** Refused, but another change of this run may remove the reason. */
+  /** The step was refused, but another change of the run may remove the reason. */
   z.object({ step: z.number(), to: z.literal("deferred"), reason }),
   z.object({ step: z.number(), to: z.literal("pending") }),
-  /** Other steps in this entry replace it. */
+  /** Other steps in the same entry replace the step. */
   z.object({ step: z.number(), to: z.literal("replaced") }),
-  /** Sent, but it is unknown whether it was applied. */
+  /** The step was sent, but it is unknown whether it was applied. */
   z.object({ step: z.number(), to: z.literal("suspect") }),
 ]);
 
@@ -192,7 +192,7 @@ const rowsEntry = z.object({
 
 /** Consecutive objects, each added by one step. `index` and `line` are those of the first. */
 export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items"> {
-  /** To write: the JSON of the items in UTF-8, separated by commas. */
+  /** The items. When the entry is written: their JSON in UTF-8, separated by commas. */
   readonly items: readonly RowItem[] | Uint8Array;
 }
 
@@ -228,7 +228,7 @@ export type PlannedRequest = Fixed<z.infer<typeof plannedRequest>>;
 const effectPart = z.object({
   title: z.string(),
   count: z.number(),
-  /** `says` describes what happens to the object. */
+  /** The objects that lose data. `says` describes what happens to each. */
   objects: z.array(
     z.object({
       name: z.string(),
@@ -277,7 +277,7 @@ const runFacts = z.object({
   tool: z.string().exactOptional(),
   /** The targeting of all changed options, if there is only one. */
   within: z.string().exactOptional(),
-  /** The size and name of that targeting, if a person must approve what is removed. */
+  /** The number of options and the name of the targeting `within`, if a person must approve what is removed. */
   optionsThere: z.number().exactOptional(),
   withinName: z.string().exactOptional(),
   asked: asked.exactOptional(),
@@ -322,7 +322,7 @@ export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
 /** The length of a mark in characters. Its 48 bits keep some thousand IDs apart. */
 const MARK_LENGTH = 8;
 
-/** Returns short hashes of IDs, joined. They need a third of the space. */
+/** Returns short hashes of IDs, joined. A hash needs a third of the space of its ID. */
 export function marksOf(ids: readonly string[]): string {
   return ids.map(markOf).join("");
 }
@@ -359,7 +359,7 @@ const entry = z.discriminatedUnion("t", [
   }),
   /** The last `send` entry was written, but its request was not sent. */
   z.object({ t: z.literal("withheld"), at }),
-  /** These steps may have been sent while another process was writing. They are in doubt again. */
+  /** The steps may have been sent while another process was writing, so their outcomes are in doubt again. */
   z.object({ t: z.literal("late"), steps: numbers, at }),
   z.object({ t: z.literal("waited"), ms: z.number(), statusCode: z.number().exactOptional() }),
   stopEntry,

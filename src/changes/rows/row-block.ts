@@ -8,7 +8,7 @@ interface RowOrigin {
   readonly line?: number;
 }
 
-/** Each list has one number for each row. */
+/** The rows of a block as they were written. Each list has one number for each row. */
 interface WrittenRows {
   /** The rows begin at `start`, as JSON in UTF-8, with a comma after each row. */
   readonly bytes: () => Buffer;

@@ -77,7 +77,7 @@ export class StepList {
     return true;
   }
 
-  /** Returns whether these are consecutive rows with consecutive objects. */
+  /** Returns whether the steps are consecutive rows with consecutive objects. */
   areRows(ids: readonly number[]): boolean {
     const [first = 0] = ids;
     const last = first + ids.length - 1;

@@ -18,7 +18,7 @@ import type { RunState } from "../state/change-state.ts";
 type PreviousValue = PreviousOption | PreviousTargeting;
 type Previous = ReadonlyMap<string, PreviousValue>;
 
-/** Reads the part `former` of a run. Returns the previous values by ID, each as `as` returns it. */
+/** Reads the part `former` of a run. Returns the previous values by ID, each converted by `as`. */
 export async function readPreviousValues(
   pieces: AsyncIterable<Uint8Array>,
   as: (value: PreviousValue) => PreviousValue = (value) => value,
@@ -76,7 +76,7 @@ export async function changedSince(
     const id = targetOf(step) ?? "";
     const before = previous.get(id);
     const subOptions = before?.kind === "option" ? (before.subOptions ?? []) : [];
-    // A group stays with a sub-option that stays.
+    // If a sub-option is not deleted, neither is its group.
     if (!stale.has(id) && subOptions.some((one) => stale.has(one))) stale.set(id, { field: "subOption" });
   }
   return open.flatMap((step): readonly StepChange[] => {
@@ -109,7 +109,7 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** Values that a step replaces: those that the run itself may have given the option by now. Absent: not replaced. */
+/** For each field that a step replaces: the values that the run itself may have given the option by now. */
 interface Replaced {
   readonly names?: readonly string[];
   readonly parents?: readonly (string | null)[];

@@ -83,7 +83,7 @@ async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   return (changes?.length ?? 0) + adopted.length > 0;
 }
 
-/** Returns early if the run is stopped while it waits for the write lock. */
+/** Waits for `sending`, but returns early if the run is stopped while it waits for the write lock. */
 async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
   try {
     return await sending;
@@ -188,7 +188,7 @@ function temporaryName(
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
-  // The old name of each member is the name that the previous one needs.
+  // The old name of each member is the name that the member before it needs.
   const formerName = before?.step.item?.name;
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();

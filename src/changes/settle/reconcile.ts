@@ -85,10 +85,10 @@ export async function reconcileCreates(
 }
 
 /**
- * Settles creates of a resumed run whose request was applied, and some of whose options have been renamed or deleted by
- * others since: sent again, these would be created a second time. Some valid items of a request that adds options are
- * never applied without the others (management-api 4.1). Requests of which every option or none is there are left to be
- * sent again. Call it with the write lock.
+ * Settles creates of a resumed run whose request was applied, and some of whose options have been renamed or deleted
+ * by others since: sent again, these would be created a second time. Some valid items of a request that adds options
+ * are never applied without the others (management-api 4.1). Requests of which all options or none exist are left to
+ * be sent again. Call it with the write lock.
  */
 export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
   const requests = new Map<number | undefined, Step[]>();
@@ -144,7 +144,7 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
   }
 }
 
-/** Whether a step creates a group whose name is free. It has then created no sub-options either. */
+/** Returns whether a step creates a group whose name is free. It has then created no sub-options either. */
 async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
   const targeting = driver.state.boundId(step, "targeting");
   if (step.operation !== "addOptions" || step.objects.length === 1 || targeting === undefined) return false;

@@ -20,7 +20,10 @@ type Attempt =
   /** Another process has the write lock, so nothing was sent. */
   | { readonly kind: "turnLost" };
 
-/** With `turnLost`, the batch may continue with the write lock, and after a due comparison of what it removes. */
+/**
+ * With `turnLost`, the batch may continue after the process has the write lock again and, if due, has compared what
+ * it removes.
+ */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
   | { readonly ended: true; readonly reason: Reason };
@@ -33,7 +36,8 @@ interface Sending {
   /** Whether a first attempt was sent. */
   again: boolean;
   /**
-   * The remaining time for retries, in milliseconds. Halves of a request share it. Time without the write lock is free.
+   * The remaining time for retries, in milliseconds. Halves of a request share it. Time without the write lock does
+   * not count.
    */
   budgetMs: number;
 }
@@ -375,7 +379,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   }
 }
 
-/** Whether an item stays in doubt when refused. After a resume, a second refusal counts for all attempts. */
+/** Returns whether an item stays in doubt when refused. After a resume, a second refusal counts for all attempts. */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }

@@ -33,8 +33,8 @@ const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME
 
 /**
  * Applies the answers to the items of one request. A refusal may lead to further steps: an earlier attempt may have
- * taken the name, one sub-option fails its whole group, or another change of this run frees what the item needs.
- * `wasFree`: a name of this all-or-nothing request was still free, so an earlier attempt created nothing.
+ * taken the name, one bad sub-option makes its whole group fail, or another change of this run frees what the item
+ * needs. `wasFree`: a name of this all-or-nothing request was still free, so an earlier attempt created nothing.
  */
 export async function settleAnswers(
   driver: ChangeDriver,
@@ -202,7 +202,7 @@ function unexpectedCount(
 }
 
 /**
- * Adds the sent fields and the kind of the option to a reason. They tell apart cases that share an error code
+ * Adds the sent fields and the kind of the option to a reason, to tell apart cases that share an error code
  * (management-api 7.4, 8.1).
  */
 function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Reason {

@@ -16,7 +16,7 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
-/** The standings of steps that may be in doubt. In all others, the step was answered or replaced. */
+/** The standings of steps whose effect may be unknown. In all other standings, the step was answered or replaced. */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
 /** Why a refused step waits, and the progress counter when it was refused. */
@@ -313,7 +313,7 @@ export class RunWork {
     const [main] = step.objects;
     const makes = step.operation === "createTargetings" || step.operation === "addOptions";
     const isOver = to === "failed" || to === "refused";
-    // The existing object has the main name, not the names inside.
+    // The name that exists is the one of the main object, not of the objects inside.
     const isInside = reason.code === "OWNER_UNCLEAR";
     const reasonInside = isInside ? ownReason("OWNER_UNCLEAR", { ...reason.detail, isInside }) : reason;
     for (const object of step.objects) {

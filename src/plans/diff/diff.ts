@@ -239,7 +239,7 @@ interface Sided {
   readonly file: Side | undefined;
   readonly base: Side | undefined;
   readonly service: Side;
-  /** For Context IDs: those in which file and service differ. */
+  /** Returns the Context IDs in which file and service differ. Only for that field. */
   readonly differing?: () => Difference["contextIds"];
 }
 

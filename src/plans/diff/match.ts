@@ -16,7 +16,10 @@ export interface DesiredRow {
   readonly option: DesiredOption;
   readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
-  /** `match`: found by ID. `adopt`: by name. `gone`: deleted by others. `lost`: a problem was reported. */
+  /**
+   * How the option was found. `match`: by ID. `adopt`: by name. `gone`: deleted by others. `lost`: a problem was
+   * reported.
+   */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 

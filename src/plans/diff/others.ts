@@ -21,7 +21,7 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
 
 type Rows = readonly DesiredRow[];
 
-/** `onlyThere`: only the targeting has these. */
+/** The options that the file does not name. `onlyThere`: those that only the targeting has. */
 interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];
@@ -49,7 +49,7 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
     else if (mayBeDeleted(there, sides, since)) deleted.push(there);
   }
   if (prune) return { deleted, onlyThere: [] };
-  // These options were deleted by both sides, or only by others.
+  // Finds the options that were deleted in the file and by others, or only by others.
   const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
   for (const { _id, name } of base.options.values()) {
     if (!service.byId.has(_id) && !inFile.has(_id)) drift.push({ _id, name, field: "deleted" });
@@ -132,8 +132,8 @@ export function checkOrphans(rows: Rows, deleted: readonly ServiceOption[], want
 }
 
 /**
- * `unsaid`: the row names no parent. `there`: an existing group. `row`: a group in the file that does not exist yet.
- * `lost`: a problem was reported.
+ * The group that a row asks for. `unsaid`: the row names none. `there`: an existing group. `row`: a new group in the
+ * file. `lost`: a problem was reported.
  */
 export type WantedPlace =
   | { readonly kind: "unsaid" }
@@ -145,7 +145,7 @@ export type WantedPlace =
 const TOP = { kind: "top" } as const;
 const UNSAID = { kind: "unsaid" } as const;
 
-/** A row that other rows name as parent is a group. */
+/** The group that each row asks for. A row that other rows name as parent is a group. */
 export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
   readonly isGroup: (row: DesiredRow) => boolean;

@@ -3,7 +3,7 @@ import type { Fixed } from "../../platform/json.ts";
 import { isUlid } from "../../spec/names-and-contexts.ts";
 
 export const ulid = z.string().refine(isUlid);
-/** For a parent, its name (null for the top level); for Context IDs, their number. */
+/** A value as it is shown. For a parent, its name (null for the top level); for Context IDs, their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const type = z.enum(["atomic", "collection"]);
 /**
@@ -17,7 +17,7 @@ const seen = z.strictObject({
   parent: ulid.nullable(),
   type,
   exposeChildren: z.boolean().optional(),
-  /** `digest` is the `digestOfContexts` of the Context IDs. */
+  /** The number of Context IDs. `digest` is their `digestOfContexts`. */
   contexts: z.int().min(0),
   digest: z.string(),
   subOptions: z.int().min(0).optional(),
@@ -27,7 +27,7 @@ const seen = z.strictObject({
 const undo = z.enum(["exact", "caveat"]).optional();
 
 const item = z.discriminatedUnion("kind", [
-  /** A group comes before its sub-options. */
+  /** An option to create. A group comes before its sub-options. */
   z.strictObject({
     kind: z.literal("create"),
     undo,
@@ -54,28 +54,28 @@ const item = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),
 ]);
 
-/** `first` has at most 20 Context IDs, fewer if they are long. */
+/** The number of Context IDs and the first ones: at most 20, fewer if they are long. */
 const someIds = z.object({ count: z.int(), first: texts });
 
 /** Drift, a conflict, or a change since the plan was made. */
 export const difference = z.object({
   _id: z.string().optional(),
   name: z.string(),
-  /** `deleted` and `added` are about the whole option. */
+  /** The field that differs. `deleted` and `added` are about the whole option. */
   field: z.enum(["name", "parent", "type", "exposeChildren", "contexts", "deleted", "added", "subOptions"]),
   base: shownValue.optional(),
   file: shownValue.optional(),
   service: shownValue.optional(),
   planned: shownValue.optional(),
   line: z.int().optional(),
-  /** For a conflict about Context IDs: those that only the service has, or only the file. */
+  /** For a conflict about Context IDs: the Context IDs that only the service has, or only the file. */
   contextIds: z.object({ onlyService: someIds, onlyFile: someIds }).optional(),
 });
 
 /** An exceeded limit of the service (management-api 8.1) or of a setting. */
 export const exceededLimit = z.object({
   limit: z.string(),
-  /** An option, a targeting, or the project. */
+  /** What exceeds the limit: an option, a targeting, or the project. */
   of: z.string(),
   /** The current number, the number after the plan, and the allowed number. */
   there: z.number(),
@@ -172,7 +172,10 @@ export const listedChange = z.object({
   /** The current name, or that of the object to create. */
   name: z.string(),
   kind: z.enum(CHANGE_KINDS),
-  /** Names for a rename, names of groups for a move (null: top level), values for a setting. */
+  /**
+   * The values before and after: names for a rename, names of groups for a move (null: top level), or values of a
+   * setting.
+   */
   from: shownValue.optional(),
   to: shownValue.optional(),
   added: z.int().optional(),

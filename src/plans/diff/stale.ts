@@ -125,7 +125,7 @@ class Look {
       const held = new Set(there.contexts);
       const { after, add } = contexts;
       const isDone = after === undefined ? add.every((id) => held.has(id)) : there.digest === after;
-      // Without `after`, changes by others do not matter.
+      // If the plan has no digest `after`, changes of other Context IDs do not matter.
       const isSeen = after === undefined || there.digest === seen.digest;
       field("contexts", isDone, isSeen, seen.contexts, there.contexts.length);
     }

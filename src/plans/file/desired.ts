@@ -25,7 +25,7 @@ export interface Problem extends Spot {
 
 type FieldName = "name" | "parent" | "type" | "exposeChildren" | "contexts";
 
-/** `keep`: not specified. `row`: a group in the same file, by its position. */
+/** The group that a row specifies. `keep`: none. `row`: a group in the same file, by its position. */
 export type ParentWish =
   | { readonly kind: "keep" }
   | { readonly kind: "top" }
@@ -136,7 +136,7 @@ const option = z.strictObject({
   children: z.array(child).optional().describe("The sub-options to manage. Others stay. [] makes it a group, too."),
 });
 
-/** Published for editors. `readDesired` checks more. */
+/** The schema of a desired state, published for editors. `readDesired` checks more. */
 const desiredState = z.strictObject({
   $schema: z.string().optional(),
   version: z.literal(1),

@@ -3,7 +3,7 @@ import { LIMITS } from "../../spec/limits.ts";
 import { contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 import { type Problems, quoted, type Spot, UnreadableFile } from "./desired.ts";
 
-/** `isPlain`: without quotes, which only YAML allows. */
+/** A text. `isPlain`: it has no quotes, which only YAML allows. */
 interface TextNode extends Spot {
   readonly kind: "text";
   readonly text: string;
@@ -21,7 +21,7 @@ export interface ListNode extends Spot {
   readonly items: Node[];
 }
 
-/** Line, column and `offset` (in characters) are the position of the key. */
+/** A key with its value. Line, column and `offset` (in characters) are the position of the key. */
 export interface Entry extends Spot {
   readonly key: string;
   readonly offset: number;
@@ -93,7 +93,7 @@ export function entriesOf(
   return entries;
 }
 
-/** Reports a problem if the value is not a text. */
+/** Returns a text. Reports a problem if the value is not a text. */
 export function textIn(node: Node, spot: Spot, field: string, problems: Problems): string | undefined {
   if (node.kind === "text" && !(node.isPlain && node.text === "")) return node.text;
   const found = kindOf(node);
@@ -115,7 +115,7 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   );
 }
 
-/** Reports a problem if the service would not accept the name (management-api 8.3). */
+/** Returns a name. Reports a problem if the service would not accept it (management-api 8.3). */
 export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const problem = nameProblem(text);
   if (problem === undefined) return text;
@@ -143,7 +143,7 @@ export function addContextId(ids: Set<string>, text: string, spot: Spot, problem
   problems.add(spot, words[problem.rule] + where, "Correct this Context ID, or remove it.");
 }
 
-/** Reports a problem if the value is not a list. */
+/** Returns the Context IDs of a list. Reports a problem if the value is not a list. */
 export function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): readonly string[] | undefined {
   if (node.kind !== "list") {
     return problems.add(
@@ -160,7 +160,7 @@ export function contextsIn(node: Node, spot: Spot, field: string, problems: Prob
   return [...ids];
 }
 
-/** Reports a problem if the value is not true or false without quotes. */
+/** Returns a boolean. Reports a problem if the value is not true or false without quotes. */
 export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
   if (node.kind === "value" && typeof node.value === "boolean") return node.value;
   const text = node.kind === "text" && node.isPlain ? node.text : undefined;
@@ -168,7 +168,7 @@ export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | u
   return problems.add(spot, "exposeChildren must be true or false", "Write true or false without quotes.");
 }
 
-/** Reports a problem if the type is unknown. */
+/** Returns the type of an option. Reports a problem if it is unknown. */
 export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
   if (text === "atomic" || text === "collection") return text;
   return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");

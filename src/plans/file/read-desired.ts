@@ -57,9 +57,9 @@ const LARGE_BYTES = 1_048_576;
 export interface DesiredSource {
   readonly bytes: Uint8Array;
   readonly format: ReadFormat;
-  /** The name may determine how cells are separated. */
+  /** The path of the file. Its extension may determine how cells are separated. */
   readonly path?: string;
-  /** Everything that is not given is detected. */
+  /** How to read the sheet. Everything that is not given is detected. */
   readonly sheet?: SheetArguments;
   /** Where a `contextsFile` is searched. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
@@ -67,7 +67,7 @@ export interface DesiredSource {
   readonly maxLineBytes?: number;
 }
 
-/** Incomplete if there are problems. */
+/** The content of a file, and its problems. With problems, the content is incomplete. */
 export interface ReadDesired {
   readonly desired: Desired;
   /** The problems of the file, sorted by line and column. */
@@ -112,8 +112,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
     const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
-    // The plan checks whether the service has these texts. With other problems there is no plan, so they are reported
-    // here.
+    // The plan checks whether the service has the suspect texts. With other problems there is no plan, so the texts
+    // are reported here.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
     const desired = {
       ...(targeting && { targeting }),
@@ -128,7 +128,10 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   }
 }
 
-/** Makes the garbage collector run earlier. Most of the memory that reading a large file takes can be freed at once. */
+/**
+ * Makes the garbage collector run earlier, because most of the memory that reading a large file takes can be freed at
+ * once.
+ */
 function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");
 }
@@ -252,7 +255,7 @@ export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems
 }
 
 interface BesideFile {
-  /** Undefined if the desired state is not a file. */
+  /** The folder of the desired state. Undefined if it is not a file. */
   readonly folder: string | undefined;
   readonly maxLineBytes: number | undefined;
 }

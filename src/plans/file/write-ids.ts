@@ -71,7 +71,7 @@ async function workbookWithIds(bytes: Uint8Array, file: WrittenFile, byLine: Ids
     id === undefined ? [] : [{ line, column, text: id }],
   );
   const headed = own < 0 ? [{ line: header.line, column, text: headingOf("_id") }] : [];
-  // Only workbooks need this module.
+  // Imported late, because only workbooks need this module.
   const { withCells } = await import("../../files/xlsx/edit-workbook.ts");
   return wholeOf(() => withCells(bytes, sheet.sheet, [...headed, ...cells]));
 }

@@ -82,7 +82,7 @@ function isCollection(token: CST.Token): token is CST.BlockMap | CST.BlockSequen
   return token.type === "block-map" || token.type === "block-seq" || token.type === "flow-collection";
 }
 
-/** An alias counts as the values that it repeats. */
+/** A converted node, and its number of values. An alias counts as the values that it repeats. */
 interface Converted {
   readonly node: Node;
   readonly nodes: number;

@@ -11,7 +11,7 @@ import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
 import { namesIn, readText, unlessMissing } from "./run-folder.ts";
 
-/** When a lease can be taken over after its last renewal, in milliseconds. */
+/** How long after its last renewal a lease can be taken over, in milliseconds. */
 const TTL_MS = 10_000;
 
 const content = z.object({
@@ -60,7 +60,7 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
     await removeFile(file);
     return undefined;
   }
-  // This also removes files of killed processes that never became a lease.
+  // The older files also include those of killed processes that never became a lease.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
@@ -104,7 +104,10 @@ export async function isLeased(folder: string, name: string, now: () => number):
   return newest !== undefined && (await endOf(newest, now())) === "held";
 }
 
-/** `over`: the lease has certainly ended. `silent`: it can be taken over although its holder may still run. */
+/**
+ * Returns whether a lease has ended. `over`: certainly. `silent`: it can be taken over although its holder may still
+ * run.
+ */
 async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
   if (held?.released) return "over";
   const presence = held === undefined ? "perhaps" : await presenceOf(held);
@@ -145,8 +148,8 @@ function parseContent(text: string): LeaseContent | undefined {
 }
 
 /**
- * Returns false if the file exists. It appears with its content, so that others can tell whether its holder was killed.
- * Without hard links, it is empty for a moment.
+ * Creates the file of a lease. Returns false if it exists. The file appears with its content, so that others can tell
+ * whether its holder was killed. Without hard links, it is empty for a moment.
  */
 async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
@@ -214,8 +217,8 @@ function isThere(pid: number): boolean {
 }
 
 /**
- * Returns when a process started: field 22. Field 2, the name, may contain any characters, but ends with the last
- * bracket.
+ * Returns when a process started: field 22 of `/proc/PID/stat`. Field 2, the name, may contain any characters, but
+ * ends with the last bracket.
  */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);

@@ -160,7 +160,7 @@ export async function withStoreErrors<T>(
   try {
     return await work();
   } catch (thrown) {
-    // Pieces may come from another source, whose errors are not errors of this store.
+    // Only errors of the operating system are errors of the store. The pieces may come from another source.
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
     throw new RunStoreError(
       `${what} cannot be stored in ${folder} (${thrown.message})${effect}`,
@@ -232,7 +232,7 @@ export function runIndex(folder: string) {
   const reopen = async ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> => {
     const marks = [digest(fingerprint), scopeOf(run), digest(callerName(run.caller))];
     await mark(open, [runId, ...marks].join("."));
-    // After a power failure, a repeated call must find the run.
+    // Written to disk, so that a repeated call finds the run even after a power failure.
     await syncFolder(open);
   };
   const markAtRest = async (runId: string): Promise<void> => {
@@ -359,7 +359,7 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // Waits for this lease first. Otherwise the clock readings of the other lease would become too old.
+      // Waits for the lease of the run first. Otherwise the clock readings of the other lease would become too old.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([

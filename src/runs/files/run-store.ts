@@ -84,7 +84,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         const before = record.version === 1 ? undefined : await readRecord(folder, runId);
         const isReopened = before !== undefined && !mayBeUnfinished(before) && mayBeUnfinished(record);
         const run = isReopened ? await indexedRun(folder, runId) : undefined;
-        // After a power failure, a repeated call must find the run.
+        // Written to disk, so that a repeated call finds the run even after a power failure.
         if (run !== undefined) await index.reopen(run);
         const journalBytes = rest && (await wholeBytes(at(runId, FILES.journal)));
         const stored = rest === undefined ? record : { ...record, rest: { ...rest, journalBytes } };
@@ -300,7 +300,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
   };
 }
 
-/** Returns the oldest first. `marks` has the newest first. */
+/** Returns the runs to remove, the oldest first. `marks` has the newest first. */
 async function surplus(
   { folder, index, now }: RunsFolder,
   marks: readonly KeptMark[],

@@ -31,7 +31,7 @@ const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
 /** How many bytes are read at once. Lines are usually read in the order in which they were stored. */
 const NEIGHBOURS = 65_536;
-/** How many of these bytes precede the line. */
+/** How many of the bytes that are read at once precede the requested line. */
 const NEIGHBOURS_BEFORE = 8192;
 const PLAIN = /^[\w.:+-]+$/;
 
@@ -41,7 +41,7 @@ interface Line {
   readonly length: number;
 }
 
-/** The file was scanned up to `upTo`. */
+/** The known lines of the file, which was scanned up to byte `upTo`. */
 interface Lines {
   readonly path: string;
   inode: number;
@@ -186,7 +186,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
 
   const begin = async (): Promise<void> => {
     const first = await options.known?.().catch(options.onProblem);
-    // All targetings get the same time, so that their order stays as it is.
+    // All targetings of the call get the same time, so that their order stays as it is.
     const seenAt = options.now();
     known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
   };

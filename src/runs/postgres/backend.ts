@@ -80,7 +80,7 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // The value is read with the lease and with each entry, so this needs no statement of its own.
+    // The value is read with the lease and with each entry, so it needs no statement of its own.
     asked: async (_, lease) => Number(lease.asked),
   };
 }
@@ -92,7 +92,10 @@ const ALIVE = `
       and database = (select oid from pg_database where datname = current_database())
   )`;
 
-/** A process with a number below 0 cannot hold an advisory lock; it lives if it was seen recently. */
+/**
+ * A condition in SQL: whether the process that is taking over a lease lives. With a number below 0 it cannot hold an
+ * advisory lock, so it lives if it was seen recently.
+ */
 const TAKING_UP = `
   with ${ALIVE}
   select number from targeting_mcp.worker
@@ -101,8 +104,8 @@ const TAKING_UP = `
   limit 1`;
 
 /**
- * Runs of callers with fewer projects in execution come first; each further project of a caller counts as one more. A
- * lease counts as free if its holder does not seem to live; taking it decides.
+ * A statement that finds orphaned runs. Callers with fewer projects in execution come first; each further project of
+ * a caller counts as one more. A lease counts as free if its holder does not seem to live; taking the lease decides.
  */
 const FOUND = `
   with ${ALIVE}, unfinished as (

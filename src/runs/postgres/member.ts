@@ -85,7 +85,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     });
     return session;
   };
-  /** Without the lock, other processes take over the leases of this process. */
+  /** Takes the lock again. Without it, other processes take over the leases of this process. */
   const again = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
@@ -243,14 +243,19 @@ async function ended(client: Session, number: number | undefined): Promise<void>
   await client.end().catch(() => undefined);
 }
 
-/** Waits a short time for the last statements. If they are lost, other processes only notice later. */
+/**
+ * Waits a short time for the last statements of this process. If they are lost, other processes notice its end later.
+ */
 async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   const isSaid = new AbortController();
   await Promise.race([said, clock.sleep(CLOSING_TIMEOUT_MS, isSaid.signal).catch(() => undefined)]);
   isSaid.abort();
 }
 
-/** Returns whether the lock keeps others out. It does not if a pooler shares sessions between clients. */
+/**
+ * Returns whether this process's lock keeps other sessions out. It does not if a pooler shares sessions between
+ * clients.
+ */
 async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
   try {
@@ -289,7 +294,7 @@ type Taken = {
   readonly asked_before: string;
 };
 
-/** Each journal entry renews this lease. */
+/** A lease in the database. Each journal entry renews it. */
 export class StoredLease extends HeldLease {
   readonly token: string;
   readonly #database: Database;

@@ -300,7 +300,7 @@ export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables
   return { found: last?.found ?? 0, wanted };
 }
 
-/** Throws a RunStoreError if this version cannot work with the tables. It can with those of the next one. */
+/** Throws a RunStoreError if this version cannot work with the tables. It can work with tables of the next version. */
 export function checkTables({ found, wanted }: Tables): void {
   if (found < wanted) {
     const which = found === 0 ? "has no tables yet" : `has tables of version ${found}, but version ${wanted} is needed`;

@@ -33,7 +33,7 @@ const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
 const MAX_UNFINISHED = 1000;
 const AFTER_ALL = "~";
-/** The time within which a process that claims runs was seen if it lives. */
+/** The time within which a process that claims runs must have been seen to count as living. */
 const SEEN_WITHIN = "30 seconds";
 
 export function storedRuns(
@@ -358,7 +358,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
       const note = (thrown: unknown): void => {
         if (thrown instanceof LostEntriesError) lost = thrown;
       };
-      // A write that ended with the call would be repeated with other entries.
+      // Not limited by the call: a write that ended with the call would be repeated with other entries.
       const written = beyondCall(() => (waiting.length === 0 ? turns : inTurn().catch(note)));
       await inCallTime(written, of.clock);
     },

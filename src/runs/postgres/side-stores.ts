@@ -76,7 +76,7 @@ function recordOf({ targetingId, updatedAt, contextCount }: SeenOption): string 
   return JSON.stringify([targetingId, updatedAt, contextCount]);
 }
 
-/** Passes all requests that arrive before `work` begins to it together. */
+/** Collects the requests that arrive before `work` begins, and passes all of them to one call of `work`. */
 function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one: One) => Promise<Done> {
   let waiting: { readonly all: One[]; readonly done: Promise<Done> } | undefined;
   return (one) => {

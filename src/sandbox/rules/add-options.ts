@@ -147,7 +147,7 @@ function productErrors(
   return failed;
 }
 
-/** `now` returns milliseconds since 1970. Each new ID sorts after all earlier ones. */
+/** The sources of times and IDs. `now` returns milliseconds since 1970. Each new ID sorts after all earlier ones. */
 export interface Sources {
   now(): number;
   newId(): string;

@@ -24,7 +24,7 @@ export interface Interference {
   readonly error: BusinessError;
   /** Returns whether an item fails. If items are applied all together, one failing item makes all fail. */
   hits(index: number): boolean;
-  /** A failing update with both `add` and `remove` has its `add` applied (management-api 4.1). */
+  /** If set, the `add` of a failing update with both `add` and `remove` is applied (management-api 4.1). */
   readonly addApplied: boolean;
 }
 

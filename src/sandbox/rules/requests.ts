@@ -3,7 +3,8 @@ import { isJsonObject } from "../../platform/json.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 
-// management-api 2.1, 4, 8; some fields assumed. The messages imitate class-validator, which the service seems to use.
+// The schemas of requests (management-api 2.1, 4, 8; some fields are assumed). The messages imitate class-validator,
+// which the service seems to use.
 
 const ONLY_LETTERS = "must contain only Korean letters, English letters, digits, spaces and ~ % & + -";
 

@@ -20,16 +20,19 @@ export interface StoredOption {
   exposeChildren: boolean;
   contexts: readonly string[];
   contextBytes: number;
-  /** Options that never had sub-options share one empty list, which saves memory. */
+  /** The IDs of the sub-options. Options that never had any share one empty list, which saves memory. */
   children: OrderedIds;
   readonly createdAt: string;
   updatedAt: string;
 }
 
-/** Required Include or Required Exclude (management-api 1). */
+/** How an ad product requires an option: Required Include or Required Exclude (management-api 1). */
 type RequiredAs = "include" | "exclude";
 
-/** `required` has options, `newOptions` the targetings whose new top-level options become required; both by ID. */
+/**
+ * An ad product. `required` has the options that it requires, `newOptions` the targetings whose new top-level options
+ * become required; both by ID.
+ */
 export interface AdProduct {
   readonly _id: string;
   readonly name: string;
@@ -38,7 +41,8 @@ export interface AdProduct {
 }
 
 /**
- * The options of a campaign cannot move until it ends. If it is approved, their targetings cannot be deleted either.
+ * A campaign. Until it ends, its options cannot move into a group; if it is approved, their targetings cannot be
+ * deleted either.
  */
 interface Campaign {
   readonly _id: string;
@@ -50,7 +54,9 @@ interface Campaign {
 /** The API cannot read or change an audience targeting, but no targeting can have the same name (management-api 1). */
 type AudienceTargeting = Pick<AdProduct, "_id" | "name">;
 
-/** Only the functions of this file may change a project, because they keep the indexes consistent. */
+/**
+ * The content of a project. Only the functions of this file may change it, because they keep the indexes consistent.
+ */
 export interface Project {
   readonly _id: string;
   readonly name: string;

@@ -30,7 +30,7 @@ export async function confirmationIn(
 /** Throws a ToolError if a token has expired, or if the server is now strict. */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
-  // No token is valid for longer, so the clock was ahead when this one was issued.
+  // If more time is left than any token is valid for, the clock was ahead when this token was issued.
   if (leftMs < 0 || leftMs > CONFIRMATION_MS) throw expired();
   if (confirm !== "strict") return;
   throw new ToolError(
@@ -55,7 +55,7 @@ export interface Confirmation extends Pick<Agreement, "run" | "expiresAt"> {
   readonly isFor: (digest: string) => boolean;
 }
 
-/** The sizes of the parts in bytes. Together they are 30, which are 40 characters. */
+/** The sizes of the parts of a token in bytes. Their sum is 30 bytes, which are 40 characters in base64url. */
 const RUN = 16;
 const SECONDS = 3;
 const MARK = 5;
@@ -75,8 +75,8 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
 }
 
 /**
- * Opens a token. Undefined if this server did not sign it for this caller. The three bytes of time repeat after half a
- * year; `now` says which time they mean.
+ * Opens a token. Undefined if this server did not sign it for this caller. The three bytes of the time repeat after
+ * half a year; of these times, the one nearest to `now` counts.
  */
 function openConfirmation(
   key: Uint8Array,

@@ -32,16 +32,16 @@ import {
 import { mayDecideInView } from "./confirmation-token.ts";
 import { effectOf, waitingAnywhere } from "./waiting.ts";
 
-/** The channel only says who the person is; this file checks what they may do. */
+/** Where a person decides. The channel only says who the person is; this file checks what they may do. */
 type Channel = Decided["where"];
 
 export interface Person {
   readonly who: string;
   /** The caller whose runs the person may decide about. */
   readonly caller: string;
-  /** Whether the person may also decide about a run of another caller. Absent: no. */
+  /** Returns whether the person may also decide about a run of another caller. Absent: they may not. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /** The person's own caller, if the person must not approve its requests. */
+  /** The caller that the person uses, if they must not approve their own requests. */
   readonly except?: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export interface Decision {
   readonly answer: "approved" | "declined";
   readonly channel: Channel;
   readonly person: Person;
-  /** Whether the person saw the effect with this digest. */
+  /** Returns whether the person saw the effect with this digest. */
   readonly saw: (digest: string) => boolean;
   /** When the decision expires, in milliseconds since 1970. */
   readonly until?: number;
@@ -82,7 +82,8 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * "decided": another decision came first. "changed": the person saw another effect. "stale": the run would now differ.
+ * The result of a decision. "decided": another decision came first. "changed": the person saw another effect.
+ * "stale": the run would now differ.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -130,7 +131,7 @@ export async function decide(
   if (decision.until !== undefined && decision.until < at) return { is: "expired" };
   const decided = { who: person.who, where: channel, at };
   if (answer === "declined") {
-    // The client also asks about plans, which are not stored as waiting runs.
+    // The client also asks about plans that are not stored as waiting runs, so those decisions count too.
     const isAsked = waiting !== undefined || channel === "client";
     return isAsked ? declined(run, decided, services) : { is: "decided" };
   }
@@ -249,7 +250,7 @@ export async function startDecided(
   return changes.runs.find(header.runId);
 }
 
-/** Returns an approval in the client. By default, the effect that the person saw was already compared. */
+/** Returns an approval in the client. By default, `saw` accepts every effect, because it was compared before. */
 export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: Decision["saw"] = () => true): Decision {
   return { answer: "approved", channel: "client", person: personOf(context), saw };
 }

@@ -29,7 +29,7 @@ import { applySteps, type Given, planInTime, unstartedReport } from "./planned.t
 interface Shown {
   /** The plan with the failures that are predicted from the current state. */
   readonly plan: Plan;
-  /** When the plan is applied, the service decides what fails. */
+  /** Returns the plan without predicted failures: when it is applied, the service decides what fails. */
   readonly withoutPredictions: () => Plan;
   readonly notes: readonly string[];
 }
@@ -244,7 +244,7 @@ function changesSince(before: RunState, plan: Plan): string {
   return parts.length === 0 ? "other requests would be sent" : parts.join("; ");
 }
 
-/** Plans with the same digest make the same changes. */
+/** Returns a digest of a plan. Plans with the same digest make the same changes. */
 function planDigest(plan: Plan): string {
   const hash = createHash("sha256").update(lossDigest(plan.losses));
   for (const entry of plan.entries()) {

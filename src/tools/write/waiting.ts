@@ -114,7 +114,10 @@ interface Elsewhere {
   readonly until: number;
 }
 
-/** Stores a run that waits in the client or for a token. If it already waits on the page, it keeps waiting there. */
+/**
+ * Stores a run that waits for approval in the client or with a token. If it already waits on the web page, it keeps
+ * waiting there.
+ */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
   plan: Plan,
@@ -137,7 +140,7 @@ export function tokenLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     const { confirm, clock } = context;
     const isToken = confirm !== "strict";
-    // A token can be requested during the first period, and is then valid for a second one.
+    // A token can be requested during the first ten minutes, and is then valid for another ten.
     const until = clock.now() + (isToken ? 2 : 1) * CONFIRMATION_MS;
     const effect = await effectOf(header, plan, context);
     await storeWaitingElsewhere(header, plan, { effect, elsewhere: isToken ? "token" : "client", until }, context);

@@ -82,7 +82,7 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
   const hints = ended?.open ? [newRunHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, context), hints);
-  /** If an identical call was made at the same time, uses the run of that call. */
+  /** Runs `make`, or uses the run of an identical call that was made at the same time. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
   const effect = () => effectOfCall(plan.losses, plan.objects, plan.facts);
@@ -174,7 +174,7 @@ export async function declineRun(
   context: ToolContext,
   effect?: Effect,
 ): Promise<ToolAnswer> {
-  // To be declined, a run must first be waiting.
+  // Only a run that waits for approval can be declined.
   if (effect === undefined) await changesOf(context).propose(header, plan);
   else {
     const until = context.clock.now() + CONFIRMATION_MS;

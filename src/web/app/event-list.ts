@@ -13,7 +13,7 @@ const GATHER_MS = 300;
 export interface Wanted {
   readonly filter: string;
   readonly verdict: Verdict | undefined;
-  /** The ID of a cause. */
+  /** The ID of the cause whose events are shown. */
   readonly problem: number | undefined;
 }
 
@@ -48,7 +48,7 @@ export const shownEvents = computed(() =>
 export const hasOlder = computed(() => {
   if (isOlder.value) return olderPage.value.older;
   const last = shownEvents.value.at(-1);
-  // Sequence numbers continue after a reset. This is the number of the last event before the reset.
+  // The number of the last event before the log was reset. Sequence numbers continue after a reset.
   const forgotten = (events.value[0]?.seq ?? 0) - arrived.value;
   return isNarrowed.value ? found.value.older : last !== undefined && last.seq > forgotten + 1;
 });

@@ -68,7 +68,7 @@ function move(by: 1 | -1): boolean {
 function ask(action: "approve" | "decline"): boolean {
   const button = document.querySelector<HTMLButtonElement>(`[data-action=${action}]`);
   if (button === null || button.disabled) {
-    // The button is disabled until the person types the required name.
+    // Approving needs the targeting's name, so the key moves the focus to the field for it.
     document.querySelector<HTMLInputElement>(".foot input")?.focus();
     return button !== null;
   }
