@@ -58,7 +58,7 @@ export type SandboxEvent = z.output<typeof sandboxEvent>;
 /** The events, oldest first. `total` counts all matches, `dropped` the events that are no longer stored. */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 
-/** `since` is in milliseconds since 1970. */
+/** Which events to return. `since` is in milliseconds since 1970. */
 export interface SandboxQuery {
   readonly uid?: string | undefined;
   readonly eventName?: string | undefined;

@@ -321,19 +321,19 @@ export const runSummarySchema = z.object({
   about: z
     .object({
       did: z.object({ created: z.number(), changed: z.number(), deleted: z.number() }).exactOptional(),
-      /** How many of its objects are inside others: options of new targetings. */
+      /** How many objects of the run are options inside new targetings. */
       inside: z.object({ items: z.number(), succeeded: z.number() }).exactOptional(),
-      /** If the run has only one object: its name, and its new name if it was renamed. */
+      /** If the run has only one object: the name of the object, and its new name if it was renamed. */
       only: z.string().exactOptional(),
       to: z.string().exactOptional(),
       client: z.string().exactOptional(),
       fileName: z.string().exactOptional(),
-      /** Several rows of its file are one item, so that its counts are not counts of rows. */
+      /** Set if several rows of the run's file are one item, so that its counts are not counts of rows. */
       mergesRows: z.literal(true).exactOptional(),
       plannedBy: z.string().exactOptional(),
       /** The run that this one undoes. */
       undoes: z.string().exactOptional(),
-      /** How many of its objects are groups or targetings. The others are options, or what its tool changes. */
+      /** How many objects of the run are groups or targetings. The others are options, or what its tool changes. */
       groups: kindCounts.exactOptional(),
       targetings: kindCounts.exactOptional(),
       how: changeKinds.exactOptional(),
@@ -370,7 +370,10 @@ function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }
 
-/** The lease of a run shows whether it is executed. A killed process leaves `planning` or `running` behind. */
+/**
+ * The statuses of a run. They do not show whether it is executed (the lease does): a killed process leaves `planning`
+ * or `running` behind.
+ */
 const STATUSES = [
   "planning",
   "planned",

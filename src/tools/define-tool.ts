@@ -171,13 +171,13 @@ export interface DecisionLine {
 
 /** The web page on which a person decides about runs that wait for approval. */
 export interface DecisionPage {
-  /** Whether a person can open the page at all. */
+  /** Returns whether a person can open the page at all. */
   readonly isOffered: () => boolean;
   /** Shows a waiting run. Resolves to false if nobody opened the page. */
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
-  /** Whether a person's approval of their own request, through the client or a token, does not count. */
+  /** Returns whether a person's approval of their own request, through the client or a token, does not count. */
   readonly needsOther?: () => boolean;
-  /** The address, if people open the page themselves. Absent: the server opens it for them. */
+  /** Returns the address, if people open the page themselves. Absent if the server opens it for them. */
   readonly address?: () => string;
   /** What to do if no channel can ask a person. Absent: the text for stdio is used. */
   readonly remedy?: string;
@@ -186,10 +186,12 @@ export interface DecisionPage {
 /** What is the same for every call of a server. */
 export interface ToolServices {
   readonly environment: "live" | "sandbox";
-  /** This and other services are absent if their API is not configured; its tools are then not listed. */
+  /** The management API. Absent if it is not configured; its tools are then not listed. */
   readonly management?: ManagementApi;
   readonly events?: EventApi;
-  /** The incomplete settings of each API. Its tools are listed, and their answers say what is missing. */
+  /**
+   * The incomplete settings of each API. The tools of such an API are listed, and their answers say what is missing.
+   */
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
   /** An invalid setting that every tool needs. */
   readonly blocked?: HalfPair;
@@ -214,7 +216,7 @@ export interface ToolServices {
   /** The project of the keys: its ID in stored runs, and a name to show. */
   readonly project: { readonly id: string; readonly name: string };
   readonly page?: DecisionPage;
-  /** Who decides on this machine. Absent if a login identifies the person. */
+  /** The name of the person who decides on this machine. Absent if a login identifies the person. */
   readonly person?: string;
   readonly noteDecision?: (line: DecisionLine) => void;
   /** Returns the key that signs confirmations, of at least 32 bytes. */
@@ -248,7 +250,7 @@ export interface Reply {
 export interface ToolContext extends ToolServices {
   /** Who makes the call. Runs and confirmations belong to one caller. */
   readonly caller: string;
-  /** What the client calls itself, and the name of the input file. */
+  /** The name that the client gives itself, and the name of the input file. */
   readonly requested?: Requested;
   /** When the call arrived, in ms since 1970. In protocol 2026-07-28, a reply to a question is a new call. */
   readonly arrivedAt: number;
@@ -259,7 +261,7 @@ export interface ToolContext extends ToolServices {
   /** Returns the client's working folders that may be read. Absent if it has none. */
   readonly roots?: (() => Promise<readonly string[]>) | undefined;
   readonly signal: AbortSignal;
-  /** Whether the client would show a ToolQuestion to a person. */
+  /** Returns whether the client would show a ToolQuestion to a person. */
   readonly canAsk: () => boolean;
   /**
    * Asks the client to open the page. Returns whether the call is answered with that request, waits for a decision on
@@ -274,7 +276,7 @@ export interface ToolContext extends ToolServices {
   readonly reply?: Reply;
 }
 
-/** The minimum time for a read. In less time nothing could be read. */
+/** The minimum time that is left for a read, in milliseconds. In less time nothing could be read. */
 export const LEAST_READ_MS = 1000;
 
 /** What determines when a call must be answered. */

@@ -65,7 +65,7 @@ export class RunState {
 
   /** Sets the plan, whose lists must not change afterwards. Throws a RangeError if the run has a plan. */
   adopt(plan: PlannedWork): void {
-    if (this.steps.length + this.objects.length > 0) throw new RangeError("the run has a plan already");
+    if (this.steps.length + this.objects.length > 0) throw new RangeError("the run already has a plan");
     this.#work = new RunWork(plan);
     this.facts = { ...plan.facts };
   }
@@ -232,7 +232,7 @@ export class RunState {
     return this.#work.standings.suspectSince(step);
   }
 
-  /** Whether a step in doubt was resent and refused with its request before the run was resumed. */
+  /** Returns whether a step in doubt was resent and refused with its request before the run was resumed. */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.refusedInDoubt.has(step);
   }
@@ -284,12 +284,12 @@ export class RunState {
     return this.#work.standings.at(step) === "alreadyDone";
   }
 
-  /** Whether steps of other objects use the ID of an object that this run creates. */
+  /** Returns whether steps of other objects use the ID of an object that this run creates. */
   isNeeded(object: number): boolean {
     return this.#work.standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
 
-  /** Whether no step that uses the ID of an object was ever sent. */
+  /** Returns whether no step that uses the ID of an object was ever sent. */
   isUntouched(object: number): boolean {
     const { standings } = this.#work;
     return standings
@@ -388,7 +388,7 @@ export class RunState {
     this.#inFlight = undefined;
   }
 
-  /** `left` has the time of the request, and the progress counter at that time. */
+  /** Applies a change of a step. `left` has the time of its request, and the progress counter at that time. */
   #changeStep(change: StepChange, left: Pick<InFlight, "at" | "progress">): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
@@ -437,7 +437,7 @@ export class RunState {
     }
   }
 
-  /** Puts steps in doubt that may have been sent too late. Even their known outcomes become unknown. */
+  /** Marks steps that may have been sent too late as in doubt. Even their known outcomes become unknown. */
   #doubt(steps: readonly number[], at: number): void {
     const { outcomes, standings } = this.#work;
     const reason = ownReason("NO_ANSWER", { reason: "the request was sent when another process was already writing" });
@@ -463,7 +463,7 @@ export class RunState {
     for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
     for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
     if (this.planned) return;
-    // Planning did not get to these objects.
+    // The remaining objects were not planned before the run stopped.
     for (let object = 0; object < this.objects.length; object += 1) {
       if (this.standing(object) === "pending") outcomes.settle({ object, outcome: "notApplied", reason });
     }
