@@ -69,7 +69,7 @@ export function staleNote(changed: string): string {
   return `the effect has changed since it was planned, so it cannot be approved any more; make the call again (${changed})`;
 }
 
-/** Why there is no decision. */
+/** Why nobody has decided, as words for an answer. */
 export const UNDECIDED_WORDS: Readonly<Record<"unanswered" | "closed", string>> = {
   unanswered: "the person has not answered the question yet",
   closed: "the question was closed without a decision",
@@ -93,7 +93,7 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
 export interface Effect {
   readonly sentence: string;
   /**
-   * The page shows this text instead of `sentence`, because it has the counts elsewhere. Absent: the page shows
+   * The text that the web page shows instead of `sentence`, because it has the counts elsewhere. Absent if it shows
    * `sentence`.
    */
   readonly note?: string;
@@ -131,7 +131,7 @@ export interface EffectTargeting {
  * lost.
  */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
-  // Several rows of a file may change one option.
+  // The gains by option, because several rows of a file may change one option.
   const gains = new Map<string | number, { readonly name: string; readonly _id?: string; added: number }>();
   for (let at = 0; at < objects.length; at += 1) {
     const { _id, name = _id ?? "?", change } = objects.at(at) ?? {};
@@ -461,13 +461,14 @@ export function approvedIn(channel: NonNullable<Approval["channel"]>, who: strin
 }
 
 /**
- * Returns the decision to decline. For "client" no person is named, because some clients decline without asking one.
+ * Returns the decision to decline. For the channel "client" no person is named, because some clients decline without
+ * asking one.
  */
 export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/** Returns the name in the access file, or the subject of a login. */
+/** Returns the approver's name in the access file, or the subject of their login. */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");
@@ -480,7 +481,7 @@ const PLACES = {
   terminal: "in the terminal",
 } as const;
 
-/** Returns nothing if no approval was needed. */
+/** Returns the lines about an approval. There are none if no approval was needed. */
 export function approvalLines(approval: Approval | undefined): readonly string[] {
   const words = approval && approvalWords(approval);
   return words === undefined ? [] : [`${words}.`];

@@ -173,7 +173,7 @@ interface Said {
   readonly text: readonly string[];
 }
 
-/** If not all results fit, unmet expectations come first. `expect` has the names of the events. */
+/** Reports the results of expectations. If not all fit, unmet ones come first. `expect` has the names of the events. */
 export function reportExpectations(
   results: readonly ExpectationRow[],
   expect: readonly { readonly eventName: string }[],
@@ -299,7 +299,7 @@ interface CheckedRow extends Pick<Row, "line"> {
   readonly met: boolean;
 }
 
-/** If not all rows fit, unmet expectations come first. */
+/** Returns the rows that fit into an answer. If not all fit, unmet expectations come first. */
 function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
   const take = (some: readonly Checked[]) => takeFittingRows(some, { left: tokens, least: 1 });
   const all = take(rows);
@@ -354,7 +354,7 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   const found = arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) });
   const sentences = found
     .filter(({ isDecisive }) => isDecisive)
-    // The sentence about an entry of a list does not name the entry, so the path comes first.
+    // The path comes first, because the message about an entry of a list does not name the entry.
     .map(({ path, message, fix }) => plain(`${path.includes("[") ? `${path}: ` : ""}${message}; ${fix}`));
   if (sentences.length <= MAX_REASONS) return sentences;
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];

@@ -13,7 +13,7 @@ export interface RenderedReport {
   readonly isError: boolean;
 }
 
-/** Leaves out undefined fields and missing lines. */
+/** Returns an answer as text and data, without undefined fields and missing lines. */
 export function renderAnswer(
   fields: Readonly<Record<string, unknown>>,
   lines: readonly (string | false | undefined)[],
@@ -28,7 +28,7 @@ export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
 /**
- * For a page of random IDs, the estimate may be too low by this many tokens. In 9,000 pages, it was too low by at most
+ * By how many tokens the estimate for a page of random IDs may be too low. In 9,000 pages, it was too low by at most
  * 29.
  */
 const RANDOM_ID_TOKENS = 50;
@@ -221,7 +221,9 @@ function mostTokensOfLetters(letters: string): number {
 
 const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letters.slice(at, at + 2));
 
-/** The measured average, because letters are not always paired in the cheapest way. */
+/**
+ * The measured average of further tokens for each letter, because letters are not always paired in the cheapest way.
+ */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
 /** Returns whether letters can be pronounced and begin where a word can begin. Others take many tokens. */

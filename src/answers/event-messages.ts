@@ -24,7 +24,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
   return `${capitalized(plain(fix))}.`;
 }
 
-/** Uses the same words as for all other requests. */
+/** Returns the message for a failed request, with the same words as for all other requests. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
@@ -191,7 +191,7 @@ export function correctionNotes(objects: readonly ReportedObject[]): readonly st
     : named;
 }
 
-/** Explains "expected" in an answer about sent events whose actual result is unknown. */
+/** Returns notes that explain the word "expected" in an answer about sent events whose actual result is unknown. */
 export function predictedNotes(
   verdicts: readonly VerdictGroup[],
   { status, environment }: { readonly status: string; readonly environment: "live" | "sandbox" },

@@ -138,7 +138,7 @@ export interface FailureForm {
   readonly tokens?: number;
 }
 
-/** Lines with foreign text are separate from our own if possible. */
+/** A failure as data and lines. Lines with foreign text are separate from our own if possible. */
 export interface FailureRow {
   readonly data: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
@@ -241,7 +241,7 @@ function inTokens(sentence: string, most: number | undefined): string {
   return most === undefined ? sentence : withinTokens(sentence, most);
 }
 
-/** If the message is only about the first object, returns only the finding. */
+/** Returns the detail of a failure to show: only the finding, if the message is only about the first object. */
 function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   const { finding } = detail;
   return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
@@ -282,7 +282,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       if (ofEach !== undefined) return `${placeWords(place)}: ${ofEach(reason)}`;
       const why = because(reason.detail ?? {});
       const all = fieldsOf(detail);
-      // If objects have an ID, the caller already knows their names.
+      // The ID is enough if there is one, because the caller already knows the object's name.
       const fields = Object.entries("_id" in all ? { _id: all._id } : all).filter(
         ([field]) => details.length === 1 || isDifferent(field),
       );

@@ -8,7 +8,10 @@ const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
 /** The maximum length of a valid name (management-api 8.3). */
 const LONGEST_NAME = 36;
-/** How many hexadecimal digits the mark has. They come from a UUID, because Node caches random bytes for UUIDs. */
+/**
+ * How many random hexadecimal digits the mark of foreign text has. They come from a UUID, because Node caches random
+ * bytes for UUIDs.
+ */
 const TAG_DIGITS = 4;
 
 /** Matches invisible characters, and those that break a line. */
@@ -66,7 +69,7 @@ export function quoteUntrusted(text: string): string {
   return quoted(text, LONGEST_SHOWN);
 }
 
-/** Cuts after 60 characters, for texts that occur many times. */
+/** Quotes a foreign text that occurs many times: cuts it after 60 characters. */
 export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
@@ -95,7 +98,7 @@ export function plain(text: string): string {
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
-  // A text with few code units cannot have more characters.
+  // A text has at most as many characters as UTF-16 code units, so a short one need not be counted.
   if (text.length <= most) return { kept: text, cut: 0 };
   const characters = [...text];
   const cut = Math.max(0, characters.length - most);
@@ -148,7 +151,7 @@ export function countedPlaces(
 
 export interface Redactor {
   text(given: string): string;
-  /** Returns the same object if there are no secrets. */
+  /** Returns bytes without secrets. Returns the same object if there are none. */
   bytes(given: Buffer): Buffer;
   /** Returns a copy without secrets in texts and property names. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
@@ -169,7 +172,7 @@ const NESTED_JSON = 3;
 
 interface WrittenSecret {
   readonly form: string;
-  /** Matches the secret only as a whole word. Absent: it is found anywhere. */
+  /** Matches the secret as a whole word. Absent if the secret is found anywhere. */
   readonly alone?: RegExp;
   readonly isWord: boolean;
 }

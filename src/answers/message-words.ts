@@ -15,7 +15,7 @@ export interface Message {
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** An agent, or a person on the page, in a terminal, or in a sheet with results. */
+/** The reader of a text: an agent, or a person on the page, in a terminal, or in a sheet with results. */
 export type Reader = "agent" | "page" | "terminal" | "sheet";
 /** One text for all readers, or a text for each. */
 export type Text = string | Readonly<Record<Reader, string>>;
@@ -25,7 +25,7 @@ export interface Entry extends Omit<Message, "message" | "remedy"> {
   readonly remedy: Text;
 }
 
-/** The entry of a code, or a function that returns it for a reason. */
+/** The message for a code, or a function that returns it for a reason. */
 export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
 /** Returns one text for agents, which may name tools and arguments, and one text for people. */
@@ -37,7 +37,7 @@ export function onPage(page: string, others: string): Text {
   return { agent: others, page, terminal: others, sheet: others };
 }
 
-/** Says to each reader how to resume the run. */
+/** Returns a text that says to each reader how to resume the run. */
 export function resuming(write: (resume: string) => string): Text {
   return {
     agent: write("Call resume_run with this runId."),
@@ -47,7 +47,7 @@ export function resuming(write: (resume: string) => string): Text {
   };
 }
 
-/** Says to each reader how to make the call again. */
+/** Returns a text that says to each reader how to make the call again. */
 export function startingOver(write: (again: string) => string): Text {
   return {
     agent: write("make the call again."),
@@ -99,7 +99,7 @@ export function list(value: unknown, most = 3, all?: unknown): string {
   return entries.slice(0, most).map(plainOrShown).join(", ") + more;
 }
 
-/** Quotes any text that is not an ID, because it is foreign. */
+/** Returns an ID as it is. Quotes any other text, because it is foreign. */
 function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
@@ -123,7 +123,7 @@ export function because({ because, reason }: Detail): string {
   return typeof why === "string" ? ` (${plainWords(why)})` : "";
 }
 
-/** Quotes any text that is not one of our codes and reasons, because it is foreign. */
+/** Returns one of our codes or reasons as it is. Quotes any other text, because it is foreign. */
 function plainWords(why: string): string {
   return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : quoteUntrusted(why);
 }

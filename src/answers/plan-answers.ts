@@ -61,7 +61,7 @@ interface AnsweredPlan {
   readonly refused?: string | undefined;
 }
 
-/** Takes at most 2,500 tokens. The resource of the run has the complete plan. */
+/** Returns the answer about a plan, in at most 2,500 tokens. The resource of the run has the complete plan. */
 export function planAnswer(plan: AnsweredPlan): RenderedReport {
   const isError = plan.isError ?? false;
   return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
@@ -363,7 +363,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** Returns nothing if there are several targetings. */
+/** Returns words that name the targeting of a plan; an empty text if there are several. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;

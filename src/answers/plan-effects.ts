@@ -151,7 +151,7 @@ function keptWords({ reasons = [], contextIds: many }: UndoRow): readonly string
   return reasons.includes("notRead") ? [`keeps ${contextIds(many)}`] : [];
 }
 
-/** Leaves out objects that are restored by deleting or removing something, because the losses list them. */
+/** Returns what an undo does to objects, except by deleting or removing something, which the losses list. */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
     effectPart(

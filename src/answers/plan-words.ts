@@ -236,7 +236,7 @@ function line(text: string): TonedLine {
   return { text, tone: "plain" };
 }
 
-/** The length of a comment on a pull request is limited. */
+/** The maximum number of rows, because the length of a comment on a pull request is limited. */
 const MAX_ROWS = 500;
 
 /** Returns a plan as Markdown for a pull request: first obstacles, then a table of changes. */
@@ -269,7 +269,10 @@ function list(title: string, lines: readonly string[]): readonly string[] {
   return ["", `**${title}** (${count(lines.length)})`, "", ...shown, ...more];
 }
 
-/** Prevents foreign text from acting as Markdown, HTML or a mention, and from ending the cell. */
+/**
+ * Escapes a foreign text for a cell of a table, so that it cannot act as Markdown, HTML or a mention, or end the
+ * cell.
+ */
 function cell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
     sign === "@" ? "&#64;" : sign === "&" ? "&amp;" : sign === "<" ? "&lt;" : `\\${sign}`,

@@ -137,7 +137,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   ]);
 }
 
-/** If `complete` is false, the counts include only what was read so far. */
+/** The counts of a targeting. If `complete` is false, they include only what was read so far. */
 export interface TargetingSummary {
   readonly topLevel: number;
   readonly groups: number;
@@ -240,7 +240,7 @@ export function listLine({ _id, name, type, contextCount, parent, parentName, ..
   return [`${_id}:${count}`, more.length > 0 ? quoteUntrusted(name) : quoteUntrustedLast(name), ...more].join(" ");
 }
 
-/** Leaves out the shared beginning of all IDs, and the IDs of groups. */
+/** What a list leaves out to save tokens: the shared beginning of all IDs, and the IDs of groups. */
 export interface BriefList {
   readonly beginning: string;
 }
@@ -262,7 +262,7 @@ export function listLines(brief?: BriefList): (row: OptionRow) => string {
   };
 }
 
-/** Leaves out only the time at the beginning of IDs, because many IDs share it. */
+/** Returns what a list can leave out of its IDs: only the time at their beginning, because many IDs share it. */
 export function briefList(rows: readonly OptionRow[]): BriefList {
   const [first = "", ...others] = rows.map(({ _id }) => _id);
   let length = Math.min(first.length, ULID_TIME_LETTERS);
@@ -274,7 +274,7 @@ const ULID_TIME_LETTERS = 10;
 /** The minimum number of letters to leave out. Fewer would not save the tokens of the sentence that explains it. */
 const FEWEST_LEFT_OUT = 3;
 
-/** Leaves out the group's ID if an earlier row had this name with the same ID. */
+/** Names the group of a row. Leaves out the group's ID if an earlier row had this name with the same ID. */
 function groupWords(
   id: unknown,
   name: unknown,

@@ -61,7 +61,7 @@ function resultWords(run: ReportedRun): string {
   const rest = restWords(run);
   const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
   if (status === "planned" || status === "needs_confirmation") {
-    // The effect that needs approval comes after this line.
+    // The first line of a waiting run is short, because the effect that needs approval comes after it.
     if (status === "needs_confirmation") return rest.length === 0 ? "" : `${all}${also}`;
     return `Would ${wouldWords(run, work)}${also}`;
   }
@@ -70,7 +70,7 @@ function resultWords(run: ReportedRun): string {
   if (rest.length === 0) return `No ${work.noun} to ${work.todo}`;
   if (BEFORE[status] !== undefined) {
     const [only = "", ...others] = rest;
-    // All objects have the same outcome.
+    // If all objects have the same outcome, only that outcome is named.
     if (others.length === 0) return only.replace(/^[\d,]+/, all);
     return `${all}: ${rest.join(", ")}`;
   }
@@ -219,7 +219,7 @@ export function reportedApproval({ approval, tool, status, alwaysReportsApproval
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
-/** Returns nothing if each row is one item. */
+/** Returns a note on how many rows of a file became items. There is none if each row is one item. */
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [
@@ -270,8 +270,8 @@ export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): re
 }
 
 /**
- * Undo cannot remove Context IDs from options that the run did not read, because an option may have had them before the
- * run.
+ * Returns a note on the options that the run did not read. Undo cannot remove Context IDs from them, because they may
+ * have had them before the run.
  */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
@@ -302,7 +302,7 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
   const before = resumed.succeeded + resumed.alreadyDone;
   const done = counts.succeeded + counts.alreadyDone;
   const now = done - before;
-  // What was unknown may have been done before, too.
+  // Items whose result was unknown may have been done before as well.
   if (resumed.unknown > 0) {
     const be = (some: number, [one, many]: readonly [string, string]) =>
       `${thousands(some)} ${some === 1 ? one : many}`;
@@ -341,7 +341,7 @@ export interface FullTargeting {
   readonly name: string;
   /** The targeting's number of options. Present if the limit for options stopped the run. */
   readonly options?: number;
-  /** A Context ID counts once for each option that has it. */
+  /** The number of Context IDs. Each counts once for each option that has it. */
   readonly contextIds?: number;
 }
 
@@ -390,7 +390,7 @@ function targetingWords({ _id, name, options }: FullTargeting): readonly string[
 
 function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
   const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
-  // Options that do not exist any more were not read.
+  // The listed options are not complete if some were omitted. Options that do not exist any more were not read.
   const hasMore = optionsOmitted > 0 && options.length > 0;
   const more = hasMore
     ? [`${many(optionsOmitted, "more option")} reached the limit; get_option shows their counts`]
@@ -465,7 +465,7 @@ export interface RunRow {
   /** The tool of the run. Absent for some damaged runs. */
   readonly tool?: string;
   readonly status: string;
-  /** The targeting's name is from its last read. Absent if the run changes several. */
+  /** The ID of the targeting. Absent if the run changes several. */
   readonly targetingId?: string;
   readonly targetingName?: string;
   /** How many items have each outcome. Absent if the run is damaged. */

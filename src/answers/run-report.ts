@@ -241,7 +241,10 @@ const FAILURE_FORMS: readonly FailureForm[] = [
 /** The share of the remaining tokens that one failure may take. */
 const DETAILS_SHARE = 0.6;
 
-/** Leaves out examples first. Leaves out whole reasons only beside an effect, which a person must see completely. */
+/**
+ * Returns the failures that fit. Examples are left out first; whole reasons only beside an effect, which a person
+ * must see completely.
+ */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
   const failures = run.failures

@@ -51,7 +51,7 @@ export interface ReportedRun {
     readonly token?: string;
     readonly effect: string;
     readonly expiresAt: string;
-    /** In which channel the run can be approved. Absent: on the web page. */
+    /** The channel in which the run can be approved. Absent if that is the web page. */
     readonly channel?: "client" | "token";
   };
   readonly nextSteps?: readonly string[];
@@ -255,7 +255,7 @@ const LONGEST_TEXT = 300;
 const MAX_ENTRIES = 20;
 const DEEPEST = 6;
 
-/** Cuts long texts and lists, and adds their full length. */
+/** Returns a value with long texts and lists cut, and with their full length added. */
 export function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string")
     return value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)` : value;

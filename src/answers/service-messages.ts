@@ -111,7 +111,10 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
 }
 
 /** The messages for the codes of the management API (management-api 7). */
-/** The service has one code for an option and for the group that it is moved to. A dry run knows which one is missing. */
+/**
+ * Says that an option or its new group is missing. The service has one code for both, but a dry run knows which one
+ * it is.
+ */
 function missingOption(operation: Reason["operation"], sent: Reason["sent"] = []): string {
   if (operation === "addOptions") return "parent is not an option of this targeting";
   if (sent.includes("noGroup")) return "the group that it was to be moved to is not an option of this targeting";

@@ -19,7 +19,7 @@ const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n":
 /** Returns notes on how a sheet was read. They leave out columns that a preview in the same answer lists. */
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
-  // The form of the sheet is not detected yet.
+  // Nothing can be said before the form of the sheet is detected.
   if (isUndetected(file)) return [];
   const { seen = {} } = file;
   const notes = [

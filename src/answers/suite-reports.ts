@@ -31,7 +31,7 @@ export function suiteReportAnswer(run: {
   readonly target: string;
   readonly report: SuiteReport;
   readonly approval?: Approval | undefined;
-  /** `notSaved` says why the report was not written. */
+  /** The file with the report. `notSaved` says why it was not written. */
   readonly savedTo?: string;
   readonly notSaved?: string;
 }) {

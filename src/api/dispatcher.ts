@@ -16,7 +16,8 @@ interface Way {
 }
 
 /**
- * undici accepts iterables of bytes as a body, but its types omit them. It reads each slice once the socket has room.
+ * The body of a request. undici also accepts iterables of bytes, which its types omit. It reads each slice once the
+ * socket has room.
  */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
@@ -99,7 +100,7 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   };
 }
 
-/** Returns an empty text for an IP address, for which TLS sends no name. */
+/** Returns the server name for TLS: the host; an empty text for an IP address, for which TLS sends no name. */
 function serverNameOf({ hostname }: URL): string {
   return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
 }

@@ -3,7 +3,10 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { HeldBackError } from "../platform/fence.ts";
 import type { Operation } from "../spec/routes.ts";
 
-/** An operation of the APIs, reading a sandbox, an OAuth issuer's keys, or the approval webhook. */
+/**
+ * The purpose of a request: an operation of the APIs, reading a sandbox, an OAuth issuer's keys, or the approval
+ * webhook.
+ */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
 /** The cause of a failure, for people and the stored run. Agents read a rewritten text instead. */
@@ -33,9 +36,9 @@ export class NotSentError extends Error {
 }
 
 /**
- * `business`: an error of management-api 7.2; `validation`: a 400 without a code; `wrongRoute`: a 404 or 405 without a
- * documented code; `foreign`: a 4xx of a proxy or firewall, whose body does not have the API's form; `other`: the
- * remaining 4xx.
+ * The kind of a rejection. `business`: an error of management-api 7.2; `validation`: a 400 without a code;
+ * `wrongRoute`: a 404 or 405 without a documented code; `foreign`: a 4xx of a proxy or firewall, whose body does not
+ * have the API's form; `other`: the remaining 4xx.
  */
 export type RejectionKind =
   | "business"
@@ -158,8 +161,9 @@ export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Each cause has its own next step in `answers/request-messages.ts`. `name`: the host name was not found; `tls`: a
- * secure connection failed, but not because of the certificate; `notTheService`: a proxy or firewall answered.
+ * Why a connection failed. Each cause has its own next step in `answers/request-messages.ts`. `name`: the host name
+ * was not found; `tls`: a secure connection failed, but not because of the certificate; `notTheService`: a proxy or
+ * firewall answered.
  */
 export type NetworkCause =
   | "name"

@@ -64,7 +64,7 @@ export interface SandboxQuery {
   readonly eventName?: string | undefined;
   readonly verdict?: "recorded" | "ignored" | "rejected" | undefined;
   readonly since?: number | undefined;
-  /** 0 to 100,000. */
+  /** The maximum number of events: 0 to 100,000. */
   readonly limit: number;
 }
 

@@ -9,7 +9,7 @@ import type { Connections } from "./dispatcher.ts";
 import { AmbiguousError, decoded, NotSentError, networkFailure, type Purpose, StoppedError } from "./errors.ts";
 
 export interface HttpSettings {
-  /** If this is a function, it is called before the first request. */
+  /** The base address, or a function that is called before the first request and returns it. */
   readonly url: string | (() => Promise<string>);
   readonly setBy?: string | undefined;
   readonly credential: Readonly<Record<string, string>>;
@@ -23,7 +23,7 @@ export interface HttpSettings {
   readonly largestAnswer?: number;
 }
 
-/** `path` is appended to the base address; `body` is JSON, as a string or as UTF-8 bytes. */
+/** A request. `path` is appended to the base address; `body` is JSON, as a string or as UTF-8 bytes. */
 interface HttpRequest {
   readonly operation: Purpose;
   readonly method: Method;
@@ -37,7 +37,7 @@ interface HttpRequest {
   readonly timeoutMs?: number | undefined;
 }
 
-/** The body is decompressed but not parsed, and header names are in lower case. */
+/** An answer. Its body is decompressed but not parsed, and header names are in lower case. */
 export interface HttpAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -191,7 +191,8 @@ async function sendOnce(
 const SLICE = 65_536;
 
 /**
- * If the first slice takes longer, the lease is renewed before the last one: a fence stops requests after two seconds.
+ * If the first slice of a body takes longer (in milliseconds), the lease is renewed before the last one: a fence
+ * stops requests after two seconds.
  */
 const RENEWED_AFTER_MS = 500;
 

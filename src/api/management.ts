@@ -42,7 +42,7 @@ interface GetOptionQuery {
   readonly offset?: number;
 }
 
-/** Bounds: management-api 8.1. With `parent`: sub-options of that group. */
+/** Which page of a list to read (bounds: management-api 8.1). With `parent`: the sub-options of that group. */
 interface ListOptionsQuery extends GetOptionQuery {
   readonly parent?: string;
 }

@@ -20,7 +20,10 @@ import { isUnstarted, type RunHeader } from "../runs/store.ts";
 /** Work besides changes that needs a person's approval: resuming a run, or sending tests to a live endpoint. */
 const approvalCall = z.object({
   tool: z.enum(["resume_run", "run_event_tests"]),
-  /** `about` is the ID of the run to resume, or of the test suite. `saveTo` is empty if no report file is wanted. */
+  /**
+   * What is approved. `about` is the ID of the run to resume, or of the test suite. `saveTo` is empty if no report
+   * file is wanted.
+   */
   input: z.object({ about: z.string(), saveTo: z.string() }),
 });
 export type ApprovalCall = Fixed<z.infer<typeof approvalCall>>;
@@ -166,7 +169,7 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
       }
       await run.flush();
     },
-    // Interrupted work needs a new approval.
+    // An approval cannot be resumed: interrupted work needs a new one.
     async resume(run) {
       run.record({ t: "stop", cause: "ended", at: clock.now() });
       await run.flush();

@@ -30,7 +30,7 @@ interface Probe {
   readonly send: () => Promise<unknown>;
 }
 
-/** `answered`: the operation exists and the key may use it. */
+/** The result of a probe. `answered`: the operation exists and the key may use it. */
 interface ProbeOutcome {
   readonly probe: Probe;
   readonly kind: "answered" | "unauthorized" | "forbidden" | "wrongRoute" | "noProject" | "unreached" | "trouble";

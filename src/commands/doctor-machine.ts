@@ -6,7 +6,7 @@ import { runsIn } from "../runs/files/run-folder.ts";
 import type { FoundStore } from "../runs/postgres/start.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** `note`: harmless, but may be unexpected. `problem`: must be fixed. */
+/** The result of a check. `note`: harmless, but may be unexpected. `problem`: must be fixed. */
 export interface Check {
   readonly about: string;
   readonly state: "ok" | "note" | "problem";

@@ -27,7 +27,7 @@ import { exposures } from "./exposures.ts";
 const PROBE_TIMEOUT_MS = 10_000;
 const MAX_RUNS = 20;
 
-/** Exit code 1: something must be fixed. */
+/** Prints a diagnosis of the settings and the APIs. Exit code 1: something must be fixed. */
 export async function runDoctor(line: CommandLine): Promise<number> {
   const asJson = isOn(line, "json");
   const diagnosis = await diagnose(inputOf(line));
@@ -105,7 +105,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // The host is not a setting. A server without authentication can listen only on this machine.
+    // The host is not a setting, so the check assumes one: any host with authentication, otherwise this machine.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {
@@ -216,7 +216,7 @@ interface Diagnosis {
   readonly environment: "live" | "sandbox" | undefined;
   readonly checks: readonly Check[];
   readonly store?: StoreShown;
-  /** The value of a secret only says that it is set. */
+  /** The settings. The value of a secret only says that it is set. */
   readonly settings: readonly { readonly variable: string; readonly source: Source; readonly value: string }[];
   readonly tools: readonly string[];
   readonly unfinishedRuns: readonly Readonly<Record<"runId" | "tool" | "status", string>>[];

@@ -54,7 +54,8 @@ function openOne(
   if (!isForAll && (mode & 0o070) === 0) return [];
   const who = isForAll ? "every user of this machine" : "its group";
   const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
-  // Access for the group may be intended, as on a mounted volume. Access for all users never is.
+  // Access for the group may be intended, as on a mounted volume, so it is only a note. Access for all users never is
+  // intended.
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 

@@ -71,7 +71,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** `listensAt` must be called with the address once the port is open. */
+/** Creates the HTTP server. `listensAt` must be called with the address once the port is open. */
 async function serverOf(
   {
     settings,

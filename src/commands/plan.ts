@@ -28,7 +28,7 @@ interface PlanLine extends AskedFile {
   readonly out: string | undefined;
 }
 
-/** Exit code: 0 if applying the file would change nothing, 2 if it would change something, 1 for an error. */
+/** Shows what applying a file would change. Exit code: 0 if nothing, 2 if something, 1 for an error. */
 export async function runPlan(line: CommandLine): Promise<number> {
   const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
   if (asJson && asMarkdown) throw new SettingsError("--json and --markdown cannot be combined");

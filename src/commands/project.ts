@@ -16,7 +16,7 @@ export interface PlanContext extends ToolContext {
   readonly management: ManagementApi;
 }
 
-/** The maximum of a timer: terminal commands wait without limit. */
+/** The wait of terminal commands, in milliseconds: the maximum of a timer, because they wait without limit. */
 const ANY_TIME_MS = 2 ** 31 - 1;
 
 /** Returns the exit code of `work`, or 1 if it throws. Throws a SettingsError if no API is configured. */

@@ -38,7 +38,7 @@ const WHAT_WAITS = [
 export async function runStdio(line: CommandLine): Promise<number> {
   // Standard output is only for the protocol.
   globalThis.console = new Console(process.stderr, process.stderr);
-  // A host that does not read the log may close standard error.
+  // Errors of standard error are ignored, because a host that does not read the log may close it.
   process.stderr.on("error", () => undefined);
   const input = { ...inputOf(wordsAsFolders(line)), overStdio: true } as const;
   const settings = settingsFrom(input);

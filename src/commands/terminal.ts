@@ -20,7 +20,9 @@ export function forCommand(text: string): string {
   return FOR_COMMANDS.reduce((rewritten, [agent, person]) => rewritten.replaceAll(agent, person), text);
 }
 
-/** Prints `undone` if the answer is no. Without a terminal, prints `without` and returns false. */
+/**
+ * Asks in the terminal. Prints `undone` if the answer is no. Without a terminal, prints `without` and returns false.
+ */
 export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     printNote(without);

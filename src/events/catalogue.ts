@@ -31,7 +31,8 @@ export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
 /**
- * The service silently drops `ignored` events, and answers `!invalid` to `rejected` ones. `uncertain`: not documented.
+ * What the service does with an event. It silently drops `ignored` ones, and answers `!invalid` to `rejected` ones.
+ * `uncertain`: not documented.
  */
 export const VERDICTS = ["recorded", "ignored", "rejected", "uncertain"] as const;
 export type Verdict = (typeof VERDICTS)[number];
@@ -88,13 +89,13 @@ export interface Finding {
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /** `verdict`: the finding prevents, or may prevent, that the event is recorded. */
+  /** How serious a finding is. `verdict`: it prevents, or may prevent, that the event is recorded. */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
 }
 
-/** Findings that decide the verdict come first. */
+/** The predicted verdict on an event, and its findings. Those that decide the verdict come first. */
 export interface Validation {
   readonly verdict: Verdict;
   readonly basis: RuleBasis;

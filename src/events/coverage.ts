@@ -14,13 +14,16 @@ export interface WrongEvents {
   readonly rules: Readonly<Record<string, number>>;
 }
 
-/** `nearest` is the supported name that was probably meant. */
+/** How often an unsupported name arrived. `nearest` is the supported name that was probably meant. */
 interface UnsupportedName {
   readonly count: number;
   readonly nearest?: string;
 }
 
-/** Each event name is in exactly one of the first four lists (event-tracking-api 2.2). */
+/**
+ * Which events, parameters and rules arrived. Each event name is in exactly one of the first four lists
+ * (event-tracking-api 2.2).
+ */
 export interface Coverage {
   readonly summary: string;
   readonly neverSeen: readonly string[];
@@ -191,7 +194,7 @@ export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage
   });
 }
 
-/** Counts over all events, so that the report of each event has the same platforms. */
+/** Returns the most frequent platforms of all events, so that the report of each event has the same ones. */
 function commonPlatforms(events: readonly Seen[]): ReadonlySet<string> {
   const all = new Map<string, number>();
   for (const { platforms } of events) for (const [name, count] of platforms) increase(all, name, count);

@@ -3,7 +3,7 @@ import { thousands } from "../platform/text.ts";
 import type { Verdict } from "./catalogue.ts";
 import { nearestName } from "./spelling.ts";
 
-/** `arrivedAt` is in milliseconds since 1970. */
+/** An event that arrived. `arrivedAt` is in milliseconds since 1970. */
 export interface ArrivedEvent {
   readonly body: unknown;
   readonly verdict: Verdict;
@@ -24,13 +24,13 @@ export interface Expectation {
 }
 
 interface ExpectationOptions {
-  /** The events of each expectation must arrive after those of the previous one. */
+  /** Whether the events of each expectation must arrive after those of the previous one. */
   readonly inOrder?: boolean | undefined;
-  /** All expected events must arrive within this many milliseconds of the first one. */
+  /** The maximum time from the first to the last expected event, in milliseconds. */
   readonly withinMs?: number | undefined;
 }
 
-/** `reason` is present if the expectation is not met. */
+/** The result of an expectation. `reason` is present if it is not met. */
 export interface ExpectationResult {
   readonly met: boolean;
   readonly found: number;
@@ -209,7 +209,7 @@ function matches(value: unknown, wanted: unknown): boolean {
   );
 }
 
-/** `reason` names the first event out of order, and the time difference. */
+/** The result of the check of order. `reason` names the first event out of order, and the time difference. */
 interface OrderResult {
   readonly met: boolean;
   readonly reason?: string;
@@ -261,7 +261,7 @@ function orderProblem(
     const came = wanted.length === 0 ? missing : `arrived ${wanted.length} of ${needed} times`;
     return before === undefined ? `${name} ${came}` : `${name} ${came}; it is expected after ${before.name}`;
   }
-  // One event cannot meet two expectations.
+  // The same event was found for two expectations, but one event can meet only one of them.
   if (at === before.position) return `${name} did not arrive again after ${before.name}`;
   const early = thousands(before.arrivedAt - latest.arrivedAt);
   const usable = wanted.length - tooEarly;

@@ -93,7 +93,10 @@ const BARE_NAMES: ReadonlyMap<string, string> = new Map(KNOWN_NAMES.map(([name])
 const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
 
-/** Tries case and separators, then other systems' names, then up to two mistyped letters. */
+/**
+ * Returns the valid name that was probably meant: tries case and separators, then other systems' names, then up to
+ * two mistyped letters.
+ */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
   const plain = bare(name);
@@ -173,7 +176,7 @@ function parseItemEntry(entry: unknown): unknown {
   return isJsonObject(held) ? held : entry;
 }
 
-/** `mended` describes each correction, such as `eventName addToCart → add_to_cart`. */
+/** An event with corrected names. `mended` describes each correction, such as `eventName addToCart → add_to_cart`. */
 interface EventCorrection {
   readonly event: unknown;
   readonly mended: readonly string[];

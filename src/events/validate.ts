@@ -270,7 +270,7 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** Quotes names with other characters than letters, digits, `_` and `$`. */
+/** Returns a name as part of a path. A name with other characters than letters, digits, `_` and `$` is quoted. */
 function pathOf(name: string): string {
   return /^[\w$]{1,64}$/.test(name) ? name : `[${quoted(name)}]`;
 }

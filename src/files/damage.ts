@@ -27,7 +27,7 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["undecoded", /\uFFFD/],
   // The cell of a column that was too narrow when it was saved.
   ["narrow", /^#{3,}$/],
-  // A formula with which people keep leading zeros, saved as a text.
+  // The text of a formula that people write to keep leading zeros.
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 

@@ -6,9 +6,9 @@ export interface SheetRecord {
   readonly cells: readonly string[];
   /** The position of each cell in a text. Absent for a workbook. */
   readonly places?: readonly CellPlace[];
-  /** In a workbook: a formula of the row sums or counts. */
+  /** In a workbook: whether a formula of the row sums or counts. */
   readonly hasSum?: true;
-  /** In a workbook: the row is hidden, by hand or by a filter. */
+  /** In a workbook: whether the row is hidden, by hand or by a filter. */
   readonly isHidden?: true;
 }
 
@@ -16,7 +16,7 @@ export interface SheetRecord {
 export const SUM_FORMULA =
   /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?|SOMME|SOUS\.TOTAL|SUMA|SUBTOTALES|SOMMA|SUBTOTALE|SOMA)\(/i;
 
-/** `line` and `column` count from 1. `start` and `end` include the quotes. */
+/** The position of a cell in a text. `line` and `column` count from 1. `start` and `end` include the quotes. */
 export interface CellPlace {
   readonly line: number;
   readonly column: number;
@@ -52,7 +52,10 @@ export class DelimitedReader {
   readonly #options: Delimited;
   #begun: string[] = [];
   #begunLength = 0;
-  /** An unfinished record is searched again when it is twice as long. Searching it with each piece would be slow. */
+  /**
+   * The length at which an unfinished record is searched again: twice its last length, because searching it with each
+   * piece would be slow.
+   */
   #lookAt = 0;
   #offset = 0;
   #line = 1;
@@ -229,7 +232,7 @@ export function recordsIn(text: string, options: Delimited): readonly SheetRecor
   return [...reader.take(text), ...reader.end()];
 }
 
-/** Spreadsheet programs read a CSV file as UTF-8 only if it begins with this mark. */
+/** The byte order mark. Spreadsheet programs read a CSV file as UTF-8 only if it begins with this mark. */
 export const BYTE_ORDER_MARK = "\uFEFF";
 
 export function csvLine(cells: readonly string[], delimiter = ","): string {

@@ -27,7 +27,7 @@ import { textOf } from "./text.ts";
 
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
-  /** A name, or a number from 1. */
+  /** The sheet of a workbook: its name, or its number from 1. */
   readonly sheet?: string | number | undefined;
   readonly columns?: Readonly<Record<string, string>> | undefined;
   readonly separator?: string | undefined;
@@ -43,7 +43,10 @@ export interface UndetectedSheet {
   readonly maxBytes: number | undefined;
 }
 
-/** Reads the whole sheet. Throws a FileError if it cannot be read or lacks a required column. */
+/**
+ * Detects how to read a sheet, by reading all of it. Throws a FileError if it cannot be read or lacks a required
+ * column.
+ */
 export async function detectSheet(
   undetected: UndetectedSheet,
   given: SheetArguments,
@@ -85,7 +88,10 @@ export async function detectSheet(
   };
 }
 
-/** If no sheet of a workbook has a header, the first one may be a cover, so the error names the other sheets. */
+/**
+ * Adds the names of the other sheets to an error: if no sheet of a workbook has a header, the first one may be a
+ * cover.
+ */
 function withOtherSheets(thrown: FileError, { form, seen: { sheets = [], otherSheets = 0 } }: Placed): FileError {
   if (sheets.length === 0) return thrown;
   const more = otherSheets - sheets.length;

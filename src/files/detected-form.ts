@@ -4,7 +4,7 @@ import type { InputFile } from "./input-file.ts";
 
 export type DetectedForm = Pick<InputFile, "sheet" | "seen">;
 
-/** All copies of a file share the detected form. It is not stored with the run. */
+/** The key of the detected form, which all copies of a file share. It is not stored with the run. */
 const DETECTION: unique symbol = Symbol("detection");
 
 export type ReadableFile = Pick<
@@ -21,7 +21,10 @@ export function markUndetected<File extends InputFile>(file: File): File & Reada
   return { ...file, [DETECTION]: {} };
 }
 
-/** Reads the whole file, once. Throws a FileError if it cannot be read or lacks a required column. */
+/**
+ * Returns a file with its detected form. Reads the whole file, once. Throws a FileError if it cannot be read or lacks
+ * a required column.
+ */
 export async function withDetectedForm<File extends ReadableFile>(
   bytes: ByteSource,
   file: File,

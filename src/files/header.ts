@@ -10,7 +10,7 @@ import {
   type ValidColumns,
 } from "./columns.ts";
 
-/** Less certain headings of names, from product lists. PRODUCTS count only beside Context IDs. */
+/** Headings from product lists that may mean the name of an option. PRODUCTS count only beside Context IDs. */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
   ...["Artikelbezeichnung", "Artikelname", "Produktbezeichnung", "Produktname"],

@@ -52,7 +52,7 @@ const sheetSeen = z.object({
   severalIds: count,
   commas: count,
   unseparated: count,
-  /** Rows that continue the option above, and cells that got the value of the cell above. */
+  /** The numbers of rows that continue the option above, and of cells that got the value of the cell above. */
   continued: count,
   filled: count,
   blankGroups: count,
@@ -61,19 +61,25 @@ const sheetSeen = z.object({
   composed: count,
   grouped: count,
   dates: count,
-  /** Line breaks inside cells of a text file. They make line numbers differ from the row numbers of a spreadsheet. */
+  /**
+   * The number of line breaks inside cells of a text file. They make line numbers differ from the row numbers of a
+   * spreadsheet.
+   */
   lineBreaks: count,
   repeatedTx: count,
   shorter: count,
   repeated: count,
-  /** Skipped rows without an option, as templates have them at the end. */
+  /** The number of skipped rows without an option, as templates have them at the end. */
   template: count,
-  /** Names with spaces around them (`trimmed`), and filled cells to the right of all headings (`beyond`). */
+  /**
+   * The numbers of names with spaces around them (`trimmed`), and of filled cells to the right of all headings
+   * (`beyond`).
+   */
   trimmed: count,
   beyond: count,
   /** The heading of an ignored column that may contain the Context IDs. Present if no other column does. */
   likelyContexts: z.string().exactOptional(),
-  /** No column contains Context IDs, and no ignored one is likely to. Absent if no column was ignored. */
+  /** Set if no column contains Context IDs, and no ignored one is likely to. Absent if no column was ignored. */
   withoutContexts: z.literal(true).exactOptional(),
   /** The line of the first row that looks like a total but is an option. */
   notTotal: count,
@@ -81,7 +87,7 @@ const sheetSeen = z.object({
   otherSheets: count,
   sheets: z.array(z.string()).exactOptional(),
   hidden: count,
-  /** The workbook has macros, which were ignored. */
+  /** Set if the workbook has macros, which were ignored. */
   macros: z.literal(true).exactOptional(),
   /** The targeting that the first filled row names. */
   targeting: z.string().exactOptional(),

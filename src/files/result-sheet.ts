@@ -26,7 +26,10 @@ export interface ResultSource {
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
   readonly shape: ValidColumns;
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
-  /** `ownerLine` is the first row of the item. Undefined: the row is omitted. */
+  /**
+   * Returns the result of a row; undefined if the row is omitted. `ownerLine` is the line of the first row of the
+   * item.
+   */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   readonly columns: readonly ResultColumn[];
 }
@@ -147,7 +150,7 @@ class ResultWriter {
     put("result", found.result);
     put("problem", found.problem ?? "");
     put("howToFix", found.howToFix ?? "");
-    // The cells to the right of the header are the problem of this row.
+    // The row has cells to the right of the header, which are its problem.
     const beyond = row.raw.slice(own).map((cell) => this.#own(cell));
     if (beyond.some((cell) => cell !== "")) cells.push(...beyond);
     const { problem, howToFix } = found;
@@ -156,13 +159,16 @@ class ResultWriter {
     return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
   }
 
-  /** Returns the first of these columns that the sheet has, otherwise "Problem". */
+  /** Returns the position of the first of `columns` that the sheet has, otherwise that of "Problem". */
   #marked(columns: readonly string[]): number {
     const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
     return found ?? this.#at.get("problem") ?? 0;
   }
 
-  /** Returns a caller's cell. In a text file, a formula gets an apostrophe, so that spreadsheets do not run it. */
+  /**
+   * Returns a cell of the caller's sheet. In a text file, a formula gets an apostrophe, so that spreadsheets do not
+   * run it.
+   */
   #own(cell: string): string {
     if (cell === NO_VALUE) return "";
     const isText = this.#form.format === "csv" && !NUMBER.test(cell);

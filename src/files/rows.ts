@@ -15,7 +15,10 @@ export interface OpenedFile {
   readonly size: number;
 }
 
-/** Rows with the same `key` are merged into one item. If one of these rows is unusable, so is the item. */
+/**
+ * What a row contains. Rows with the same `key` are merged into one item. If one of these rows is unusable, so is the
+ * item.
+ */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined };
@@ -25,7 +28,7 @@ export interface MoreOfSheet {
   readonly separator?: string | undefined;
   /** The separator of cells. Absent for a workbook. */
   readonly delimiter?: string | undefined;
-  /** The texts that name the call's targeting in a row. Absent: rows may name any targeting. */
+  /** The texts that name the call's targeting in a row. Absent if rows may name any targeting. */
   readonly targeting?: readonly string[] | undefined;
 }
 
@@ -106,7 +109,8 @@ async function* jsonRows<Item>(
   let index = 0;
   let isLineEach: boolean | undefined;
   for await (const batch of texts) {
-    // Line numbers are useless if several elements are on one line.
+    // Lines are reported only if each element has its own: line numbers are useless if several elements are on one
+    // line.
     isLineEach ??= batch.every(({ line }, at) => line !== batch[at - 1]?.line);
     const hasLines = isLineEach;
     const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));
@@ -144,7 +148,7 @@ export function invalidRow(problem: string, detail: Readonly<Record<string, unkn
 export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
-  /** Rows merged into the item, and empty rows skipped. */
+  /** The numbers of rows that were merged into the item, and of empty rows that were skipped. */
   readonly merged?: number;
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });

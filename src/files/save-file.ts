@@ -106,7 +106,7 @@ async function saveIn(
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
-    // Where a folder cannot be held open, this check ensures that no byte is written through a link.
+    // Ensures that no byte is written through a link, on systems on which a folder cannot be held open.
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
@@ -137,7 +137,7 @@ async function putInFreePlace(
   }
 }
 
-/** Copies from the open file, because its name may now mean another one. */
+/** Copies an open file. Its name is not used, because it may now mean another file. */
 async function copyTo(place: string, written: FileHandle): Promise<void> {
   const copy = await open(place, "wx");
   let isWhole = false;
@@ -147,7 +147,7 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
     await copy.datasync();
     isWhole = true;
   } finally {
-    // Windows cannot remove an open file.
+    // Closed first, because Windows cannot remove an open file.
     await copy.close();
     if (!isWhole) await removeFile(place);
   }

@@ -65,7 +65,7 @@ export interface SheetReading {
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
-  /** Collects the lines of rows to skip as they are found. Absent: the lines stored with the file are skipped. */
+  /** Collects the lines of rows to skip as they are found. Absent if the lines stored with the file are skipped. */
   readonly skipped?: SkippedLines;
   readonly records?: AsyncIterable<readonly SheetRecord[]>;
 }
@@ -88,7 +88,7 @@ export async function* sheetRows(
     onHeader(header);
     return new RowReader(header, reading);
   };
-  /** If no row is a complete header, the error of the most similar one names the missing columns. */
+  /** Begins with the row that is most similar to a header. Its error names the missing columns. */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
@@ -105,7 +105,7 @@ export async function* sheetRows(
       if (notes !== undefined && file.format === "csv") notes.lineBreaks += lineBreaksIn(record);
       const isHead = rows === undefined && !isBlank(record) && isWhole(read(record.cells), shape);
       if (isHead && (head === undefined || columnCount(read(record.cells)) > columnCount(read(head.cells)))) {
-        // This row has headings below it, so it is a title and not the header.
+        // The earlier candidate has headings below it, so it is a title and not the header.
         if (head !== undefined) above.push(head);
         head = record;
       } else if (head !== undefined) {

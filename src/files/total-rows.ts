@@ -18,7 +18,10 @@ export function isNumber(cell: string): boolean {
   return NUMBER.test(cell) && /\d/.test(cell);
 }
 
-/** `totalIfLast`: an option if a row follows. `notTotal`: an option whose name begins with a word for totals. */
+/**
+ * The kind of a row. `totalIfLast`: an option if a row follows. `notTotal`: an option whose name begins with a word
+ * for totals.
+ */
 export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
 
 /** Recognizes rows with totals of the rows above. It must be given all rows of a sheet in their order. */
@@ -31,7 +34,7 @@ export class TotalRows {
   #countBelow = 0;
   #hasDigits = false;
 
-  /** `read` says for each position whether the column is read. `ids` are the positions of columns with option IDs or Context IDs. */
+  /** `read` says for each position whether the column is read. `ids` are the positions of columns with IDs. */
   constructor(read: readonly boolean[], ids: readonly number[]) {
     this.#read = read;
     this.#ids = ids;

@@ -89,7 +89,8 @@ function ofToken(
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
-  // Callers with their own keys may work in other projects than that of their token.
+  // Only without own keys must the project be that of the token: callers with their own keys may work in other
+  // projects.
   if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
   return { readOnly: entry.readOnly, folders: entry.folders };
 }
@@ -124,7 +125,7 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
 }
 
 const MAX_CLIENTS = 8;
-/** Tokens are recorded at most once within FRESH_MS milliseconds, for at most MAX_CALLERS callers. */
+/** The limits for recording tokens: at most once within FRESH_MS milliseconds, for at most MAX_CALLERS callers. */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
 

@@ -14,11 +14,11 @@ interface PageParts {
   readonly viewers: Viewers;
   readonly address: string;
   readonly key: Uint8Array;
-  /** The sessions that other processes ended. Absent: sessions that were ended elsewhere stay open here. */
+  /** The sessions that other processes ended. If absent, such sessions stay open in this process. */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
   readonly stopping: AbortSignal;
-  /** Without an OAuth client, people can log in only with tokens. */
+  /** The settings of the login. Without an OAuth client, people can log in only with tokens. */
   readonly settings: Pick<Settings, "http" | "proxies">;
   readonly now?: () => number;
 }
@@ -38,7 +38,7 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
   const isDue = (person: Person): person is IssuerPerson => {
     if (person.by !== "issuer" || person.checkAt === undefined) return false;
     const leftMs = person.checkAt - now();
-    // More time than the interval remains only if the clock was set back.
+    // The check is also due if more time than its interval remains, because the clock was set back then.
     return leftMs <= 0 || leftMs > CHECK_MS;
   };
   const renewed = async (session: PageSession<Person>): Promise<Response> => {

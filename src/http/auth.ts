@@ -7,13 +7,19 @@ import { IssuerUnreachable } from "./issuer-reads.ts";
 import type { AccessClaims, JwtVerifier } from "./jwt.ts";
 
 export interface Caller {
-  /** `token:NAME`, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` (without `sub`), `key:HASH` (own keys), or `local`. */
+  /**
+   * The name of the caller: `token:NAME`, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` (without `sub`), `key:HASH`
+   * (own keys), or `local`.
+   */
   readonly name: string;
-  /** The owner of runs and confirmations. Other keys mean another owner, so that no run continues with them. */
+  /**
+   * The owner of the caller's runs and confirmations. A caller with other keys is another owner, so that no run
+   * continues with other keys.
+   */
   readonly owner: string;
   readonly readOnly: boolean;
   readonly folders: readonly string[];
-  /** The keys for the caller's requests to the APIs. Undefined: the configured keys. */
+  /** The keys for the caller's requests to the APIs. Undefined if these are the configured keys. */
   readonly keys: ProjectKeys | undefined;
   readonly missingScope?: string | undefined;
 }
@@ -43,7 +49,7 @@ export interface AuthOptions {
    * Returns the current access file. Removed rights end immediately; added tokens and keys work only after a restart.
    */
   readonly accessOfNow?: () => Access;
-  /** Verifies access tokens. Absent: no access tokens of an authorization server are accepted. */
+  /** Verifies access tokens of an authorization server. Absent if none are accepted. */
   readonly jwt?: JwtVerifier | undefined;
   /** Called before the request with a valid token of the authorization server is answered. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;

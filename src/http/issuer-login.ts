@@ -12,15 +12,18 @@ import { jwtVerifier } from "./jwt.ts";
 const APPROVE = "targeting:approve";
 /** How long a person may take to log in at the authorization server. */
 const LOGIN_MS = 600_000;
-/** The session, which contains the refresh token, is sent in a header of each request. */
+/** The maximum length of a refresh token, because the session that contains it is sent in a header of each request. */
 const LONGEST_REFRESH_TOKEN = 4000;
-/** Limits returns from the authorization server: each costs a request to it, even with an invented code or address. */
+/**
+ * The limits for returns from a login. Each return costs a request to the authorization server, even with an invented
+ * code or address.
+ */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
 const NO_LOGIN = "This login was not started in this tab, was used before, or took longer than ten minutes.";
 
-/** The message is shown to the person. */
+/** A login was refused. The message is shown to the person. */
 export class LoginRefused extends Error {}
 
 export class TooManyLogins extends Error {
@@ -187,7 +190,7 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** The maximum number at the same time and per minute, for all addresses and for one. */
+/** A limit for work: the maximum number at the same time and per minute, for all addresses and for one. */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;

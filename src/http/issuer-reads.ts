@@ -5,7 +5,7 @@ import { type Proxies, proxyFor } from "../settings/environment.ts";
 export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
 const FRESH_MS = 10 * 60_000;
-/** How long an old value is used if it cannot be read again. */
+/** How long an old value is used if it cannot be read again, in milliseconds. */
 const USABLE_MS = 60 * 60_000;
 /** The minimum time between two attempts, with a usable value and without one. */
 const PAUSE_MS = 30_000;

@@ -13,7 +13,7 @@ import { type IssuerKeysOptions, issuerKeys, type KeysProblem } from "./issuer-k
 import { ALGORITHMS, IssuerUnreachable, type KeptRead } from "./issuer-reads.ts";
 
 export interface AccessClaims {
-  /** The prefix distinguishes `sub` from `client_id`, whose values may look alike. */
+  /** The name of the caller. Its prefix distinguishes `sub` from `client_id`, whose values may look alike. */
   readonly name: `oauth:${string}` | `client:${string}`;
   readonly client: string;
   readonly scopes: readonly string[];
@@ -59,7 +59,7 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
         return claimsOf(await payloadOf(token, keys, options), options);
       } catch (thrown) {
         if (thrown instanceof OAuthError || thrown instanceof IssuerUnreachable) throw thrown;
-        // The keys are usable, so the token caused the error.
+        // The keys are usable, so the error is caused by the token.
         throw invalid(reasonOf(thrown));
       }
     },

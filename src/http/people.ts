@@ -20,7 +20,7 @@ interface PeopleParts {
   readonly access: () => Access;
   readonly all: Projects;
   readonly asksWho: boolean;
-  /** Known only once the server listens. */
+  /** Returns the server's address, which is known only once the server listens. */
   readonly address: () => string;
   readonly key: () => Promise<Uint8Array>;
   readonly endedSessions: EndedSessions;

@@ -27,7 +27,7 @@ interface Start {
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /** If true, the access file contains all tokens; that of a worker may have none. */
+  /** Whether this process serves calls. The access file then contains all tokens; that of a worker may have none. */
   readonly serves: boolean;
 }
 
@@ -69,7 +69,8 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const isReady = await orStopped(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
   const keepTokens = (): Promise<void> =>
     served.keep().catch((error) => log.error("the tokens of the access file could not be stored", { error }));
-  // Workers use these tokens, so that they stop runs whose rights were revoked, even if no caller sends requests.
+  // The tokens are shared with workers, so that these stop runs whose rights were revoked, even if no caller sends
+  // requests.
   const isShared = start.serves && settings.store !== undefined;
   if (isShared && isReady) await keepTokens();
   const watch = isShared ? setInterval(keepTokens, TOKENS_MS).unref() : undefined;
@@ -159,7 +160,7 @@ function isFromHere({ url, headers }: Request, from: string | undefined): boolea
 
 export interface Probed {
   readonly stopping: AbortSignal;
-  /** Checks the store. Rejects if it does not work. Absent: there is no store that could fail. */
+  /** Checks the store. Rejects if it does not work. Absent if no store could fail. */
   readonly ready?: (() => Promise<void>) | undefined;
   readonly metrics?: ReturnType<typeof servedFigures> | undefined;
 }

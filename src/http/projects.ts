@@ -13,7 +13,7 @@ export interface Project extends ServerProcess {
   readonly id: string;
   /** Keeps the project in memory until the returned function is called. */
   readonly use: () => () => void;
-  /** Aborted when the keys are removed from memory. Undefined: they always stay. */
+  /** Aborted when the keys are removed from memory. Undefined if they always stay. */
   readonly forgotten: AbortSignal | undefined;
 }
 

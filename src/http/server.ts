@@ -320,7 +320,7 @@ export function peerOf({
   return networkOf(isNear && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : from);
 }
 
-/** Removes zone, brackets and port. An IPv4-mapped IPv6 address becomes IPv4. */
+/** Returns an address without zone, brackets and port. An IPv4-mapped IPv6 address becomes IPv4. */
 function plain(address: string): string {
   const bare = address.replace(/^\[([^\]]*)\](?::\d+)?$/, "$1").replace(/%.*$/, "");
   const mapped = bare.replace(/^::ffff:(?=\d+\.)/i, "");

@@ -28,7 +28,7 @@ export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /** Every request of a session must have the same identity and rights. */
+  /** The identity and rights of the request that opened the session. All its requests must have the same ones. */
   readonly authInfo: AuthInfo;
   readonly caller: string;
   /** Aborted when a session that this request opened must end. */
@@ -90,7 +90,7 @@ function sessionTable(onerror: (error: Error) => void) {
 export function httpSessions(onerror: (error: Error) => void) {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
-    // A GET opens a stream of notifications, which may stay open for hours without any work.
+    // A GET does not count as use: it opens a stream of notifications, which may stay open for hours without any work.
     if (request.method !== "GET") {
       session.requests += 1;
       onResponseClosed(outgoing, () => {

@@ -183,7 +183,7 @@ export async function answerCall(
   } catch (thrown) {
     if (thrown instanceof RootsNeeded) return inputRequired({ inputRequests: rootsRequest() });
     written(undefined);
-    // The client ignores the answer. The error only results from the cancellation.
+    // A cancelled call failed because of the cancellation, and its client ignores the answer.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
     if (thrown instanceof FolderRefused) {
       const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
@@ -249,7 +249,7 @@ function alsoToClient(log: Log, call: ServerContext): Log {
     ...log,
     error(message, fields = {}) {
       log.error(message, fields);
-      // The server's own log has the details under the ID of the error.
+      // The client gets only the tool and the ID of the error. The server's own log has the details under this ID.
       const { tool, fault } = fields;
       call.mcpReq
         .log("error", { message, tool, fault }, "targeting-mcp")
@@ -368,7 +368,10 @@ const ROOTS_MS = 5000;
 
 const ROOTS = "roots";
 
-/** The client of protocol version 2026-07-28 then repeats the call with its roots. */
+/**
+ * The call needs the roots of its client. A client of protocol version 2026-07-28 then repeats the call with its
+ * roots.
+ */
 class RootsNeeded extends Error {}
 
 /**

@@ -21,7 +21,7 @@ export const QUESTION_SECONDS = 600;
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
-/** Data sent with a request to open the web page. A form needs the digest of the effect, too. */
+/** Data sent with a request to open the web page. A form afterwards needs the digest of the effect as well. */
 interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;
   readonly digest?: string | undefined;
@@ -46,12 +46,18 @@ export interface AskedCall {
 const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
 const capabilities = z.object({ elicitation: withForms.optional() });
 
-/** Clients of protocol version 2026-07-28 declare their capabilities in the envelope of each request. */
+/**
+ * A request that may declare capabilities: clients of protocol version 2026-07-28 do so in the envelope of each
+ * request.
+ */
 export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }
 
-/** A capability without modes means forms. `server` has the capabilities that clients of 2025 declared. */
+/**
+ * Returns whether a client can show forms. A capability without modes means forms. `server` has the capabilities that
+ * clients of 2025 declared.
+ */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
   return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
@@ -87,7 +93,7 @@ export function declaredIn({ mcpReq }: Declaring): unknown {
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** `closed`: closed without a decision, for example by a host that has no person. */
+/** The result of a question. `closed`: closed without a decision, for example by a host that has no person. */
 export type ElicitationResult = "yes" | "no" | "closed";
 
 const form = z.looseObject({
@@ -105,7 +111,8 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 }
 
 /**
- * Returns the reply to a question. Undefined without one that is sealed for this call. `closed`: without a decision.
+ * Returns the reply to a question; undefined if the call has none that is sealed for it; `closed` for a reply without
+ * a decision.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
@@ -122,7 +129,7 @@ export function askOlder(call: ServerContext, message: string) {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
   const params = { mode: "form" as const, message, requestedSchema: FORM };
-  /** `closed` if the client drops the question. Never rejects. */
+  /** Resolves to the answer; to `closed` if the client drops the question. Never rejects. */
   const said: Promise<ElicitationResult> = call.mcpReq
     .send({ method: "elicitation/create", params }, options)
     .then(elicitationResult, () => "closed" as const);
@@ -131,7 +138,7 @@ export function askOlder(call: ServerContext, message: string) {
 
 const FORM = {
   type: "object" as const,
-  // No default: a client that fills in defaults must not approve by that.
+  // The box has no default, because a client that fills in defaults must not approve by that.
   properties: { [CONFIRM]: { type: "boolean" as const, title: "I approve this" } },
   required: [CONFIRM],
 };
@@ -171,7 +178,10 @@ const withViews = z.object({
   }),
 });
 
-/** Capabilities are in the first message before protocol version 2026-07-28, then in every request. */
+/**
+ * A message that declares capabilities: before protocol version 2026-07-28 the first message, since then every
+ * request.
+ */
 const declaring = z.object({
   method: z.string(),
   params: z.looseObject({

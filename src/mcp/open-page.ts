@@ -22,7 +22,7 @@ import {
 
 const OPEN = "open";
 
-/** `mayAsk`: the person may also be asked with a form. */
+/** The call whose client opens the page. `mayAsk`: the person may also be asked with a form. */
 interface Opening {
   readonly call: ServerContext;
   readonly server: McpServer;
@@ -99,7 +99,7 @@ function isOpened(answer: unknown): boolean {
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-/** Returns the reply to a request to open the page. Undefined without a reply that is sealed for this call. */
+/** Returns the reply to a request to open the page; undefined if the call has none that is sealed for it. */
 function openingReply(call: ServerContext, asked: AskedCall) {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;

@@ -113,8 +113,9 @@ function isNothing(name: string, given: JsonSchema): boolean {
 }
 
 /**
- * Some hosts send `null` for every absent field. So if an item has `null` in a field that does not accept it, every
- * `null` is removed. Where `null` has a meaning, such hosts can send the text `[]`.
+ * Returns the schema for the fields of an item. Some hosts send `null` for every absent field. So if an item has
+ * `null` in a field that does not accept it, every `null` is removed. Where `null` has a meaning, such hosts can send
+ * the text `[]`.
  */
 function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonSchema {
   const { properties, required, additionalProperties } = form;

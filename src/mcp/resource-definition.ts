@@ -5,7 +5,7 @@ export interface ResourceContext extends ToolServices {
   readonly caller: string;
 }
 
-/** If its URI has variables, it is a template of resources. */
+/** A resource. If its URI has variables, it is a template of resources. */
 export interface ResourceDefinition {
   readonly name: string;
   readonly title: string;
@@ -17,7 +17,7 @@ export interface ResourceDefinition {
   ) => Promise<ResourceContent | undefined>;
   readonly list?: (context: ResourceContext) => Promise<Resource[]>;
   readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
-  /** How long clients may cache the content. Absent: they may not cache it. */
+  /** How long clients may cache the content. Absent if they may not cache it. */
   readonly cacheHint?: CacheHint;
 }
 

@@ -39,7 +39,7 @@ const texts = z.array(z.string());
 
 type Asked = z.infer<typeof listenRequest>;
 
-/** `signal` is aborted when the client stops listening. */
+/** A client that listens to notifications. `signal` is aborted when it stops listening. */
 interface Listener {
   readonly parts: ServerParts;
   readonly signal: AbortSignal;

@@ -21,13 +21,16 @@ export interface Views {
 
 type Meta = Readonly<Record<string, unknown>>;
 
-/** Shared by all MCP servers of one process or caller. */
+/** The parts that all MCP servers of one process or caller share. */
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];
   readonly hidden?: ReadonlyMap<string, Hidden>;
   readonly environment: "live" | "sandbox";
-  /** Loaded with the first call, because that takes a fifth of the start-up time. */
+  /**
+   * Returns the services. They are loaded with the first call, because loading them takes a fifth of the start-up
+   * time.
+   */
   readonly services: () => Promise<ToolServices>;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
@@ -35,10 +38,10 @@ export interface ServerParts {
   readonly calls: CallsUnderWay;
   /** Called with the end of each run that a call started. The run may end after the call is answered. */
   readonly goesOn?: ToolContext["goesOn"];
-  /** Each caller sees only its own runs and confirmations. */
+  /** The caller, who sees only their own runs and confirmations. */
   readonly caller: string;
   readonly audit: Audit;
-  /** Returns the folders that no root of a client may open. Absent: roots are ignored. */
+  /** Returns the folders that no root of a client may open. Absent if roots are ignored. */
   readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;

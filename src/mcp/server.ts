@@ -17,7 +17,10 @@ import { registerResources } from "./resources.ts";
 import type { ServerParts } from "./server-parts.ts";
 import type { Hidden, ListedTool } from "./tool-list.ts";
 
-/** The lists depend on settings and caller, and stay the same while the process runs. */
+/**
+ * How clients may cache the lists of tools, prompts and resources. These depend on settings and caller, and stay the
+ * same while the process runs.
+ */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
   "server/discover": STEADY,

@@ -71,7 +71,7 @@ export class StdioConnection {
       this.#over = resolve;
     });
     input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
-    // A destroyed stream emits only "close".
+    // All three events end the input, because a destroyed stream emits only "close".
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
     if (input.readableEnded || input.destroyed) this.#endOfInput();
     output.on("error", (error) => {

@@ -53,7 +53,7 @@ export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerCo
   readonly parts: ServerParts;
 }
 
-/** A run, or only its planning, which ends when the run is planned. */
+/** What a task is about: a run, or only its planning, which ends when the run is planned. */
 interface Named {
   readonly runId: string;
   readonly isPlan: boolean;
@@ -87,7 +87,7 @@ export async function asTask(
   const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
   if (task === undefined) return answer;
   const { inputRequests, result, ...created } = task;
-  // The SDK requires structured content from every tool with an output schema.
+  // The empty structured content is for the SDK, which requires some from every tool with an output schema.
   return { ...created, resultType: "task", content: [], structuredContent: {} };
 }
 

@@ -105,7 +105,7 @@ export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string
   return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
 }
 
-/** Calls of tools that take unlimited lists or objects with any fields may be large. */
+/** Returns the names of tools whose calls may be large: those that take unlimited lists, or objects with any fields. */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
   const isLarge = ({ type, maxItems, properties }: JsonSchema): boolean =>
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);

@@ -10,7 +10,7 @@ const VIEW_URI = "ui://targeting/run.html";
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 const LOOKS = { ui: { prefersBorder: false } };
 
-/** The second key is for older hosts. */
+/** The metadata that connects a tool with its view. The second key is for older hosts. */
 const SHOWN = { ui: { resourceUri: VIEW_URI }, "ui/resourceUri": VIEW_URI };
 const FOR_VIEWS = { ui: { visibility: ["app"] } };
 

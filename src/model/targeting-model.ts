@@ -8,7 +8,7 @@ export interface KnownOption {
   readonly expose: boolean;
   /** The known Context IDs of the option itself. */
   readonly contexts: ReadonlySet<string>;
-  /** The number of its other Context IDs. No change is about them. */
+  /** The number of the option's other Context IDs, which no change is about. */
   readonly others: number;
 }
 

@@ -18,7 +18,10 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
-/** Adds the time and removes secrets with `redact`. An entry that cannot be written is logged. */
+/**
+ * Returns a function that writes audit entries. It adds the time and removes secrets with `redact`. An entry that
+ * cannot be written is logged.
+ */
 export function auditInto(
   append: (line: string) => Promise<void>,
   { now, redact, log }: { readonly now: () => number; readonly redact: (line: string) => string; readonly log: Log },

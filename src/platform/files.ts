@@ -143,7 +143,10 @@ export async function createFile(file: string, text: string): Promise<boolean> {
   }
 }
 
-/** Waits until the line is on the disk. It does not continue a previous line that a power failure cut off. */
+/**
+ * Appends a line to a file and waits until it is on the disk. It does not continue a previous line that a power
+ * failure cut off.
+ */
 export async function appendLine(file: string, line: string): Promise<void> {
   const isNew = await withHandle(open(file, "a+", OWNER_ONLY), async (handle) => {
     const { size } = await handle.stat();

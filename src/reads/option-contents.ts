@@ -67,7 +67,7 @@ export async function mapConcurrently<From, To>(
   return values;
 }
 
-/** Where Context IDs come from. Without `store`, they are read. With `fresh`, they are read and then stored. */
+/** The source of Context IDs. Without `store`, they are read. With `fresh`, they are read and then stored. */
 export interface ContentsSource {
   readonly targetingId: string;
   readonly store?: ContentsStore | undefined;
@@ -77,7 +77,10 @@ export interface ContentsSource {
 /** The minimum age of a record to be stored. A newer one may change again without a new `updatedAt`. */
 const SETTLED_MS = 60_000;
 
-/** Calls `withoutRead` if the Context IDs are stored for this record, which was just read. */
+/**
+ * Returns the Context IDs of an option whose record was just read. If they are stored for this record, calls
+ * `withoutRead` instead of reading them.
+ */
 export async function contextIdsOf(
   api: ManagementApi,
   option: OptionRecord,
@@ -143,7 +146,7 @@ export async function compareContexts(
   return { different, unread };
 }
 
-/** Each ID is in one of the two maps. */
+/** The result of a search by ID. Each ID is in one of the two maps. */
 interface FoundOptions {
   readonly found: Map<string, OptionRecord>;
   readonly missing: Map<string, RejectedError>;

@@ -171,7 +171,7 @@ export async function* readOptions(
   for await (const { value = [] } of read) yield* value;
 }
 
-/** Drops the other fields, because a targeting may have 100,000 options. */
+/** Returns only the needed fields of an option, because a targeting may have 100,000 options. */
 function listed(option: OptionRecord) {
   const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount, updatedAt } = option;
   const about = { _id, name, type, contextCount, parent, exposeChildren, children, childCount, updatedAt };
@@ -204,9 +204,9 @@ export async function readOptionNames(
   return names;
 }
 
-/** An option must meet all conditions. */
+/** The conditions of a search. An option must meet all of them. */
 export interface Wanted {
-  /** A part of the name, in any case. */
+  /** A part of the name, in upper or lower case. */
   readonly search?: string | undefined;
   readonly contextIds?: readonly string[] | undefined;
   readonly empty?: boolean | undefined;

@@ -44,7 +44,10 @@ export interface ReadOption extends PlacedOption {
   readonly contexts: readonly string[];
 }
 
-/** Adds Context IDs, read or stored. Omits options that no longer exist. Calls `onRead` in any order. */
+/**
+ * Yields options with their Context IDs, read or stored. Omits options that no longer exist. Calls `onRead` in any
+ * order.
+ */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,

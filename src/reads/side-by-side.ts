@@ -9,7 +9,7 @@ const RESULTS_AHEAD = 2;
 export const MANY_UNREAD = 10_000;
 
 interface SideBySide<From, To> {
-  /** `signal` is aborted when no more items are needed. */
+  /** Returns the items. `signal` is aborted when no more are needed. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
   /**
    * Reads the result for an item; undefined if there is none. Without a read, returns the value, or calls
@@ -19,11 +19,11 @@ interface SideBySide<From, To> {
   /** How many further results without a read may wait. Default: none. */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** `width` is the current limit of concurrent reads. */
+  /** How many reads may run at a time: `width` is the current limit. */
   readonly pace?: { readonly width: number } | undefined;
 }
 
-/** Of consecutive items without a result, only the last may be returned. */
+/** An item with its result. Of consecutive items without a result, only the last may be returned. */
 export interface Fetched<From, To> {
   readonly from: From;
   readonly value: To | undefined;

@@ -4,7 +4,9 @@ import { countsOf, type ReportedState } from "./report.ts";
 
 const LOOK_MS = 100;
 const CHECK_IF_NOTIFIED_MS = 500;
-/** The pause after a read is this many times as long as the read, but at most `PAUSE_MS.most` milliseconds. */
+/**
+ * The time from one read to the next is this many times the duration of a read, at most `PAUSE_MS.most` milliseconds.
+ */
 const READ_SHARE = 10;
 const READ_SHARE_IF_NOTIFIED = 4;
 const PAUSE_MS = { notified: 250, least: 1000, most: 2000 } as const;

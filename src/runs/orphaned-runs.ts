@@ -10,7 +10,7 @@ const PAUSE_PER_LOOK = 2;
 /** The maximum number of runs of one look, because several processes look at the same time. */
 const AT_ONCE = 8;
 const REFUSED_MS = 5000;
-/** How long a run that this process may not execute is remembered after it was last found, in milliseconds. */
+/** How long a refused run is remembered after the time until which it is skipped, in milliseconds. */
 const FORGOTTEN_MS = 60_000;
 const LOOK_FOR_MORE_MS = 50;
 

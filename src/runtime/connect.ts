@@ -54,7 +54,7 @@ export interface Shared extends LogParts {
   readonly sealKey: () => Promise<Uint8Array>;
   readonly logging?: LogSetup;
   readonly observer?: Observer | undefined;
-  /** Returns the current rights of a caller. Absent: callers may do everything that the settings allow. */
+  /** Returns the current rights of a caller. Absent if callers may do everything that the settings allow. */
   readonly rightsOf?: GuardParts["rightsOf"];
 }
 
@@ -135,7 +135,10 @@ export async function withServices<Result>(
   }
 }
 
-/** Also writes audit entries to this process's log, because operators may not see the shared audit table. */
+/**
+ * Returns a function that also writes audit entries to this process's log, because operators may not see the shared
+ * audit table.
+ */
 function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   return async (line) => {
     log.info("audit", { line });

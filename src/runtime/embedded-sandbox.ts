@@ -76,7 +76,7 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // Unlike the sandbox, this pause must keep the process alive until the first answer.
+      // The pause keeps the process alive, unlike the sandbox, because the first answer is still awaited.
       await delay(PORT_WAIT_MS);
     }
   }

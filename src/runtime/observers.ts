@@ -23,7 +23,7 @@ export async function observers(wantsFigures: boolean) {
   } as const;
 }
 
-/** Loads the traces. The person may have installed this package next to this one. Without it, there are none. */
+/** Loads the traces. They need the OpenTelemetry package, which the person may have installed next to this one. */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
     const [{ traces }, api] = await Promise.all([import("../observe/traces.ts"), import("@opentelemetry/api")]);

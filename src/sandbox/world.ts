@@ -125,10 +125,7 @@ function writeLock(waitMs: number, now: () => number) {
     };
   }
 
-  /**
-   * Calls `start` when the lock is free. Returns a function that leaves the queue; undefined if the lock was free at
-   * once.
-   */
+  /** Calls `start` when the lock is free. Returns its entry in the queue; undefined if the lock was free at once. */
   function enqueue(project: string, start: (release: () => void) => void): (() => void) | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {

@@ -166,7 +166,7 @@ async function wholeTargeting(
   { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
   const base = await freeBasePlace(path, folders);
-  // Only a desired state has to be in memory as a whole.
+  // Rows are kept only for a desired state, which has to be in memory as a whole.
   const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const targeting = { _id, name };

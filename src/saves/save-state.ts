@@ -53,7 +53,7 @@ export type OptionSummary = Fixed<z.infer<typeof optionSummary>>;
 const saved = z.object({
   savedTo: z.string(),
   base: z.string().exactOptional(),
-  /** `groups`, `subOptions` and `withoutContexts` are absent if one option was saved. */
+  /** The numbers of saved objects. `groups`, `subOptions` and `withoutContexts` are absent if one option was saved. */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
   largest: z.array(optionSummary).exactOptional(),
   option: optionSummary.exactOptional(),
@@ -61,7 +61,7 @@ const saved = z.object({
 });
 export type Saved = Fixed<z.infer<typeof saved>>;
 
-/** Applying all lines in order gives the state of the run. */
+/** One line of the journal. Applying all lines in order gives the state of the run. */
 const saveEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
   z.object({ t: z.literal("saved"), saved, at }),

@@ -41,7 +41,7 @@ export interface Access {
   readonly projects: ReadonlyMap<string, ProjectKeys>;
   readonly tokens: readonly AccessToken[];
   readonly requireOtherApprover?: boolean;
-  /** The file has changed and can no longer be read. All callers are then refused. */
+  /** Whether the file has changed and can no longer be read. All callers are then refused. */
   readonly isUnreadable?: boolean;
 }
 

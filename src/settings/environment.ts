@@ -15,7 +15,7 @@ export interface HalfPair {
 
 export type UnusableSettings = ReadonlyMap<string, string>;
 
-/** The tools of an absent API are not listed, unless its settings are incomplete (`half`). */
+/** The live APIs. The tools of an absent API are not listed, unless its settings are incomplete (`half`). */
 export interface LiveEnvironment {
   readonly kind: "live";
   readonly management?: Endpoint;

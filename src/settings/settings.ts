@@ -14,13 +14,19 @@ import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError 
 
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
-  /** Callers may bring their own keys, so an API may have an address without a key. */
+  /**
+   * Whether the server serves HTTP. Callers may then bring their own keys, so an API may have an address without a
+   * key.
+   */
   readonly overHttp?: true;
-  /** An incomplete or invalid API setting does not prevent the start. Calls of the API report it. */
+  /**
+   * Whether the server serves stdio. An incomplete or invalid API setting then does not prevent the start; calls of
+   * the API report it.
+   */
   readonly overStdio?: true;
 }
 
-/** Times are in milliseconds. */
+/** All settings. Times are in milliseconds. */
 export type Settings = ReturnType<typeof readSettings>;
 
 /**
@@ -64,7 +70,10 @@ export function readSettings(input: SettingsInput) {
     allowedDirs: read(SETTINGS.allowedDirs),
     maxLineBytes: read(SETTINGS.maxLineMb) * 1_048_576,
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
-    /** Operation → `"METHOD /path"`, as the file has it. The operations are not validated here. */
+    /**
+     * The routes, by operation, in the form `"METHOD /path"`, as the file has them. The operations are not validated
+     * here.
+     */
     routes: routes === undefined ? {} : readRoutes(routes),
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
@@ -72,14 +81,14 @@ export function readSettings(input: SettingsInput) {
     readConcurrency: read(SETTINGS.readConcurrency),
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) } as const,
     share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
-    /** The shared database. Undefined: everything is stored in the state folder. */
+    /** The shared database. Undefined if everything is stored in the state folder. */
     store,
-    /** The key that signs confirmations, in base64. Undefined: the key in the state folder. */
+    /** The key that signs confirmations, in base64. Undefined if it is the key in the state folder. */
     sealKey,
     http,
     logLevel: read(SETTINGS.logLevel),
     proxies,
-    /** Removed from logs and answers. */
+    /** The secrets, which are removed from logs and answers. */
     secrets: [
       ...[targetingApiKey, eventAppKey, sealKey, proxies.https, proxies.http, store?.url, store?.listenUrl].flatMap(
         secretsIn,
@@ -97,12 +106,12 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm) ?? (overHttp ? "strict" : "ask"),
     page: read(SETTINGS.page),
-    /** An approval in a view of the client counts even if `confirm` is `strict`. */
+    /** Whether an approval in a view of the client counts even if `confirm` is `strict`. */
     trustViews: read(SETTINGS.trustViews),
-    /** The only targetings that may be changed. Undefined: all. The IDs are not validated here. */
+    /** The only targetings that may be changed. Undefined if all may be. The IDs are not validated here. */
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
-    /** Applies both to the options that one plan may change and to those that it may delete. */
+    /** The maximum percentage of options that one plan may change, and of options that it may delete. */
     maxChangePercent: read(SETTINGS.maxChangePercent),
   } as const;
 }
@@ -199,7 +208,7 @@ function readHttpSettings(read: Read) {
     accessFile: read(SETTINGS.accessFile),
     oauth,
     approvalWebhook: read(SETTINGS.approvalWebhook),
-    /** Callers may bring their own keys in headers. */
+    /** Whether callers may bring their own keys in headers. */
     ownKeys: read(SETTINGS.ownKeys),
     publicUrl: read(SETTINGS.publicUrl),
     allowedHosts: read(SETTINGS.allowedHosts),
@@ -211,7 +220,7 @@ function readHttpSettings(read: Read) {
 function readOAuth(read: Read) {
   const issuer = read(SETTINGS.oauthIssuer);
   const given = {
-    /** The required audience. Undefined: the public address of this server. */
+    /** The audience that tokens must have. Undefined if it is the public address of this server. */
     audience: read(SETTINGS.oauthAudience),
     /** The address of the issuer's keys. Undefined: it is read from the issuer's metadata. */
     jwksUrl: read(SETTINGS.oauthJwksUrl),
@@ -249,7 +258,7 @@ function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const store = {
     listenUrl: read(SETTINGS.storeListen),
     connections: read(SETTINGS.storeConnections),
-    /** If false, this process only stores runs, and a worker executes them. */
+    /** Whether this process executes runs. If not, it only stores them, and a worker executes them. */
     drives: read(SETTINGS.drive),
     parallelProjects: read(SETTINGS.parallelProjects),
   } as const;

@@ -1,7 +1,8 @@
 import { delimiter, resolve } from "node:path";
 
 /**
- * `words` completes the sentence "… must be". `read` returns undefined for an invalid text. A `toggle` needs no value.
+ * The form of a setting's value. `words` completes the sentence "… must be". `read` returns undefined for an invalid
+ * text. A `toggle` needs no value.
  */
 export interface Form<Value> {
   readonly words: string;
@@ -17,7 +18,7 @@ export const headerKey: Form<string> = {
   read: (given) => (/^[\x21-\x7e]+$/.test(given) ? given : undefined),
 };
 
-/** An optional path is allowed, but no user name, query or fragment. A trailing slash is removed. */
+/** The address of an API. A path is allowed, but no user name, query or fragment. A trailing slash is removed. */
 export const address: Form<string> = {
   words: "an http:// or https:// address without a user name, query or fragment",
   read(given) {
@@ -28,7 +29,7 @@ export const address: Form<string> = {
   },
 };
 
-/** The issuer must be written exactly as in the tokens. Plain http is allowed only on this machine. */
+/** The issuer of tokens, written exactly as in the tokens. Plain http is allowed only on this machine. */
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
@@ -57,7 +58,10 @@ export const databaseAddress: Form<string> = {
   read: (given) => (/^postgres(ql)?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
 };
 
-/** User name and password are allowed. Without a scheme, http is assumed, as other programs do. */
+/**
+ * The address of a proxy. User name and password are allowed. Without a scheme, http is assumed, as other programs
+ * do.
+ */
 export const proxyAddress: Form<string> = {
   words: "an http:// or https:// address",
   read(given) {
@@ -127,7 +131,7 @@ export const seed: Form<SandboxSeed> = {
   read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),
 };
 
-/** Folders, separated as in PATH, and made absolute. */
+/** A list of folders, separated as in PATH. Relative ones are made absolute. */
 export const folders: Form<readonly string[]> = {
   words: 'folders separated by ":" (";" on Windows)',
   read: (given) =>
@@ -137,14 +141,14 @@ export const folders: Form<readonly string[]> = {
       .map((part) => resolve(part.trim())),
 };
 
-/** Flags, documentation and manifests are generated from settings. */
+/** A setting. Its flag, documentation and manifests are generated from this object. */
 export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
   /** The flag without leading dashes. Absent for keys and for variables of other programs. */
   readonly flag?: string;
-  /** The variable's name in lower case is accepted too, as other programs do. */
+  /** Whether the variable's name in lower case is accepted too, as in other programs. */
   readonly anyCase?: true;
-  /** The value is never shown, and removed from all output. */
+  /** Whether the value is secret: it is never shown, and removed from all output. */
   readonly secret: boolean;
   readonly form: Form<Value>;
   readonly fallback: Fallback;
@@ -196,9 +200,9 @@ export function shared(
   return { variable, anyCase: true, secret, form, fallback: undefined, otherwise: "none", meaning };
 }
 
-/** The message names the variable and its flag, if it has one. */
+/** A setting is missing or invalid. The message names the variable and its flag, if it has one. */
 export class SettingsError extends Error {
-  /** The variable of the flag. Undefined for an unknown flag. */
+  /** The variable of the setting. Undefined for an unknown flag. */
   readonly variable: string | undefined;
   constructor(message: string, variable?: string) {
     super(message);

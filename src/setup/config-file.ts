@@ -27,7 +27,7 @@ export function bytesOf(file: string): Promise<Buffer | undefined> {
   return ifThere(() => readFile(file));
 }
 
-/** Keeps a byte order mark. Throws an UnsafeChange if the bytes are not valid UTF-8. */
+/** Returns the text of a file, with its byte order mark. Throws an UnsafeChange if the bytes are not valid UTF-8. */
 export function textOf(bytes: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -58,7 +58,7 @@ export async function makePrivate(file: string): Promise<void> {
 
 const NO_MODES = "other users could read its keys, because its file system does not store permissions";
 
-/** `done` is false if the file had changed. `kept` is the path of the backup. */
+/** The result of replacing a file. `done` is false if the file had changed. `kept` is the path of the backup. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 interface FileContent {
@@ -91,7 +91,8 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
   try {
     await make(fresh, after, mode);
     if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
-    // The last check: if a host writes the file between this line and the replacement, its change is lost.
+    // Checks once more that the file is unchanged. If a host writes it between this line and the replacement, its
+    // change is lost.
     const present = await bytesOf(file);
     if (before === undefined ? present !== undefined : !present?.equals(before)) {
       await unmake();
@@ -121,7 +122,7 @@ async function ifThere<Value>(look: () => Promise<Value>): Promise<Value | undef
 const HIDDEN = "[redacted]";
 const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 
-/** Fields that say how a server is started. They contain no keys. */
+/** The fields of an entry that say how a server is started. They contain no keys. */
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**

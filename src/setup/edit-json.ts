@@ -22,7 +22,10 @@ import {
 
 interface JsonForm {
   readonly more?: Readonly<Record<string, string>>;
-  /** The host asks the person for each key that an entry refers to. The questions are in the `inputs` of the file. */
+  /**
+   * Whether the host asks the person for each key that an entry refers to. The questions are in the `inputs` of the
+   * file.
+   */
   readonly asks?: boolean;
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
   readonly title: string;
@@ -177,7 +180,7 @@ function parsed(text: string): { readonly root: Node; readonly value: unknown } 
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
   if (root === undefined || errors.length > 0) return undefined;
-  // Parsed values have no prototype; their copies have one.
+  // The value is copied, because parsed values have no prototype; their copies have one.
   return { root, value: structuredClone(getNodeValue(root)) };
 }
 

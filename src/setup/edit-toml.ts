@@ -100,12 +100,12 @@ function tomlOf(content: string): Fields | undefined {
   try {
     return tableOf(parse(content, { integersAsBigInt: "asNeeded" }));
   } catch {
-    // The parser's message is not shown: it quotes the file, which may contain keys.
+    // An invalid file has no value. The parser's message is not shown: it quotes the file, which may contain keys.
     return undefined;
   }
 }
 
-/** Copies the values, because parsed tables have no prototype. */
+/** Returns whether two values are equal. Compares copies, because parsed tables have no prototype. */
 function areSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(structuredClone(one), structuredClone(other));
 }

@@ -19,15 +19,15 @@ export type Fields = Readonly<Record<string, unknown>>;
 export interface ServerList {
   /** Returns the fields of this server's entry. Undefined if the file has none. */
   readonly entryIn: (content: string) => Fields | undefined;
-  /** Fields of an old entry that are not set now are kept. */
+  /** Returns the fields of a new entry. Fields of an old entry that are not set now are kept. */
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
-  /** Everything else in the file stays verbatim. */
+  /** Writes the fields of this server's entry. Everything else in the file stays verbatim. */
   readonly withFields: (content: string, fields: Fields) => string;
   /** Removes this server's entry. Everything else in the file stays verbatim. */
   readonly without: (content: string) => string;
 }
 
-/** The message completes the sentence "FILE cannot be changed safely: …". */
+/** A file cannot be changed safely. The message completes the sentence "FILE cannot be changed safely: …". */
 export class UnsafeChange extends Error {}
 
 /** Returns the name under which a host that asks for keys stores the answer. */
@@ -45,7 +45,10 @@ export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }
 
-/** Returns an empty table if there is none. Throws an UnsafeChange if the name has another kind of value. */
+/**
+ * Returns the table with a name; an empty one if there is none. Throws an UnsafeChange if the name has another kind
+ * of value.
+ */
 export function tableIn(parent: Fields, name: string): Fields {
   if (!Object.hasOwn(parent, name)) return {};
   const found = tableOf(parent[name]);
@@ -60,7 +63,7 @@ export function tableOf(value: unknown): Fields | undefined {
 
 export type Launch = Pick<Entry, "command" | "args">;
 
-/** Downloads and starts the published package. On Windows, only a shell can start npx. */
+/** Returns the command that downloads and starts the published package. On Windows, only a shell can start npx. */
 export function publishedLaunch(platform: NodeJS.Platform): Launch {
   const args = ["-y", packageJson.name];
   return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
@@ -91,7 +94,7 @@ async function isOfRegistry(manifest: string): Promise<boolean> {
     const asked = tableOf(dependencies)?.[packageJson.name];
     return typeof asked === "string" && !/[:/\\]/.test(asked);
   } catch {
-    // The path of the main file always works.
+    // If the lock file cannot be read, the path of the main file is used, which always works.
     return false;
   }
 }

@@ -20,7 +20,7 @@ export interface Host {
   readonly trust?: string;
 }
 
-/** `add` returns arguments; undefined if the command cannot add this entry. */
+/** The host's own command for servers. `add` returns its arguments; undefined if the command cannot add this entry. */
 interface OwnCommand {
   readonly program: string;
   readonly add: (entry: Entry) => readonly string[] | undefined;

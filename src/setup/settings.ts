@@ -21,7 +21,7 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
   return { ...launch, values, references };
 }
 
-/** Makes paths absolute, so that they are valid in every folder. */
+/** Returns the text of a setting with absolute paths, so that they are valid in every folder. */
 function writtenText({ form }: Setting<unknown>, text: string): string {
   if (form === path) return path.read(text) ?? text;
   if (form === seed) {
@@ -110,7 +110,7 @@ export async function openHostFiles(platform: Platform): Promise<readonly OpenFi
       const remedy = commandLine(["chmod", "600", file], platform.platform);
       found.push({ title, found: openWords(file, held, mode), remedy });
     } catch (thrown) {
-      // `setup` reports a file that cannot be read.
+      // A file that cannot be read is left out here; `setup` reports it.
       if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
     }
   }

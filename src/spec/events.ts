@@ -1,6 +1,6 @@
 export type ParameterType = "string" | "number" | "items";
 
-/** The service ignores an event that lacks a required parameter. */
+/** A parameter of an event. The service ignores an event that lacks a required one. */
 export interface Parameter {
   readonly type: ParameterType;
   readonly required: boolean;

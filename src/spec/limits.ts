@@ -1,4 +1,7 @@
-/** `section` states the limit; `exceeded` is the service's answer if the limit is exceeded. */
+/**
+ * A limit of the service. `section` of the API document states it; `exceeded` is the service's answer if it is
+ * exceeded.
+ */
 interface Limit {
   readonly value: number;
   readonly section: string;
@@ -28,7 +31,7 @@ export const LIMITS = {
   requestContextIds: { value: 10_000, section: "8.1", exceeded: VALIDATION },
   /** Length of a Context ID in bytes, after trimming. */
   contextIdBytes: { value: 256, section: "8.1", exceeded: VALIDATION },
-  /** "8 MB", read as mebibytes (assumed). */
+  /** The bytes of a request body: "8 MB", read as mebibytes (assumed). */
   bodyBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: "413" },
   optionContextIds: { value: 50_000, section: "8.1", exceeded: CONTEXT_LIMIT },
   optionContextBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: CONTEXT_LIMIT },

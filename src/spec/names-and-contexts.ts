@@ -1,8 +1,8 @@
 import { LIMITS } from "./limits.ts";
 
 /**
- * management-api 8.3 does not say which Korean letters it means; assumed are precomposed syllables and compatibility
- * letters.
+ * Matches the characters of a valid name. management-api 8.3 does not say which Korean letters it means; precomposed
+ * syllables and compatibility letters are assumed.
  */
 const ALLOWED = /^[A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]*$/u;
 const DISALLOWED = /[^A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]/gu;
@@ -36,7 +36,7 @@ export function nameProblem(name: string): NameProblem | undefined {
   return { rules, length, ...(characters.length > 0 && { characters }) };
 }
 
-/** Changes nothing but Hangul. macOS decomposes the names of files. */
+/** Composes only the Hangul of a text, because macOS decomposes the names of files. */
 function composeHangul(name: string): string {
   return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
 }
@@ -113,7 +113,7 @@ export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
 
-/** Returns milliseconds since 1970. */
+/** Returns the time in a ULID, in milliseconds since 1970. */
 export function ulidTime(ulid: string): number {
   let time = 0;
   for (const letter of ulid.slice(0, 10)) time = time * 32 + ALPHABET.indexOf(letter);

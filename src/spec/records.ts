@@ -38,7 +38,7 @@ export function comparedFields({ _id, name, type, childCount, parent = null, exp
   return { _id, name, type: kind, parent, ...(kind === "collection" && { exposeChildren }) };
 }
 
-/** `total` counts all options of the list, if the service states it (assumed). */
+/** A page of a list of options. `total` counts all options of the list, if the service states it (assumed). */
 export interface OptionPage {
   readonly items: readonly OptionRecord[];
   readonly total?: number;

@@ -3,7 +3,7 @@ type Basis = "documented" | "assumed";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** `{targetingId}` and `{optionId}` in a path are replaced by IDs. */
+/** The method and path of an operation. `{targetingId}` and `{optionId}` in a path are replaced by IDs. */
 interface Route {
   readonly method: Method;
   readonly path: string;

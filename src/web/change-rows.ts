@@ -196,7 +196,10 @@ export async function rowsOfEndedRun(
   return [...done.targetings.map(ofTargeting), ...done.options.map((option) => ofOption(option, known))];
 }
 
-/** Returns names by ID: those of the run's objects, else of groups that it moved options from or to, else former ones. */
+/**
+ * Returns names by ID: those of the run's objects, else of groups that it moved options from or to, else previous
+ * names.
+ */
 function knownNames(state: RunState, previous: Known["previous"]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (const { _id, name } of previous.values()) if (name !== undefined) names.set(_id, name);

@@ -26,7 +26,7 @@ export interface EventWorld {
 type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
-/** How many events one line of the journal describes. Between two lines, requests can be sent. */
+/** How many events one line of the journal describes. Requests can be sent between two lines. */
 const READ_AT_ONCE = 100;
 
 const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
@@ -55,7 +55,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
       await run.mayLeave();
     },
     onSettled(object, settlement, event) {
-      // The `stop` entry gives these events their outcome.
+      // Events that were not sent because the run stops get their outcome from the `stop` entry.
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
       settle(settledEntry(object, settlement, clock.now()));
       settled += 1;
@@ -64,7 +64,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     },
   });
   const { waitedMs, ended } = await sending.finally(end);
-  // A process that has taken over the run records the stop.
+  // If another process has taken over the run, that process records the stop.
   lease.lost.throwIfAborted();
   const stopped = run.signal.aborted ? run.cause() : "finished";
   record({
@@ -204,7 +204,10 @@ function isSimplyAccepted(entry: EventEntry): entry is Settled {
 
 /** The age from which a lease is renewed before the next event is sent, in milliseconds. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/** The maximum number of tries. Without a limit, a slow machine would retry a held-back event forever. */
+/**
+ * The maximum number of tries to send an event that is held back. Without a limit, a slow machine would retry
+ * forever.
+ */
 const HELD_BACK_TRIES = 10;
 
 /** Sends events only while this process holds the lease. `track` throws a LeaseLostError when it is lost. */

@@ -27,7 +27,7 @@ import {
 } from "./run-state.ts";
 import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
-/** The counts are absent if they are not known yet. */
+/** Events to send. Their counts are absent if they are not known yet. */
 export interface PlannedEvents extends Partial<EventCounts> {
   readonly source: EventSource;
   readonly onUnknown: "report" | "resend";
@@ -37,23 +37,29 @@ export interface PlannedEvents extends Partial<EventCounts> {
 
 export type EventRun = Run<EventCall, EventRunState>;
 
-/** `repeat` is absent if the call started the run. */
+/** The run of a call. `repeat` is absent if the call started it. */
 interface EventRunOfCall {
   readonly run: EventRun;
-  /** `attached`: the call sends nothing. `resumed`: the event had not been sent. `resent`: it is sent again. */
+  /**
+   * What a repeated call does. `attached`: it sends nothing. `resumed`: it sends the event, which had not been sent.
+   * `resent`: it sends the event again.
+   */
   readonly repeat?: "attached" | "resumed" | "resent";
 }
 
 /** How many recent runs are searched for an unfinished run of the same call. */
 const RECENT_RUNS = 50;
 
-/** How long an equal event is not sent again if the outcome of the first is unknown. */
+/** How long an equal event is not sent again if the outcome of the first one is unknown, in milliseconds. */
 const SAME_EVENT_MS = 600_000;
 
 /** The maximum number of events of a run that is searched for an equal event. */
 const MOST_SEARCHED = 1000;
 
-/** `indexes` are positions in the call whose events are equal. */
+/**
+ * A run that has sent equal events without learning their result. `indexes` are the positions of these events in the
+ * call.
+ */
 export interface SentWithoutResult {
   readonly runId: string;
   readonly indexes: readonly number[];
@@ -197,7 +203,7 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
   return { tool, input: { events: source.kept, onUnknown } };
 }
 
-/** Resuming a run needs its `EventSource` to send unknown events again. */
+/** The kind of runs that send events. To send unknown events again, resuming a run needs its `EventSource`. */
 type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
 function eventKind(world: EventWorld): EventKind {
@@ -210,7 +216,7 @@ function eventKind(world: EventWorld): EventKind {
     readBack,
     async start(run, { counting }) {
       if (counting === undefined) await run.flush();
-      // A run with an empty journal would begin again, so the first entry comes before the start.
+      // The first entry is written before anything is sent, because a run with an empty journal would begin again.
       await run.markStarted();
       if (counting !== undefined) await begin(run, counting, clock);
       await sendPending(run, world);
@@ -330,7 +336,8 @@ async function finish(
   const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // The failed entries of other formats are in the reject file, which may be rewritten while events are left.
+    // The failed events of other formats are kept while events are left to send, because the file of failed rows may
+    // be rewritten until then.
     if (standing === "failed") return hasLeft || keepsFailed;
     return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };

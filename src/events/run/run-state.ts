@@ -64,7 +64,7 @@ export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
   /** Events as reports show them, in the order of the call or file. */
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-  /** These events will be sent next. If no outcome follows, their outcome is unknown. */
+  /** The events that will be sent next. If no outcome follows, their outcome is unknown. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
   /** The predicted verdict on an event that is not sent, or the sandbox's verdict on one that was sent. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
@@ -76,16 +76,16 @@ export const eventEntry = z.discriminatedUnion("t", [
     attempts: z.number(),
     /** The predicted verdict. Absent if the event should be recorded and has no finding. */
     verdict: eventVerdict.exactOptional(),
-    /** The service may have recorded an earlier attempt as well. */
+    /** Set if the service may have recorded an earlier attempt of the event as well. */
     maybeTwice: z.literal(true).exactOptional(),
     /** The event was sent before a crash, and its predicted verdict is not known any more. */
     afterCrash: z.literal(true).exactOptional(),
     at,
   }),
-  /** These events were accepted at the first attempt and have no finding. */
+  /** Events that were accepted at the first attempt and have no finding. */
   z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
   stopEntry.extend({ waitedMs: z.number() }),
-  /** Continues with events that were not applied, and with `resend` also with those of unknown outcome. */
+  /** The run continues with events that were not applied; with `resend`, also with those of unknown outcome. */
   z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
 ]);
 export type EventEntry = Fixed<z.output<typeof eventEntry>>;
@@ -226,7 +226,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * An event without an outcome is unknown if an earlier attempt may have been recorded. Otherwise it is not applied.
+   * Gives each event without an outcome one: unknown if an earlier attempt may have been recorded, otherwise not
+   * applied.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
@@ -249,7 +250,7 @@ export class EventRunState implements RunView<EventEntry> {
     if (skipped > 0) this.facts = { rows: { read: this.objects.length, merged: 0, skipped } };
   }
 
-  /** All requests but the first are repetitions, also if an earlier call sent the first. */
+  /** Counts the requests of an event. All but the first are repetitions, also if an earlier call sent the first. */
   #countRequests(object: number, attempts: number, outcome: Outcome): void {
     if (attempts === 0) return;
     this.requests.sent += attempts;

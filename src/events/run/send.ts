@@ -19,7 +19,7 @@ export interface IndexedEvent {
   readonly index: number;
   readonly event: unknown;
   readonly text?: string | undefined;
-  /** The service may have recorded an earlier attempt. */
+  /** Whether the service may have recorded an earlier attempt of the event. */
   readonly isDoubted?: boolean;
 }
 

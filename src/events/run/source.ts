@@ -23,7 +23,7 @@ export interface EventSource {
   readonly counting?: Promise<EventCounts>;
 }
 
-/** `skipped` counts empty rows. */
+/** The numbers of events and rows of a source. `skipped` counts empty rows. */
 export interface EventCounts {
   readonly items: number;
   readonly skipped?: number | undefined;
@@ -160,7 +160,7 @@ export async function* filterEvents(
     }
     return;
   }
-  // The copy is UTF-8, whatever the encoding of the original file, and this mark says so.
+  // The mark says that the copy is UTF-8, whatever the encoding of the original file.
   yield BYTE_ORDER_MARK;
   const isArray = file.format === "json";
   let before = isArray ? "[" : "";
@@ -229,7 +229,7 @@ function itemColumn(heading: string): string | undefined {
   return Object.hasOwn(ITEM_PARAMETERS, field) ? `items.${Number(item)}.${field}` : undefined;
 }
 
-/** An empty cell means that the event does not have the parameter. */
+/** How to read files of events. An empty cell means that the event does not have the parameter. */
 const eventRows: RowShape<EventRow> = {
   columns: EVENT_COLUMNS,
   required: [["uid"], ["eventName"]],

@@ -52,7 +52,7 @@ export class VerdictKinds {
     this.#kindOf[object] = verdict === undefined ? this.#plain : this.#numberOf(verdict);
   }
 
-  /** Returns undefined if the event is recorded without findings. */
+  /** Returns the predicted verdict on an event. Undefined if it is recorded without findings. */
   predictionOf(object: number): Prediction | undefined {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }
@@ -106,7 +106,7 @@ function weightOf({ predicted, findings }: EventVerdict): number {
   return findings.length > 0 ? 2 : 3;
 }
 
-/** Returns undefined if the event is recorded without findings. */
+/** Returns the verdict on an event. Undefined if it is recorded without findings. */
 export function verdictOf(predicted: Validation, observed: EventSettlement["observed"]): EventVerdict | undefined {
   const { verdict, basis, findings } = predicted;
   const isPlain = verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined;
@@ -115,12 +115,12 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
   return { predicted: verdict, basis, ...(observed !== undefined && { observed }), findings: first };
 }
 
-/** `unknown`: sent, but perhaps not recorded. `notApplied`: did not reach the service. */
+/** The outcome of an event. `unknown`: sent, but perhaps not recorded. `notApplied`: it did not reach the service. */
 type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
- * `refused`: the service would drop or refuse the event. `notSent`, `busy`: no attempt succeeded before the retry
- * budget was spent. `runEnded`: another event's error applies to all.
+ * Why an event has its outcome. `refused`: the service would drop or refuse it. `notSent`, `busy`: no attempt
+ * succeeded before the retry budget was spent. `runEnded`: another event's error applies to all.
  */
 type SettlementReason =
   | "refused"
@@ -143,7 +143,7 @@ export interface EventSettlement {
   readonly problem?: Readonly<Record<string, unknown>>;
   /** How many requests were sent. If an answer was lost, several of them may have recorded the event. */
   readonly attempts: number;
-  /** An answer was lost, so the service may have recorded an earlier attempt as well. */
+  /** Set if an answer was lost, so that the service may have recorded an earlier attempt as well. */
   readonly maybeTwice?: true;
 }
 
@@ -236,7 +236,7 @@ export function endReason({ kind, statusCode, problem }: RunEnd): Reason {
   return { code, detail, ...(statusCode !== undefined && { statusCode }) };
 }
 
-/** Leaves out positions in `items`, so that equal mistakes get equal texts. */
+/** Returns a rule with its path, without positions in `items`, so that equal mistakes get equal texts. */
 function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }): string {
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }

@@ -114,7 +114,7 @@ function checkFields(found, path, holder, parameters) {
   }
 }
 
-// The service ignores this parameter and records the event, unless the value exceeds a limit.
+// Checks a parameter that the event does not define: the service records the event, unless the value exceeds a limit.
 function checkUnused(found, path, value) {
   found.notes.push(path + " is not a parameter of this event; the service ignores it");
   checkLength(found, path, value);

@@ -90,7 +90,10 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 `;
 }
 
-/** With `exec`, the sandbox replaces the shell of npx, which would not forward the signal to stop. */
+/**
+ * Starts a sandbox in a shell script. With `exec`, it replaces the shell of npx, which would not forward the signal
+ * to stop.
+ */
 const START_SANDBOX = `start_sandbox() {
   log=$(mktemp)
   npx -y -p targeting-mcp -c 'exec ${SANDBOX_ARGUMENTS}' >"$log" &
@@ -157,7 +160,9 @@ describe("the event endpoint", () => {
 `;
 }
 
-/** npx runs the sandbox in a child process, so both are stopped together. */
+/**
+ * Starts and stops a sandbox in a Vitest file. npx runs the sandbox in a child process, so both are stopped together.
+ */
 const START_SANDBOX_IN_VITEST = `function startSandbox() {
   const isWindows = process.platform === "win32";
   const sandbox = spawn("npx -y ${SANDBOX_ARGUMENTS}", {

@@ -14,9 +14,9 @@ const caseResult = z.object({
   expected: z.enum(VERDICTS),
   basis: z.enum(BASES),
   rule: z.string().exactOptional(),
-  /** `unobservable`: no answer showed whether the verdict is the expected one. */
+  /** The result of a case. `unobservable`: no answer showed whether the verdict is the expected one. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
-  /** `accepted`: the service answered `ok`, which it also answers to ignored events. */
+  /** The verdict that was observed. `accepted`: the service answered `ok`, which it also answers to ignored events. */
   observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
   milliseconds: z.number(),
@@ -34,7 +34,7 @@ export const suiteReport = z.object({
   results: z.array(caseResult),
 });
 
-/** `cases` is the sum of `matched`, `mismatched` and `unobservable`. */
+/** The report of a suite that was run. `cases` is the sum of `matched`, `mismatched` and `unobservable`. */
 export type SuiteReport = Readonly<z.output<typeof suiteReport>>;
 
 export interface RunSuiteOptions {

@@ -7,7 +7,7 @@ import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
 import { type SuiteReport, suiteReport } from "./run-suite.ts";
 import { type EventSuite, eventSuite } from "./suite.ts";
 
-/** `format` is the file format that the caller chose. */
+/** A stored suite. `format` is the file format that the caller chose. */
 export interface KeptSuite {
   readonly suiteId: string;
   readonly suite: EventSuite;
@@ -25,7 +25,7 @@ type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 export interface SuiteStore {
   /** Stores a suite. The same suite in the same format gets the same ID again. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
-  /** Replaces the report of an earlier run. */
+  /** Stores the report of a run in place of that of an earlier run. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
   /** Calls `run` once per approval token, in any process. Throws a RunStoreError if there is no report yet. */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;

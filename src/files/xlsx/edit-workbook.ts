@@ -63,8 +63,8 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
     const prefix = name.slice(0, name.indexOf(":") + 1);
     switch (name.slice(prefix.length)) {
       case "dimension":
-        // Removes the range of filled cells that the sheet states, because it may be too small now. Programs compute it
-        // if it is absent.
+        // Removes the range of filled cells that the sheet states, because it may be too small now. Without it,
+        // programs compute the range.
         if (isSelfClosing) splices.push({ at: start, removed: end - start, text: "" });
         break;
       case "row": {

@@ -222,7 +222,7 @@ class RowReader {
     const format = this.#parts.formats[this.#style];
     const isRounded = Math.abs(number) >= EXACT;
     if (format !== undefined && !isRounded) return formatValue(number, format, { is1904: this.#parts.is1904 }).trim();
-    // Spreadsheet programs keep only the first fifteen digits of a number.
+    // A longer number is rounded, because spreadsheet programs keep only its first fifteen digits.
     if (Number.isInteger(number) && !isRounded) return String(number);
     if (isRounded) return number.toExponential(14).replace("e", "E");
     return String(Number(number.toPrecision(15)));

@@ -202,7 +202,7 @@ async function cellFormats(archive: Archive, part: string): Promise<readonly (st
     },
   });
   return formats.map((format) =>
-    // IDs have no thousands separators, even if a spreadsheet shows them.
+    // A number is read without thousands separators, even if a spreadsheet shows them, because IDs have none.
     format === undefined || /^general$/i.test(format) || format === "@"
       ? undefined
       : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),

@@ -93,8 +93,8 @@ const ALIVE = `
   )`;
 
 /**
- * A condition in SQL: whether the process that is taking over a lease lives. With a number below 0 it cannot hold an
- * advisory lock, so it lives if it was seen recently.
+ * A statement that finds a living worker for a project. A process with a number below 0 cannot hold an advisory lock;
+ * it lives if it was seen recently.
  */
 const TAKING_UP = `
   with ${ALIVE}
