@@ -97,7 +97,10 @@ export class BusyError extends Error {
 
 export const RATE_LIMITED = 429;
 
-/** It is unknown whether the request was applied: a 5xx, a time-out, a reset connection or an unreadable answer. */
+/**
+ * A request of which it is unknown whether it was applied: after a 5xx, a time-out, a reset connection or an
+ * unreadable answer.
+ */
 export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;

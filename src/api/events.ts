@@ -10,7 +10,7 @@ import type { RequestOptions } from "./management.ts";
 /** The answer to one event (event-tracking-api 4, 7). */
 export interface EventAnswer {
   readonly statusCode: number;
-  /** `ok`, `!invalid` or an unknown word; undefined if the body has no `message`. */
+  /** The service's word: `ok`, `!invalid` or an unknown one; undefined if the body has no `message`. */
   readonly message: string | undefined;
 }
 

@@ -191,8 +191,8 @@ async function sendOnce(
 const SLICE = 65_536;
 
 /**
- * If the first slice of a body takes longer (in milliseconds), the lease is renewed before the last one: a fence
- * stops requests after two seconds.
+ * How long the first slice of a body may take without renewing the lease before the last one, in milliseconds. A
+ * fence stops requests after two seconds.
  */
 const RENEWED_AFTER_MS = 500;
 

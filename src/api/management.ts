@@ -63,9 +63,9 @@ export interface ManagementApi {
   ): Promise<BulkAnswer>;
   /** Opens a connection if none is idle, so that the next request need not wait for one. Throws a NotSentError. */
   connect?(operation: BulkOperation): Promise<void>;
-  /** Returns this API for one tool call, with its own limit of concurrent reads. Absent: no such limit. */
+  /** Returns this API for one tool call, with its own limit of concurrent reads. Absent if reads are not limited. */
   forCall?(): ManagementApi;
-  /** How many reads may currently run at a time. Absent: no such limit. */
+  /** How many reads may currently run at a time (`width`). Absent if they are not limited. */
   readonly pace?: { readonly width: number };
 
   getTargeting(targetingId: string, options?: RequestOptions): Promise<TargetingRecord>;

@@ -39,7 +39,7 @@ interface ChangeKind<Input> {
   onExisting?(input: Input): OnExisting;
 }
 
-/** Planners and row readers are loaded late, so that start-up stays fast. */
+/** Imports the planners. Planners and row readers are loaded late, so that start-up stays fast. */
 const planners = () => import("./plan/planners.ts");
 
 const optionRows = async () => (await import("./rows/input-rows.ts")).optionRows;
@@ -168,7 +168,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
       const look = await lookAt(tool, { input }, context.bytes);
       if (look !== undefined) plan.facts = { ...plan.facts, look };
       const { notePreviousValues } = await planners();
-      // The planners of these two tools have already recorded the previous values.
+      // The planners of `update_contexts` and `apply_plan` have already recorded the previous values.
       if (tool !== "update_contexts" && tool !== "apply_plan") await notePreviousValues(plan, context);
       return plan;
     },

@@ -53,7 +53,7 @@ export interface ChangeWorld extends FinishingWorld {
   readonly routes: RouteTable;
   readonly lock: ProjectLock;
   readonly clock: Clock;
-  /** Random numbers in [0, 1). */
+  /** Returns a random number from 0 up to but not including 1. */
   readonly random: () => number;
   readonly project: string;
   /** The time limit of a request, in milliseconds. An unanswered request has ended by then. */
@@ -422,7 +422,7 @@ interface FinishingWorld {
   readonly renewBase?: typeof renewBaseAt;
 }
 
-/** Stores the failed rows of the run's file, remembers targeting names, and renews the base of an applied file. */
+/** Stores the failed rows of the run's file, remembers targeting names, and updates the base of an applied file. */
 async function finishChange(
   { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
   { words, memory, renewBase, api, retryBudgetMs }: FinishingWorld,

@@ -71,7 +71,7 @@ export class Changes {
     );
   }
 
-  /** The API for the reads of one plan. Only the retry budget ends them. */
+  /** Returns the API for the reads of one plan. Only the retry budget ends these reads. */
   api(): ManagementApi {
     const { api } = this.#context;
     return api.forCall?.() ?? api;

@@ -58,8 +58,8 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Whether an identical call may resume a run. It may resume neither a deletion nor an unplanned run that may need
- * approval.
+ * Returns whether an identical call may resume a run. It may resume neither a deletion nor an unplanned run that may
+ * need approval.
  */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);

@@ -174,7 +174,9 @@ async function baseFileOf(file: string): Promise<BaseFile> {
   return { root: dirname(path), steps: [basename(path)] };
 }
 
-/** Returns the base of the file that a stored plan was made from. Undefined: the file is not in the plan's folder. */
+/**
+ * Returns the base of the file that a stored plan was made from; undefined if that file is not in the plan's folder.
+ */
 async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;
   const path = resolve(dirname(planPath), file);

@@ -105,7 +105,9 @@ export async function runStdio(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** No root of the client may open folders of runs, the access file, or files in which hosts store keys. */
+/**
+ * Returns what no root of the client may open: folders of runs, the access file, and files in which hosts store keys.
+ */
 async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
   const { HOSTS } = await import("../setup/hosts.ts");
   const files = Object.values(HOSTS).flatMap((host) => [host.file(input), host.instead?.(input)]);

@@ -17,9 +17,9 @@ export interface Expectation {
    * entry.
    */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
-  /** The exact number of events. Absent: at least one. */
+  /** The exact number of events. Default: at least one. */
   readonly count?: number | undefined;
-  /** The expected verdict. Absent: at least one event is recorded, and none like it is ignored or rejected. */
+  /** The expected verdict. By default, at least one event must be recorded, and none like it ignored or rejected. */
   readonly verdict?: Verdict | undefined;
 }
 
@@ -84,8 +84,8 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
 interface Found {
   readonly expectation: Expectation;
   /**
-   * `meant` events have the expected name and parameters; `wanted` events also have the expected verdict. The `lost`
-   * event was not recorded.
+   * The events with the expected name and parameters (`meant`), and those that also have the expected verdict
+   * (`wanted`). The `lost` event was not recorded.
    */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];

@@ -46,7 +46,7 @@ export function plainHeading(heading: string): string {
 
 export interface ValidColumns {
   readonly columns: readonly string[];
-  /** The file must have at least one column of each of these groups. */
+  /** Groups of columns. The file must have at least one column of each group. */
   readonly required: readonly (readonly string[])[];
   /** Whether unknown columns are errors, because ignoring one would lose data. */
   readonly isStrict?: true;

@@ -93,7 +93,10 @@ class ArraySplitter {
     else if (character === '"') this.#inText = false;
   }
 
-  /** Only white space is allowed outside the array. Returns where the next element can begin. */
+  /**
+   * Checks a character outside the array, where only white space is allowed. Returns where the next element can
+   * begin.
+   */
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {

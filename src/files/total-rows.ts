@@ -34,7 +34,10 @@ export class TotalRows {
   #countBelow = 0;
   #hasDigits = false;
 
-  /** `read` says for each position whether the column is read. `ids` are the positions of columns with IDs. */
+  /**
+   * Starts with no rows. `read` says for each position whether the column is read. `ids` are the positions of columns
+   * with IDs.
+   */
   constructor(read: readonly boolean[], ids: readonly number[]) {
     this.#read = read;
     this.#ids = ids;

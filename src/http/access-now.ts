@@ -50,7 +50,9 @@ function markOf(file: string): string {
 interface Knowing {
   readonly settings: Settings;
   readonly access: () => Access;
-  /** The tokens that the serving processes have stored. Set only for a worker whose access file has no tokens. */
+  /**
+   * Returns the tokens that the serving processes have stored. Set only for a worker whose access file has no tokens.
+   */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
   readonly tokens: Pick<ReturnType<typeof tokenRights>, "of">;
 }

@@ -51,7 +51,7 @@ export interface AuthOptions {
   readonly accessOfNow?: () => Access;
   /** Verifies access tokens of an authorization server. Absent if none are accepted. */
   readonly jwt?: JwtVerifier | undefined;
-  /** Called before the request with a valid token of the authorization server is answered. */
+  /** Notes a valid token of the authorization server. Called before its request is answered. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
   readonly resourceMetadataUrl?: string | undefined;

@@ -6,7 +6,7 @@ import { issuerFetch, type KeptRead, keptRead } from "./issuer-reads.ts";
 
 export interface IssuerKeysOptions {
   readonly issuer: string;
-  /** The address of the issuer's keys. Undefined: it is read from the issuer's metadata. */
+  /** The address of the issuer's keys. Undefined if it is read from the issuer's metadata. */
   readonly jwksUrl: string | undefined;
   readonly proxies: Proxies;
 }

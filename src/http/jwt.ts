@@ -105,7 +105,10 @@ async function payloadOf(
   return again;
 }
 
-/** Returns the content of a token. Undefined if none of these keys signed it. Throws if it is invalid otherwise. */
+/**
+ * Returns the content of a token. Undefined if none of the issuer's keys signed it. Throws if it is invalid for
+ * another reason.
+ */
 async function verified(
   token: string,
   keys: JWTVerifyGetKey,

@@ -71,8 +71,8 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     },
     living: (): readonly Project[] => everyone(),
     /**
-     * Returns the project of these keys; undefined means the configured keys. Throws a SettingsError for unusable keys,
-     * and a TooBusyError.
+     * Returns the project of keys; undefined means the configured keys. Throws a SettingsError for unusable keys, and
+     * a TooBusyError.
      */
     of(keys: ProjectKeys | undefined): Project {
       if (keys === undefined || isEmbedded) return configured;

@@ -292,7 +292,7 @@ function preflightAnswer({ method, headers }: Request): Response | undefined {
   });
 }
 
-/** This machine and private networks, in which a reverse proxy may run. */
+/** The addresses of this machine and of private networks, in which a reverse proxy may run. */
 const NEAR = new BlockList();
 for (const [network, bits] of Object.entries({
   "127.0.0.0": 8,

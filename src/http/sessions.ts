@@ -123,7 +123,7 @@ export function httpSessions(onerror: (error: Error) => void) {
   };
 
   return {
-    /** If the request opens a session, `createServer` creates its MCP server. */
+    /** Answers a request of a session. If it opens a session, `createServer` creates the MCP server of that session. */
     async answer(call: SessionCall, createServer: () => McpServer): Promise<Response> {
       const id = call.request.headers.get(HEADER);
       if (id === null) {

@@ -234,7 +234,7 @@ export async function servicesOfCall(load: () => Promise<ToolServices>): Promise
   return {
     ...services,
     ...(isOnlyOnPage && { confirm: "strict", trustViews: false }),
-    // A call with a shared store keeps time for its last request to the store.
+    // A call with a shared store reserves time for its last request to the store.
     ...(services.runs.left !== undefined && { waitMs: Math.max(0, services.waitMs - STORE_MS) }),
   };
 }
@@ -243,7 +243,10 @@ export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
-/** Also sends errors, without details, to a client with a protocol version of 2025 that used `logging/setLevel`. */
+/**
+ * Returns a log that also sends errors, without details, to a client with a protocol version of 2025 that used
+ * `logging/setLevel`.
+ */
 function alsoToClient(log: Log, call: ServerContext): Log {
   return {
     ...log,
@@ -400,7 +403,7 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
     const uris = roots.map(({ uri }) => uri);
     return uris.length === 0 ? [] : usableRoots(uris, await guard());
   });
-  /** If this call has used the roots, its next repetition needs them again. */
+  /** Returns a request for the roots if the call has used them, because its next repetition needs them again. */
   const again = (): Readonly<Record<string, InputRequest>> => (modern !== undefined && isUsed ? rootsRequest() : {});
   return { folders, again };
 }

@@ -193,7 +193,7 @@ async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   };
 }
 
-/** Throws a ProtocolError if the caller has no such run. */
+/** Returns a task of the caller. Throws a ProtocolError if there is none with this ID. */
 async function taskOf(named: Named, taskId: string, context: ToolContext, request: TaskRequest): Promise<Task> {
   const task = {
     taskId,

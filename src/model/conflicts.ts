@@ -5,7 +5,7 @@ import type { Change, KnownOption, Ref } from "./targeting-model.ts";
 export type Conflict =
   | { readonly kind: "inUse"; readonly ref: Ref; readonly staying: number }
   | { readonly kind: "noGroup"; readonly ref: Ref }
-  /** `ref` would take a name, or a group would take a Context ID, that the option `holder` has. */
+  /** The option `ref` would take a name, or the group `ref` a Context ID, that the option `holder` has. */
   | { readonly kind: "name" | "owner"; readonly value: string; readonly ref: Ref; readonly holder: Ref }
   /** A group would have neither sub-options nor Context IDs. `leaving` are the sub-options that leave it. */
   | { readonly kind: "empty"; readonly ref: Ref; readonly leaving: readonly Ref[] };

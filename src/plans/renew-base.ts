@@ -48,7 +48,7 @@ async function written(
 
 /** The objects of an applied plan, by position in the run. */
 export interface AppliedObjects {
-  /** Whether the object is as planned now. */
+  /** Returns whether an object is as planned now. */
   isDone(object: number): boolean;
   idOf(object: number): string | undefined;
 }

@@ -14,7 +14,7 @@ export type RowLabel = (typeof UNDO_LABELS)[number];
 
 /** Why an object is restored with differences, or not at all. */
 const UNDO_REASONS = [
-  /** References to the old ID stay broken. */
+  /** The object gets a new ID, so references to the old one stay broken. */
   "newId",
   /** The option is restored at the top level. */
   "groupGone",

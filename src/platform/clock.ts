@@ -40,7 +40,9 @@ export async function duringCall<T>(until: number, work: () => Promise<T>): Prom
   }
 }
 
-/** When the current tool call must be answered, on the monotonic clock. Undefined outside an unanswered call. */
+/**
+ * Returns when the current tool call must be answered, on the monotonic clock. Undefined outside an unanswered call.
+ */
 export function callUntil(): number | undefined {
   const call = calls.getStore();
   return call === undefined || call.isAnswered ? undefined : call.until;

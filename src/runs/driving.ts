@@ -20,7 +20,7 @@ export interface ExecutionParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
   readonly meanwhile?: State | undefined;
-  /** `state` already contains these first entries of the journal. */
+  /** The first entries of the journal, which `state` already contains. */
   readonly first?: readonly Entry[] | undefined;
   readonly open: () => Promise<HeldRecord>;
   readonly carryOut: (run: RunExecution<Call, Entry, State>) => Promise<void>;

@@ -57,7 +57,10 @@ export function followedRun<S extends ReportedState>(
     state: () => state,
     isDriven: () => driven,
     look,
-    /** The first call begins the checks. If the run cannot be read, they end, and its next read throws the error. */
+    /**
+     * Resolves when no process executes the run any more. The first call begins the checks. If the run cannot be
+     * read, they end, and its next read throws the error.
+     */
     rest(): Promise<void> {
       if (resting === undefined) {
         const hint = hintOf(clock, signal);

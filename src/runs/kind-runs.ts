@@ -372,8 +372,8 @@ const SAME_CALL_MS = 3_600_000;
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /**
- * Starts or joins a run. `attach` joins a run of an identical call that was still executed when this call arrived, in
- * any process.
+ * Starts a run, or returns the run of an identical call. `attach` returns such a run if it was still executed when
+ * this call arrived, in any process.
  */
 export function startOrJoin<R>(
   store: AnyStore,

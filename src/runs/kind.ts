@@ -41,7 +41,10 @@ export interface Ending {
   readonly reason?: Reason;
 }
 
-/** `Given` is the input for starting a run that is not stored, and `Again` is optional input for resuming it. */
+/**
+ * A kind of runs: how they are stored, executed and resumed. `Given` is the input for starting a run that is not
+ * stored, and `Again` is optional input for resuming it.
+ */
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
@@ -66,13 +69,13 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   reasonOf?(thrown: unknown): Reason | undefined;
   /** Stores the data of an ended run that may be needed later, and updates the remembered names of targetings. */
   finish?(run: RunAccess<Call, State>): Promise<void>;
-  /** Returns whether `resume_run` could continue a run at rest. Default: it can if an object may not be done yet. */
+  /** Returns whether `resume_run` could continue an ended run. Default: it can if an object may not be done yet. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
   /** Returns an entry about requests that were sent too late, for the process that has taken over the run. */
   lateEntry?(state: State, at: number): Entry | undefined;
   /** Returns the part of a call that identifies it. Default: the whole call. */
   identity?(call: Call): unknown;
-  /** Returns whether a repeated call resumes this run at rest instead of starting a new one. Default: no. */
+  /** Returns whether a repeated call resumes an ended run instead of starting a new one. Default: no. */
   isMeant?(summary: RunSummary, isRecent: boolean): boolean;
   /** Returns whether another process may continue the run without a call. Default: yes. */
   mayBeClaimed?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;
@@ -114,7 +117,10 @@ export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>
   append(entry: Entry): void;
   /** Starts writing the appended entries to disk. If that fails, the next `flush` throws. */
   write(): void;
-  /** Before the run is reported, this function appends the entries of the state that the journal lacks. */
+  /**
+   * Sets the function that is called before the run is reported. It appends the entries of the state that the journal
+   * lacks.
+   */
   beforeReport(appendRest: () => void): void;
   markStarted(): Promise<void>;
   mayAnnounce(): boolean;
@@ -159,7 +165,7 @@ export interface RunsContext {
   readonly around?: AroundRun | undefined;
   /** Called when this process has ended a run, or when its execution is over. */
   readonly onRest?: ((run: RestedRun) => void) | undefined;
-  /** Decides whether a run may be executed. Absent: every run may be. */
+  /** Decides whether a run may be executed. Absent if every run may be. */
   readonly mayExecute?: MayExecute | undefined;
 }
 
@@ -247,7 +253,7 @@ export interface ExecutableRun {
 /** Returns why the settings or the caller's rights forbid to execute a run now. */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/** This process may not execute the run now. It has taken no lease and sent nothing. */
+/** A run may not be executed by this process now. The process has taken no lease and sent nothing. */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {

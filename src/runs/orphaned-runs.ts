@@ -43,8 +43,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     await left.refuses([...refused.keys()]);
   };
   /**
-   * If a run cannot be continued, leaves it to later calls. If this process may not continue it, leaves it to other
-   * processes.
+   * Continues a run. If it cannot be continued, leaves it to later calls; if this process may not continue it, to
+   * other processes.
    */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();

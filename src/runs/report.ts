@@ -40,8 +40,8 @@ export interface ReportedState {
   readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
   readonly updatedAt: number;
   /**
-   * `within`: the ID of the only targeting that the run changes. `tool`: the reported tool, if it is not that of the
-   * call.
+   * The facts about the run. `within`: the ID of the only targeting that it changes. `tool`: the reported tool, if it
+   * is not that of the call.
    */
   readonly facts?: {
     readonly within?: string;

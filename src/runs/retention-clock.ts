@@ -86,7 +86,7 @@ export function retentionWatch(of: {
   readonly keepMs: number;
   readonly read: () => Promise<SeenClock | undefined>;
   readonly store: (seen: SeenClock) => Promise<void>;
-  /** The newest time in the store from before this process wrote to it, if no reading is stored yet. */
+  /** Returns the newest time in the store from before this process wrote to it, if no reading is stored yet. */
   readonly newest: () => Promise<number | undefined>;
   readonly other?: () => Promise<number>;
 }): RetentionWatch {

@@ -176,7 +176,10 @@ export interface OrphanedRuns {
   hasRoomFor(project: string): boolean;
   /** Leaves a run to other processes. Its lease must be released first. */
   leave(runId: string): Promise<void>;
-  /** `wake` is called when a run was left to others, or when this process can take another project. */
+  /**
+   * Announces that this process claims orphaned runs. `wake` is called when a run was left to others, or when this
+   * process can take another project.
+   */
   startClaiming(projects: readonly string[], wake: () => void): Promise<void>;
   /** Returns orphaned runs. Those of callers with the fewest executed projects come first, then the oldest. */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;

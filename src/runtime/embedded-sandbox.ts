@@ -6,7 +6,10 @@ import type { Sandbox, SandboxOptions } from "../sandbox/index.ts";
 import type { SandboxSeed } from "../settings/value-types.ts";
 import { once } from "../tools/define-tool.ts";
 
-/** A sandbox inside this process. It starts when its address is first requested. It does not keep the process alive. */
+/**
+ * A sandbox inside this process. The sandbox starts when its address is first requested. It does not keep the process
+ * alive.
+ */
 export interface EmbeddedSandbox {
   /** Starts the sandbox if needed. Rejects if the port stays in use or the seed cannot be read. */
   readonly url: () => Promise<string>;

@@ -11,7 +11,7 @@ import { inputOf, settingsFrom } from "./settings-input.ts";
 
 const WAIT_MS = 30_000;
 
-/** Returns the store for these settings. Connects nothing and opens no file yet. */
+/** Returns the store that the settings name. Connects nothing and opens no file yet. */
 export async function backendOf({
   stateDir,
   keep,

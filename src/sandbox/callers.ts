@@ -7,7 +7,7 @@ export type Scope = "context-targeting:read" | "context-targeting:write";
 export interface ManagementKey {
   readonly key: string;
   readonly project?: string | undefined;
-  /** What the key may do. Absent: both scopes. */
+  /** The scopes of the key: what it may do. Default: both scopes. */
   readonly scopes?: readonly Scope[] | undefined;
   /** Whether the key was revoked. It is then rejected like an unknown key. */
   readonly revoked?: boolean | undefined;

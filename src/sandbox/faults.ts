@@ -20,7 +20,7 @@ const when = {
 
 const applied = z.boolean().default(false);
 const milliseconds = z.int().min(0).max(600_000);
-/** How long the fault delays a request, in milliseconds. Absent: until the fault is deleted. */
+/** How long the fault delays a request, in milliseconds. Default: until the fault is deleted. */
 const delayMs = milliseconds.optional();
 const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
 

@@ -133,8 +133,8 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 
 /** Opens a port. Throws the error of the system if the port cannot be opened. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
-  // Idle connections stay open for longer than any pause of a busy machine: a client would lose a request that it sends
-  // while the connection is closed.
+  // Idle connections stay open for longer than any pause of a busy machine, because a client would lose a request
+  // that it sends into a closing connection.
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions: { keepAliveTimeout: KEEP_ALIVE_MS } });
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {

@@ -49,7 +49,10 @@ export function ringBuffer<Entry>({
     /** Returns an entry by its number, from 1. Undefined if the entry was removed. */
     at: (number: number): Entry | undefined =>
       number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined,
-    /** The number of the newest entry ever added; 0 at the start. `cleared` returns what it was at the last `clear`. */
+    /**
+     * Returns the number of the newest entry ever added; 0 at the start. `cleared` returns that number at the last
+     * `clear`.
+     */
     newest: () => arrived,
     cleared: () => cleared,
   };

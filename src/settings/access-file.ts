@@ -15,7 +15,7 @@ const accessToken = z.strictObject({
   name: z.string().min(1),
   token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
   /**
-   * The project of the token. Undefined: that of the configured keys. `*` lets an approver approve for all projects.
+   * The project of the token; if absent, that of the configured keys. `*` lets an approver approve for all projects.
    */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),

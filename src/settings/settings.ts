@@ -222,10 +222,10 @@ function readOAuth(read: Read) {
   const given = {
     /** The audience that tokens must have. Undefined if it is the public address of this server. */
     audience: read(SETTINGS.oauthAudience),
-    /** The address of the issuer's keys. Undefined: it is read from the issuer's metadata. */
+    /** The address of the issuer's keys. Undefined if it is read from the issuer's metadata. */
     jwksUrl: read(SETTINGS.oauthJwksUrl),
     projectClaim: read(SETTINGS.oauthProjectClaim),
-    /** The OAuth client. Undefined: people cannot log in to the web page through the authorization server. */
+    /** The OAuth client. Undefined if people cannot log in to the web page through the authorization server. */
     clientId: read(SETTINGS.oauthClientId),
     clientSecret: read(SETTINGS.oauthClientSecret),
   } as const;

@@ -100,7 +100,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word
   return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
-/** Accepts a comma-separated list of these words. Repeated words count once. */
+/** Returns the form of a comma-separated list of certain words. Repeated words count once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
   return {
     words: `a comma list of ${words.join(", ")}`,

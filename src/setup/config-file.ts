@@ -62,7 +62,7 @@ const NO_MODES = "other users could read its keys, because its file system does 
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 interface FileContent {
-  /** The content before the change. Undefined: the file must not exist. */
+  /** The content before the change. Undefined if the file must not exist. */
   readonly before: Buffer | undefined;
   readonly after: string;
   /** If true, `after` contains keys, and only the owner may read the file. */

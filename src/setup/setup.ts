@@ -29,7 +29,7 @@ interface Person {
   readonly say: (text: string) => void;
   /** Asks the person a question. Undefined if there is no terminal. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
-  /** `--yes`: agrees to all questions, except those about keys. */
+  /** Whether the person agrees to all questions in advance (`--yes`), except those about keys. */
   readonly agreed: boolean;
   readonly launch: Launch;
 }

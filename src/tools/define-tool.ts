@@ -84,7 +84,10 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends
   readonly input: () => Input;
   /** Returns the advertised schema of the structured answer. It must also allow errors: `{environment, error}`. */
   readonly output: () => z.ZodObject;
-  /** May throw a ToolError, an ApiError or an UnsupportedEventError, which the server turns into answers. */
+  /**
+   * Handles a call. May throw a ToolError, an ApiError or an UnsupportedEventError, which the server turns into
+   * answers.
+   */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
 }
 
@@ -123,7 +126,7 @@ export class ToolError extends Error {
   }
 }
 
-/** Returns a function that calls `make` once. A rejected promise is kept too. */
+/** Returns a function that calls `make` once and then returns the same value, even if that is a rejected promise. */
 export function once<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | undefined;
   return () => {
@@ -152,7 +155,7 @@ export function failureAnswer(
 
 /** An event API to send to, and a sandbox that shows the verdicts. */
 export interface TestBench {
-  /** The sandbox's address. Starts the sandbox if it is part of this process. */
+  /** Returns the sandbox's address. Starts the sandbox if it is part of this process. */
   readonly url: () => Promise<string>;
   readonly events: EventApi;
   readonly sandbox: SandboxApi;
@@ -179,7 +182,7 @@ export interface DecisionPage {
   readonly needsOther?: () => boolean;
   /** Returns the address, if people open the page themselves. Absent if the server opens it for them. */
   readonly address?: () => string;
-  /** What to do if no channel can ask a person. Absent: the text for stdio is used. */
+  /** What to do if no channel can ask a person. Absent if the text for stdio is used. */
   readonly remedy?: string;
 }
 
@@ -221,7 +224,7 @@ export interface ToolServices {
   readonly noteDecision?: (line: DecisionLine) => void;
   /** Returns the key that signs confirmations, of at least 32 bytes. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The IDs of the only targetings that may be changed. Absent: all may. */
+  /** The IDs of the only targetings that may be changed. Absent if all may be changed. */
   readonly allowedTargetings?: readonly string[];
   readonly maxDeletes: number;
   /** For how many days finished runs are stored, and how many of each caller. */

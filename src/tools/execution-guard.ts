@@ -20,7 +20,7 @@ export type CallerRights =
   | { readonly refused: string }
   | {
       readonly readOnly: boolean;
-      /** The only folders that the caller may use. Absent: the folders of the settings. */
+      /** The only folders that the caller may use. Absent if these are the folders of the settings. */
       readonly folders?: readonly string[];
     };
 
@@ -33,7 +33,7 @@ export interface GuardParts
   readonly toolsets: readonly Exclude<Toolset, "either">[];
   readonly management: ManagementApi | undefined;
   readonly input: (runId: string) => ByteSource;
-  /** Returns the current rights of a caller. Absent: only the settings decide. */
+  /** Returns the current rights of a caller. Absent if only the settings decide. */
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 

@@ -198,7 +198,7 @@ function undoneBy(plannedBy: string | undefined, did: RunRow["did"], of?: string
   return did && { isUndo: plannedBy === "undo_run", changes: did, of };
 }
 
-/** Imported on demand to keep the start fast: only the details of a run need this module. */
+/** Imports the code for the details of a run, on demand to keep the start fast. */
 const files = () => import("./detail.ts");
 
 /** Returns the details of a damaged run; undefined if the caller has no such run. */

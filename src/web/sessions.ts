@@ -8,7 +8,7 @@ import { TOKEN_HEADER } from "./wire.ts";
  * nothing.
  */
 export interface PageSession<Person> {
-  /** Stays the same when the session is renewed. */
+  /** The ID of the session, which stays the same when the session is renewed. */
   readonly id: string;
   /** The person, as they were when the session was opened or last renewed. */
   readonly person: Person;

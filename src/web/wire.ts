@@ -176,8 +176,8 @@ export interface EffectPart {
   /** The first objects of the part. The page requests the others when it needs them. */
   readonly objects: readonly EffectObject[];
   /**
-   * What happens to the objects. `inside`: they are deleted together with an object of another part. Absent: nothing
-   * happens to them; the part is a note, e.g. that they cannot be restored.
+   * What happens to the objects. `inside`: they are deleted together with an object of another part. Absent if
+   * nothing happens to them: the part is a note, e.g. that they cannot be restored.
    */
   readonly kind?: keyof ChangeCounts | "inside" | undefined;
 }

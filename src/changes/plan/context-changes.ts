@@ -16,7 +16,7 @@ export interface RequestedContextChange {
   set: Set<string> | undefined;
 }
 
-/** `contents` are the current Context IDs of the option, if they were read. */
+/** A change of an option. `contents` are its current Context IDs, if they were read. */
 interface PlannedChange {
   readonly wish: RequestedContextChange;
   readonly contents: OptionContents | undefined;

@@ -59,7 +59,7 @@ export interface LostOption {
 /** Data that is stored so that it can be restored: a row for `update_contexts`, options, or a targeting. */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
-  /** `areRead`: the options come with their Context IDs. */
+  /** Options. `areRead`: they come with their Context IDs. */
   | { readonly kind: "options"; readonly options: Iterable<PlacedOption>; readonly areRead?: true }
   | { readonly kind: "targeting"; readonly _id: string };
 

@@ -123,7 +123,7 @@ async function namesOf(
   try {
     for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   } catch (thrown) {
-    // These options lose nothing, so it is safe to send the change without this check.
+    // The change is sent without this check if the read fails: the options lose nothing.
     if (!isApiError(thrown)) throw thrown;
   }
   return names;

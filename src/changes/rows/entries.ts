@@ -119,7 +119,7 @@ const noItem = z.undefined();
 const stepOf = <Operation extends BulkOperation, Item extends z.ZodType>(operation: Operation, item: Item) =>
   stepFields.extend({ operation: z.literal(operation), item });
 
-/** The fields of an item keep the order in which they were created. */
+/** The schema of a step. The fields of its item keep the order in which they were created. */
 const step: z.ZodType<Step> = z.preprocess(
   withItem,
   z.discriminatedUnion("operation", [
@@ -132,7 +132,7 @@ const step: z.ZodType<Step> = z.preprocess(
   ]),
 );
 
-/** A journal stores the item as JSON text in `json`; the text is empty for a delete. */
+/** Returns a step with its item, which a journal stores as JSON text in `json`. The text is empty for a delete. */
 function withItem(value: unknown): unknown {
   if (!isJsonObject(value) || typeof value.json !== "string") return value;
   return { ...value, item: value.json === "" ? undefined : parseJson(value.json) };
@@ -153,7 +153,10 @@ const stepChange = z.union([
   }),
   z.object({
     step: z.number(),
-    /** `refused`: for a reason outside the item, such as a wrong key. A resumed run sends it again. */
+    /**
+     * The step was not applied, or may not have been. `refused`: for a reason outside the item, such as a wrong key.
+     * A resumed run sends it again.
+     */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
     /** Another step in the same entry reverses what was applied, and decides the outcome of the objects. */
@@ -319,7 +322,7 @@ const newestOptions = z.object({
 
 export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
 
-/** The length of a mark in characters. Its 48 bits keep some thousand IDs apart. */
+/** The length of the short hash of an ID in characters. Its 48 bits distinguish some thousand IDs. */
 const MARK_LENGTH = 8;
 
 /** Returns short hashes of IDs, joined. A hash needs a third of the space of its ID. */

@@ -10,7 +10,7 @@ interface RowOrigin {
 
 /** The rows of a block as they were written. Each list has one number for each row. */
 interface WrittenRows {
-  /** The rows begin at `start`, as JSON in UTF-8, with a comma after each row. */
+  /** Returns the buffer with the rows. They begin at `start`, as JSON in UTF-8, with a comma after each row. */
   readonly bytes: () => Buffer;
   readonly start: number;
   readonly ends: number[];

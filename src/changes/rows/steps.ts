@@ -57,7 +57,7 @@ export class StepList {
     return part instanceof RowBlock ? part.firstObject + rowOf(part, id) : part?.objects[0];
   }
 
-  /** Returns how much of a request a step takes up. Throws a RangeError if there is no such step. */
+  /** Returns how much of each limit of a request a step uses. Throws a RangeError if there is no such step. */
   weightOf(id: number): Weight {
     const part = this.#parts[id];
     if (part === undefined) throw new RangeError(`there is no step ${id}`);

@@ -165,7 +165,7 @@ function staleOption(
   return hasMore ? { field: "subOptions", planned: subOptions, service: childCount } : undefined;
 }
 
-/** Whether a value is neither the previous one nor one that the run itself gave. */
+/** Returns whether a value is neither the previous one nor one that the run itself gave. */
 function isOther<Value>(own: readonly Value[] | undefined, before: Value | undefined, now: Value): boolean {
   return own !== undefined && before !== undefined && now !== before && !own.includes(now);
 }

@@ -36,8 +36,8 @@ export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
 }
 
 /**
- * Like `orderOf`, by the service's clock alone. An object is older only if no difference between the clocks of the
- * service's machines can explain the time in its ID.
+ * Returns the same as `orderOf`, but by the service's clock alone. An object is older only if no difference between
+ * the clocks of the service's machines can explain the time in its ID.
  */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   if (!isUlid(id)) return "unclear";
@@ -159,7 +159,8 @@ export async function readServiceClock(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // This reading can show that the object is newer. If not, the next one, a round trip later, shows that it is older.
+    // One reading can show that the object is newer. If it does not, the next one, a round trip later, shows that it
+    // is older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();

@@ -234,7 +234,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
 }
 
-/** The fast path of an import: the created options, if there were only consecutive rows and all succeeded. */
+/** Returns the created options if a request had only consecutive rows and all succeeded: the fast path of an import. */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
   if (!state.steps.areRows(ids)) return undefined;
@@ -276,7 +276,8 @@ async function afterAnswer(
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // Their `add` may have been applied. A run that stops before the resend must know that.
+  // The `add` of a failed update with `remove` may have been applied. A run that stops before the resend must know
+  // that.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
@@ -423,7 +424,7 @@ export type Next =
       readonly batch: Batch;
       readonly waitMs: number;
       readonly reason: Reason;
-      /** The request was held back, which uses none of the retry budget. */
+      /** Whether the request was held back, which uses none of the retry budget. */
       readonly isFree?: true;
     };
 

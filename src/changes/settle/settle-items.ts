@@ -165,9 +165,9 @@ async function madeByRepeatedRun(
 }
 
 /**
- * For `addContexts`: adds the Context IDs to the option that has the name, regardless of who created it. The update is
- * in doubt like the create. Otherwise a run that stops in between would report an option as not applied that it may
- * have created.
+ * Adds the Context IDs to the option that has the name, for `addContexts`, regardless of who created it. The update
+ * is in doubt like the create. Otherwise a run that stops in between would report an option as not applied that it
+ * may have created.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;

@@ -279,7 +279,7 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
-  /** Whether a deletion whose first answer was lost found its object gone when it was sent again. */
+  /** Returns whether a deletion whose first answer was lost found its object gone when it was sent again. */
   foundGone(step: number): boolean {
     return this.#work.standings.at(step) === "alreadyDone";
   }

@@ -43,7 +43,7 @@ export class StepStandings {
   /** For each test: the next step to test, and the first two that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
-  /** Call `follow` after steps were added to the list. */
+  /** Creates the standings of the steps in a list. Call `follow` after steps were added to it. */
   constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
     this.#objects = objects;
@@ -194,7 +194,7 @@ export class Outcomes {
     unknown: 0,
   };
 
-  /** Call `follow` after objects were added to the list. */
+  /** Creates the outcomes of the objects in a list. Call `follow` after objects were added to it. */
   constructor(objects: ObjectList) {
     this.#objects = objects;
     this.follow();

@@ -125,7 +125,7 @@ async function observedVerdict(
 /** Combines many outcomes in one line of the journal. */
 interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
-  /** An outcome is usually on the disk within 100 ms. */
+  /** Records an outcome, which is usually on the disk within 100 ms. */
   readonly settle: (entry: EventEntry) => void;
   readonly flush: () => Promise<void>;
   readonly end: () => void;

@@ -4,7 +4,10 @@ import { ANSWERS, CASE_KINDS, type EventSuite } from "./suite.ts";
 interface Format {
   readonly fileName: string;
   readonly mimeType: string;
-  /** A Playwright test expects events at `sandboxUrl`, unless its environment has another address. */
+  /**
+   * Returns the file with tests. A Playwright test expects events at `sandboxUrl`, unless its environment has another
+   * address.
+   */
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 

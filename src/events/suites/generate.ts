@@ -15,9 +15,9 @@ import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PR
 interface SuiteChoice {
   readonly eventNames?: readonly string[] | undefined;
   readonly kinds?: readonly CaseKind[] | undefined;
-  /** The `uid` of every event. Absent: derived from the seed. */
+  /** The `uid` of every event. By default, it is derived from the seed. */
   readonly uid?: string | undefined;
-  /** An integer from 0 to 2^32 - 1. Absent: 1. */
+  /** The seed of the random values, an integer from 0 to 2^32 - 1. Default: 1. */
   readonly seed?: number | undefined;
 }
 

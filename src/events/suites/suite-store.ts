@@ -46,7 +46,7 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/** Planned tests are stored separately from the suites of the caller. */
+/** Returns the name under which planned tests are stored, separately from the suites of the caller. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
 /** Creates the store of suites. Several processes may share its `texts`. */

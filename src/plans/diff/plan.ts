@@ -48,7 +48,10 @@ const item = z.discriminatedUnion("kind", [
     name: z.string().optional(),
     parent: parentRef.optional(),
     exposeChildren: z.boolean().optional(),
-    /** `after`: the digest of all Context IDs afterwards. Absent if only the listed ones matter. */
+    /**
+     * The change of Context IDs. `after`: the digest of all Context IDs afterwards. Absent if only the listed ones
+     * matter.
+     */
     contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
   }),
   z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),

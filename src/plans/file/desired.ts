@@ -32,7 +32,9 @@ export type ParentWish =
   | { readonly kind: "row"; readonly row: number }
   | { readonly kind: "name"; readonly name: string };
 
-/** The wanted Context IDs, trimmed and without duplicates. `atLeast`: other Context IDs stay. */
+/**
+ * The wanted Context IDs, trimmed and without duplicates. `atLeast`: other Context IDs of the option are not removed.
+ */
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;

@@ -172,7 +172,10 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
 
 type ProcessMark = Omit<LeaseContent, "token" | "released" | "unsettled">;
 
-/** `unlikely`: no process of this machine has this ID, but the process may run in a system that cannot be compared. */
+/**
+ * Whether a process still exists. `unlikely`: no process of this machine has its ID, but it may run in a system that
+ * cannot be compared.
+ */
 type Presence = "gone" | "unlikely" | "perhaps";
 
 let own: Promise<ProcessMark> | undefined;
@@ -254,7 +257,10 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
   );
 }
 
-/** Combines a queue in this process with a lease that is kept for a moment unless another process asks for it. */
+/**
+ * Combines a queue in this process with a lease, which is held a moment longer than needed unless another process
+ * asks for it.
+ */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
   const kept = new Map<string, KeptLease<L>>();

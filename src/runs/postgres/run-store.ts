@@ -121,7 +121,10 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
   return controller.signal;
 }
 
-/** A statement: whether the lease is held, or a living process claims runs of the project and may execute this one. */
+/**
+ * A statement that finds out whether a run is executed: its lease is held, or a living process claims runs of the
+ * project and may execute this one.
+ */
 const IS_DRIVEN = `
   select exists (
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
@@ -150,7 +153,10 @@ function stopRequestStore(database: Database): StopStore {
   };
 }
 
-/** Replaces a record. A given lease must be held. An update that is repeated because its answer was lost succeeds. */
+/**
+ * A statement that replaces a record. A given lease must be held. If the statement is repeated because its answer was
+ * lost, it succeeds.
+ */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
   where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (

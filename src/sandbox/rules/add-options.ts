@@ -121,8 +121,8 @@ export function namesTaken(
 }
 
 /**
- * If the new top-level options of a targeting would together exceed the limit of an ad product, all of them fail
- * (management-api 7.2). The keys are indexes of items.
+ * Returns the errors of new top-level options, by index of the item. If those of a targeting would together exceed
+ * the limit of an ad product, all of them fail (management-api 7.2).
  */
 function productErrors(
   project: Project,

@@ -39,7 +39,7 @@ export interface Person {
   readonly who: string;
   /** The caller whose runs the person may decide about. */
   readonly caller: string;
-  /** Returns whether the person may also decide about a run of another caller. Absent: they may not. */
+  /** Returns whether the person may also decide about a run of another caller. Absent if they may not. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
   /** The caller that the person uses, if they must not approve their own requests. */
   readonly except?: string | undefined;

@@ -122,7 +122,7 @@ function readEventsSoon(): void {
 }
 
 effect(() => {
-  // This effect reads the list again if the filter changes, events arrive, or the log is reset.
+  // Reads the list again if the filter changes, events arrive, or the log is reset.
   const isLive = arrived.value >= 0 && held.value === undefined && !isOlder.value;
   if (isNarrowed.value && wanted.value && isLive) readEventsSoon();
 });
