@@ -176,7 +176,7 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
   run_event_tests: {
     suiteId: "The ID of a suite that `generate_event_tests` has made.",
     suite: 'The suite itself, as `generate_event_tests` returns it with `format: "json"`.',
-    file: "A file with such a suite, in an allowed folder.",
+    file: "A file with a suite of event tests, in an allowed folder.",
     target:
       "`sandbox`: a [sandbox](sandbox.md). `configured`: the event API of the settings; if it is live, test purchases count as " +
       "conversions.",

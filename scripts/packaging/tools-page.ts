@@ -73,10 +73,12 @@ function chapter({ tool, annotations, inputSchema }: ListedTool): string {
   return [
     `## ${tool.name}`,
     `**${tool.title}.** ${tool.description} Annotations: ${hints.join(", ") || "none"}.`,
-    ...(cells.length === 0 ? [] : [tableOf(["argument", "type", "required", "meaning"], cells)]),
+    ...(cells.length === 0 ? [] : [tableOf([`argument of \`${tool.name}\``, "type", "required", "meaning"], cells)]),
     ...(shared.length === 0
       ? []
-      : [`This tool also has these [arguments of several tools](#arguments-of-several-tools): ${codeList(shared)}.`]),
+      : [
+          `\`${tool.name}\` takes these [arguments of several tools](#arguments-of-several-tools): ${codeList(shared)}.`,
+        ]),
   ].join("\n\n");
 }
 

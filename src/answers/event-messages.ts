@@ -101,7 +101,9 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
         ? `${rateLimitWords(storedRequestDetails(detail))}; the event was not recorded`
         : "the service stayed busy until the last retry; the event was not recorded",
     remedy:
-      statusCode === RATE_LIMITED ? "Wait as long as the service asks, then send the event again." : "Try again later.",
+      statusCode === RATE_LIMITED
+        ? "Wait as long as the service asks, then send the event again."
+        : "Send the event again later.",
   }),
   EVENT_STOPPED: {
     message: "the call was stopped before this event was sent",

@@ -189,7 +189,7 @@ export class AdaptiveConcurrency {
   #width: number;
   #changedAt = Number.NEGATIVE_INFINITY;
   #running = 0;
-  /** Wakes each read that waits because the limit is reached. */
+  /** The functions that wake the reads which wait because the limit is reached. */
   readonly #waiting = new Set<() => void>();
 
   constructor(most: number, clock: Clock) {

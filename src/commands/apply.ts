@@ -71,7 +71,7 @@ function refusePlanning(asked: ApplyLine): ApplyLine {
   const onlyForFiles = { targeting, prune, "by-name": byName, "write-ids": writeIds, ...sheet };
   const [flag] = Object.entries(onlyForFiles).find(([, value]) => value !== undefined && value !== false) ?? [];
   if (flag === undefined) return asked;
-  throw new SettingsError(`--${flag} works only with the file of a desired state, but this is a plan`);
+  throw new SettingsError(`--${flag} works only with the file of a desired state, but the given file is a plan`);
 }
 
 const PLAN_BEGINS = '{"kind":"targeting-mcp-plan"';

@@ -63,7 +63,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
   /**
-   * Returns the person of a login. `before` is the same person if their rights are checked again. Throws a
+   * Returns the person who logged in. `before` is the same person, if their rights are checked again. Throws a
    * LoginRefused.
    */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {

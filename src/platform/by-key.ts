@@ -95,7 +95,7 @@ export function letterPairs(name: string): ReadonlySet<string> {
   return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
 }
 
-/** Returns how many pairs two names share, from 0 to 1. */
+/** Returns the share of letter pairs that two names have in common, from 0 to 1. */
 export function shareOf(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
   let shared = 0;
   for (const pair of one) if (other.has(pair)) shared += 1;

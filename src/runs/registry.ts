@@ -251,7 +251,7 @@ export class Runs {
     return this.#kinds.find(({ kind }) => kind.name === header.kind);
   }
 
-  /** Returns the summary of a run that is not at rest, if it can be read and has objects. Throws a DamagedRunError. */
+  /** Returns the summary of a run that has not stopped, if it can be read and has objects. Throws a DamagedRunError. */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));

@@ -46,7 +46,7 @@ export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof 
   readonly call: Call;
 }
 
-/** The summary of a run at rest. It is stored in the run's record. */
+/** The summary of a stopped run, which is stored in the run's record. */
 export interface RunSummary extends Readonly<z.infer<typeof runSummarySchema>> {}
 
 export interface RunJournal {
@@ -367,7 +367,7 @@ export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }
 
-/** Returns whether a later call may continue a run at rest or ask about its outcome. */
+/** Returns whether a later call may continue a stopped run or ask about its outcome. */
 function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>): boolean {
   // An interrupted run may not be planned yet. Unknown outcomes can be asked about without resuming.
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;

@@ -56,7 +56,10 @@ type Taken = "removed" | "notRemoved" | "unknown";
 
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
 
-/** Returns whether the data of a line was removed. A run lists all that it will remove before it sends anything. */
+/**
+ * Returns a function that says whether a run removed the data of a line. A run lists all that it will remove before
+ * it sends anything.
+ */
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
   const byName = new Map<string, Set<Taken>>();

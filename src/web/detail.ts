@@ -260,7 +260,7 @@ async function savedSheet(run: Run, services: ToolServices): Promise<Response | 
   return fileAnswer(`${downloadName(run)}-results.${ending}`, bytes());
 }
 
-/** The number of lines in one chunk of the download. */
+/** The number of lines in one chunk of a download. */
 const LINES = 500;
 
 async function* resultsOf(run: Run): AsyncGenerator<Uint8Array> {

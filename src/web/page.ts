@@ -63,7 +63,7 @@ export interface PageEnv<Session> {
 
 export type PageApp<Session> = Hono<PageEnv<Session>>;
 
-/** What differs between the servers of the web page: addresses, login and sessions. */
+/** The parts in which the servers of the web page differ: addresses, login and sessions. */
 interface WayIn<Session> {
   /** The address that people enter in the browser. */
   readonly address: string;

@@ -169,8 +169,8 @@ interface Column {
 
 /**
  * Distributes items over requests within every limit. The given order is kept if fewer requests are impossible.
- * Otherwise first-fit is tried in that order and from large to small. An item that exceeds a limit alone gets its own
- * request. Requests are in the order of their first items.
+ * Otherwise the first-fit method is tried in that order and from large to small. An item that exceeds a limit alone
+ * gets its own request. Requests are in the order of their first items.
  */
 export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const columns = MEASURES.map((measure) => ({ values: weights[measure], limit: limits[measure] }));

@@ -3,7 +3,7 @@ import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./node.ts";
 
-/** The maximum size of a YAML text in characters, since it is kept in memory with comments and positions. */
+/** The maximum size of a YAML text in characters, because it is in memory with all comments and positions. */
 const MAX_BYTES = 16_000_000;
 /** The maximum number of lexemes, which take 200 bytes each. A whole project needs at most a fifth of them. */
 const MAX_LEXEMES = 1_500_000;

@@ -216,7 +216,7 @@ async function recordOf(database: Database, runId: string): Promise<RunRecord | 
   return rest === undefined || found.whole ? record : { ...record, rest: { ...rest, isDamaged: true } };
 }
 
-/** The statuses of runs at rest in SQL. Only runs at rest have a summary. */
+/** The statuses of stopped runs in SQL. Only stopped runs have a summary. */
 const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')";
 
 type StoredRecord = { readonly record: string | null; readonly version: string };

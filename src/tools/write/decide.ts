@@ -92,7 +92,7 @@ export type Outcome =
 
 type Rights = Pick<ToolServices, "readOnly" | "confirm" | "trustViews" | "environment" | "project" | "page">;
 
-/** Returns why a person may not decide about a run. Declining needs no key of the project. */
+/** Returns why a person may not decide about a run. To decline, this process needs no key of the run's project. */
 export function refusal(
   { caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">,
   elsewhere: "client" | "token" | undefined,
