@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { damageWords, isDamage } from "../files/damage.ts";
+import { damageWords, isDamage } from "../files/cells.ts";
 import { capitalized, nameProblemWords } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";

@@ -1,6 +1,6 @@
 import type * as z from "zod";
-import type { Fence } from "../platform/fence.ts";
 import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
+import type { Fence } from "../runs/turn.ts";
 import { isErrorCode } from "../spec/error-codes.ts";
 import { LIMITS } from "../spec/limits.ts";
 import {

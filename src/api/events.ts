@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { Fence } from "../platform/fence.ts";
 import { isJsonObject } from "../platform/json.ts";
+import type { Fence } from "../runs/turn.ts";
 import { EVENT_MESSAGES } from "../spec/events.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import { call, errorOf, isSuccess, jsonIn, valueIn } from "./answers.ts";

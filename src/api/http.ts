@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Dispatcher } from "undici";
-import { type Fence, HeldBackError } from "../platform/fence.ts";
+import { type Fence, HeldBackError } from "../runs/turn.ts";
 import type { Method } from "../spec/routes.ts";
 import type { Connections } from "./dispatcher.ts";
 import { AmbiguousError, decoded, NotSentError, networkFailure, type Purpose, StoppedError } from "./errors.ts";

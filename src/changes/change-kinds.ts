@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { type DetectedForm, isUndetected, withDetectedForm } from "../files/detected-form.ts";
 import type { InputFile } from "../files/input-file.ts";
-import type { Rejected } from "../files/rejects.ts";
+import type { Rejected } from "../files/result-sheet.ts";
 import {
   type GivenItem,
   givenItems,
@@ -153,7 +153,7 @@ async function* rejectsOf<Item>(
   of: InputFile,
   rejected: Rejected,
 ): AsyncGenerator<string> {
-  const { rejectedRows } = await import("../files/rejects.ts");
+  const { rejectedRows } = await import("../files/result-sheet.ts");
   yield* rejectedRows(bytes, of, await shape, rejected);
 }
 

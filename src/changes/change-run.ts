@@ -1,9 +1,8 @@
 import { isApiError } from "../api/errors.ts";
 import type { BulkItems, ManagementApi } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
-import type { checkStoredPlan } from "../plans/look-again.ts";
+import type { AppliedObjects, checkStoredPlan, renewBaseAt } from "../plans/look-again.ts";
 import type { Reading, ResolvedRun } from "../plans/planned-undo.ts";
-import type { AppliedObjects, renewBaseAt } from "../plans/renew-base.ts";
 import type { Clock } from "../platform/clock.ts";
 import { inPieces } from "../platform/files.ts";
 import { placedOptions, savedOption, withContexts } from "../reads/saved-options.ts";
@@ -429,7 +428,7 @@ async function finishChange(
 ): Promise<void> {
   const { rejects } = changeOf(call);
   const file = fileOf(call);
-  const failed = file === undefined ? undefined : (await import("../files/rejects.ts")).failedRows(state);
+  const failed = file === undefined ? undefined : (await import("../files/result-sheet.ts")).failedRows(state);
   try {
     if (file !== undefined && failed !== undefined) {
       const rows = failed.size > 0 ? rejects?.(part("input"), file, { failed, words }) : undefined;

@@ -9,8 +9,8 @@ import { basePathOf } from "../plans/base.ts";
 import { isApplicable, itemCount } from "../plans/diff/plan.ts";
 import { formatToRead } from "../plans/file/read-desired.ts";
 import { withIds } from "../plans/file/write-ids.ts";
+import { type AppliedObjects, idsOfRows } from "../plans/look-again.ts";
 import { groupNamesOf, type PlanDocument, readPlan } from "../plans/plan-document.ts";
-import { type AppliedObjects, idsOfRows } from "../plans/renew-base.ts";
 import { FileError } from "../platform/files.ts";
 import { amount } from "../platform/text.ts";
 import { isOn } from "../runtime/settings-input.ts";
@@ -34,8 +34,7 @@ import {
   printReading,
   writeOver,
 } from "./plan-files.ts";
-import { type PlanContext, withProject } from "./project.ts";
-import { printLines, printNote } from "./terminal.ts";
+import { type PlanContext, printLines, printNote, withProject } from "./project.ts";
 
 interface ApplyLine extends AskedFile {
   readonly yes: boolean;

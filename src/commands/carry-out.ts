@@ -10,8 +10,7 @@ import { ToolError } from "../tools/define-tool.ts";
 import { reportedRun } from "../tools/run-reports.ts";
 import { type Decision, startDecided } from "../tools/write/decide.ts";
 import { localUserName } from "../web/browser.ts";
-import type { PlanContext } from "./project.ts";
-import { confirmInTerminal, printNote } from "./terminal.ts";
+import { confirmInTerminal, type PlanContext, printNote } from "./project.ts";
 
 /** Asks the person. Returns false if there is no terminal for the question. */
 export async function isApproved(question: string, yes: boolean): Promise<boolean> {

@@ -1,5 +1,4 @@
-import { savedForm } from "../files/save-file.ts";
-import { writtenSheet } from "../files/sheet-writing.ts";
+import { savedForm, writtenSheet } from "../files/save-file.ts";
 import type { SheetFormat } from "../files/written-rows.ts";
 import { baseOf, basePathOf, baseText, type ServiceTargeting } from "../plans/base.ts";
 import { driftSince } from "../plans/diff/match.ts";
@@ -12,8 +11,7 @@ import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError, text } from "../settings/value-types.ts";
 import { baseFor, isThere, writeOver } from "./plan-files.ts";
-import { onlyWord, readShowing, withProject } from "./project.ts";
-import { confirmInTerminal, printNote } from "./terminal.ts";
+import { confirmInTerminal, onlyWord, printNote, readShowing, withProject } from "./project.ts";
 
 export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");

@@ -16,8 +16,7 @@ import { parseJson } from "../platform/json.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { oneOf, path, SettingsError, text } from "../settings/value-types.ts";
-import { onlyWord, type PlanContext, readShowing } from "./project.ts";
-import { printLines, printNote } from "./terminal.ts";
+import { onlyWord, type PlanContext, printLines, printNote, readShowing } from "./project.ts";
 
 export type AskedFile = ReturnType<typeof askedFile>;
 

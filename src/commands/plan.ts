@@ -20,8 +20,7 @@ import {
   readDesiredFile,
   writeOver,
 } from "./plan-files.ts";
-import { type PlanContext, readShowing, withProject } from "./project.ts";
-import { forCommand, printLines, printNote } from "./terminal.ts";
+import { forCommand, type PlanContext, printLines, printNote, readShowing, withProject } from "./project.ts";
 
 interface PlanLine extends AskedFile {
   readonly form: "text" | "json" | "markdown";

@@ -2,11 +2,20 @@ import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/names-and-contexts.ts";
-import { BETWEEN_CONTEXTS, splitter } from "./cells.ts";
-import { type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
-import { damageIn } from "./damage.ts";
+import { BETWEEN_CONTEXTS, damageIn, splitter } from "./cells.ts";
+import {
+  columnCount,
+  type Header,
+  headerReader,
+  headingOf,
+  isWhole,
+  listed,
+  NONE,
+  plainHeading,
+  similarHeading,
+  type ValidColumns,
+} from "./columns.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
-import { columnCount, headerReader, isWhole, listed, similarHeading } from "./header.ts";
 import {
   DELIMITERS,
   type Delimiter,

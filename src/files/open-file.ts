@@ -3,11 +3,11 @@ import { extname } from "node:path";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
 import type { ValidColumns } from "./columns.ts";
+import { type BoundedUnit, lineLimit } from "./delimited.ts";
 import type { SheetArguments } from "./detect-sheet.ts";
 import { markUndetected, withDetectedForm } from "./detected-form.ts";
 import { findFile } from "./folders.ts";
 import type { Encoding, Format, InputFile } from "./input-file.ts";
-import { type BoundedUnit, lineLimit } from "./line-limit.ts";
 import type { OpenedFile } from "./rows.ts";
 import { EncodingDetector } from "./text.ts";
 

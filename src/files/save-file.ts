@@ -11,9 +11,10 @@ import {
   syncFolder,
 } from "../platform/files.ts";
 import { holdFolder, type Place, type SafeDirectory, SymlinkError } from "../platform/held-folder.ts";
+import { BYTE_ORDER_MARK, csvLine } from "./delimited.ts";
 import { findFreePlace } from "./folders.ts";
-import { delimiterNamed } from "./sheet-writing.ts";
-import type { SheetFormat } from "./written-rows.ts";
+import { DELIMITERS } from "./input-file.ts";
+import type { SheetFormat, WrittenSheet } from "./written-rows.ts";
 
 export type SavedForm = SheetFormat | { readonly format: "ndjson" };
 
@@ -156,4 +157,26 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
 /** Returns the message of the operating system without its paths, because some are descriptors of this process. */
 function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
+}
+
+/** Writes UTF-8 text with a byte order mark, or a workbook. Throws a FileError if a workbook cannot hold all rows. */
+export async function* writtenSheet(
+  sheet: WrittenSheet,
+  form: SheetFormat,
+): AsyncGenerator<string | Uint8Array, void, undefined> {
+  if (form.format === "xlsx") {
+    const { writtenWorkbook } = await import("./xlsx/write-workbook.ts");
+    yield* writtenWorkbook(sheet);
+    return;
+  }
+  yield BYTE_ORDER_MARK;
+  for await (const { cells } of sheet.rows) yield csvLine(cells, form.delimiter);
+}
+
+const TAB_NAMES = ["\t", "tab", "\\t"];
+
+/** Returns the delimiter that an argument means. Undefined if files cannot be written with it. */
+export function delimiterNamed(text: string): string | undefined {
+  if (TAB_NAMES.includes(text.toLowerCase())) return "\t";
+  return DELIMITERS.find((one) => one === text && one !== "|");
 }

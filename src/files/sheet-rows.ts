@@ -1,21 +1,25 @@
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { type Header, headingOf, plainHeading, type ValidColumns } from "./columns.ts";
-import { composedHangul } from "./damage.ts";
-import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
+import { trimContextId } from "../spec/names-and-contexts.ts";
+import { composedHangul } from "./cells.ts";
 import {
   checkHeader,
   checkNotTransposed,
   columnCount,
   HEADER_WITHIN,
+  type Header,
   headerReader,
+  headingOf,
   isHintRow,
   isWhole,
-} from "./header.ts";
+  plainHeading,
+  type ValidColumns,
+} from "./columns.ts";
+import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import type { Encoding, InputFile, SheetForm } from "./input-file.ts";
-import { uninertCell } from "./sheet-writing.ts";
-import { textOf } from "./text.ts";
+import { EncodingDetector, textOf } from "./text.ts";
 import { isNumber, type RowKind, TotalRows } from "./total-rows.ts";
+import { uninertCell } from "./written-rows.ts";
 
 /** The header of a sheet. `above` counts the filled rows above it. */
 export interface SheetHeader extends Header {
@@ -337,4 +341,38 @@ function positionOf(column: string, header: SheetHeader): number {
     `fillDown names ${JSON.stringify(column)}, but the file has no such column`,
     `Columns that were read: ${header.names.filter((name) => name !== "").join(", ")}.`,
   );
+}
+
+export interface ListedContextId {
+  readonly line: number;
+  readonly id: string;
+}
+
+/** A delimiter that occurs in no text, so that each line is one cell. */
+const NO_DELIMITER = "\0";
+
+/** Reads the first cell of each line or row; there is no header. Throws a FileError. */
+export async function listedContextIds(
+  bytes: ByteSource,
+  maxBytes: number | undefined,
+): Promise<readonly ListedContextId[]> {
+  const ids: ListedContextId[] = [];
+  for await (const records of recordsOf(bytes, maxBytes)) {
+    for (const { line, cells } of records) {
+      const id = composedHangul(trimContextId(cells[0] ?? ""));
+      if (id !== "") ids.push({ line, id });
+    }
+  }
+  return ids;
+}
+
+async function* recordsOf(bytes: ByteSource, maxBytes: number | undefined): AsyncGenerator<readonly SheetRecord[]> {
+  if (await isArchive(bytes)) {
+    const { workbookRecords } = await import("./xlsx/workbook.ts");
+    yield* workbookRecords(bytes, undefined);
+    return;
+  }
+  const encodings = new EncodingDetector();
+  for await (const chunk of bytes()) encodings.take(chunk);
+  yield* textRecords(bytes, encodings.found(), { delimiter: NO_DELIMITER, maxBytes });
 }

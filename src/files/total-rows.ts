@@ -1,4 +1,4 @@
-import { NO_VALUE } from "./damage.ts";
+import { NO_VALUE } from "./cells.ts";
 import { type SheetRecord, SUM_FORMULA } from "./delimited.ts";
 
 /** Words for totals in English, German, French, Spanish, Italian, Portuguese, Dutch, Korean, Japanese and Chinese. */

@@ -1,6 +1,12 @@
-import type { ByteSource } from "../platform/held-folder.ts";
-import type { StatePlan } from "./diff/plan.ts";
+import { join } from "node:path";
+import type { ManagementApi } from "../api/management.ts";
+import { replaceFile } from "../files/save-file.ts";
+import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
+import { mapConcurrently, readOptionContents } from "../reads/option-contents.ts";
+import { baseText, readBase, renewedBase, type ServiceTargeting, type WrittenOption } from "./base.ts";
+import type { PlanItem, StatePlan } from "./diff/plan.ts";
 import { lookAgain } from "./diff/stale.ts";
+import type { Desired } from "./file/desired.ts";
 import { type PlanDocument, readPlan } from "./plan-document.ts";
 import {
   asPlanned,
@@ -10,7 +16,7 @@ import {
   type ResolvedRun,
   resolvedUndo,
 } from "./planned-undo.ts";
-import { type HowToRead, readTargeting } from "./read-targeting.ts";
+import { type HowToRead, readTargeting, serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
  * Checks whether a stored plan still fits the current state. If it undoes a run with unanswered requests, `resolve`
@@ -59,4 +65,94 @@ export async function textOf(bytes: ByteSource): Promise<string> {
   let text = "";
   for await (const piece of bytes()) text += decoder.decode(piece, { stream: true });
   return text + decoder.decode();
+}
+
+/**
+ * Updates the base of an applied file. Throws a FileError if the base cannot be read or written, and the ApiError of
+ * a failed read.
+ */
+export async function renewBaseAt(
+  { root, steps }: { readonly root: string; readonly steps: readonly string[] },
+  { plan: kept, objects }: { readonly plan: ByteSource; readonly objects: AppliedObjects },
+  { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
+): Promise<void> {
+  const { plan } = await readStoredPlan(kept);
+  const targetingId = plan.targeting._id;
+  const wrote = writtenByPlan(plan, objects);
+  const isRenamed = renamedTargeting(plan, objects);
+  if (targetingId === undefined || (wrote.length === 0 && !isRenamed)) return;
+  const place = { root, steps, path: join(root, ...steps) };
+  const base = readBase(await textOf(bytesAt(place)), place.path);
+  // The base may belong to another targeting by now.
+  if (base.targeting._id !== targetingId) return;
+  const there = await written(targetingId, wrote, api, signal);
+  await replaceFile(place, [[...baseText(renewedBase(base, there, wrote, isRenamed))].join("")]);
+}
+
+async function written(
+  targetingId: string,
+  wrote: readonly WrittenOption[],
+  api: ManagementApi,
+  signal: AbortSignal,
+): Promise<ServiceTargeting> {
+  const { _id, name } = await api.getTargeting(targetingId, { signal });
+  const kept = wrote.filter(({ fields }) => fields !== "deleted");
+  const options = await mapConcurrently(kept, async ({ _id: optionId }) => {
+    const read = await unlessMissing(readOptionContents(api, optionId, signal));
+    return read && serviceOption(read.option, read.contexts);
+  });
+  return { targeting: { _id, name }, options };
+}
+
+/** The objects of an applied plan, by position in the run. */
+export interface AppliedObjects {
+  /** Returns whether an object is as planned now. */
+  isDone(object: number): boolean;
+  idOf(object: number): string | undefined;
+}
+
+/** Returns the number of objects of a run before its first item: 1 if the targeting is created or renamed. */
+function firstObject({ targeting }: StatePlan): 0 | 1 {
+  return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
+}
+
+/** Returns what an applied plan wrote, for objects that are as planned now. */
+export function writtenByPlan(plan: StatePlan, objects: AppliedObjects): readonly WrittenOption[] {
+  const first = firstObject(plan);
+  return plan.items.flatMap((item, index): WrittenOption[] => {
+    const object = first + index;
+    const _id = item.kind === "create" ? objects.idOf(object) : item._id;
+    return _id === undefined || !objects.isDone(object) ? [] : [{ _id, fields: fieldsOf(item) }];
+  });
+}
+
+function fieldsOf(item: PlanItem): WrittenOption["fields"] {
+  if (item.kind === "create") return "created";
+  if (item.kind === "delete") return "deleted";
+  return (["name", "parent", "exposeChildren", "contexts"] as const).filter((field) => item[field] !== undefined);
+}
+
+export function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
+  return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
+}
+
+/** Returns the IDs of rows without an ID, by position: of options matched by name, and of created ones. */
+export function idsOfRows(
+  { options }: Desired,
+  plan: StatePlan,
+  objects: AppliedObjects | undefined,
+): ReadonlyMap<number, string> {
+  const byName = new Map(plan.adopted.map(({ name, _id }) => [name, _id]));
+  const first = firstObject(plan);
+  for (const [index, item] of plan.items.entries()) {
+    if (item.kind !== "create" || objects?.isDone(first + index) !== true) continue;
+    const _id = objects.idOf(first + index);
+    if (_id !== undefined) byName.set(item.name, _id);
+  }
+  const ids = new Map<number, string>();
+  for (const [row, { _id, name }] of options.entries()) {
+    const found = _id === undefined && name !== undefined ? byName.get(name) : undefined;
+    if (found !== undefined) ids.set(row, found);
+  }
+  return ids;
 }

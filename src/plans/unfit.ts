@@ -1,5 +1,4 @@
-import { type Conflict, conflicts } from "../model/conflicts.ts";
-import type { Change } from "../model/targeting-model.ts";
+import { type Change, type Conflict, conflicts } from "../model/targeting-model.ts";
 import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { DifferingField, ShownValue } from "./diff/plan.ts";

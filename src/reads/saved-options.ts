@@ -1,9 +1,16 @@
 import type { ManagementApi } from "../api/management.ts";
 import { headingOf, NONE } from "../files/columns.ts";
-import { contextCells, OPTION_HEADER, optionCells, type SheetOption } from "../files/option-cells.ts";
-import type { SavedForm } from "../files/save-file.ts";
-import { inertCell, workbookCell, writtenSheet } from "../files/sheet-writing.ts";
-import type { SheetFormat, WrittenRow } from "../files/written-rows.ts";
+import { type SavedForm, writtenSheet } from "../files/save-file.ts";
+import {
+  contextCells,
+  inertCell,
+  OPTION_HEADER,
+  optionCells,
+  type SheetFormat,
+  type SheetOption,
+  type WrittenRow,
+  workbookCell,
+} from "../files/written-rows.ts";
 import { inPieces } from "../platform/files.ts";
 import type { OptionRecord, OptionType } from "../spec/records.ts";
 import { type ContentsSource, contextIdsOf, isMissing, readOptionContents } from "./option-contents.ts";

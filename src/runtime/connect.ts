@@ -12,8 +12,7 @@ import type { ToolAvailability } from "../mcp/tool-list.ts";
 import { type Audit, auditInto, auditRun } from "../observe/audit.ts";
 import type { Log, LogFields } from "../observe/log.ts";
 import type { Observer } from "../observe/observer.ts";
-import type { checkStoredPlan } from "../plans/look-again.ts";
-import type { renewBaseAt } from "../plans/renew-base.ts";
+import type { checkStoredPlan, renewBaseAt } from "../plans/look-again.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Backend, TargetingMemory } from "../runs/backend.ts";
 import type { MayExecute, RestedRun, RunsContext } from "../runs/kind.ts";
@@ -182,7 +181,7 @@ interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "ri
 const lookAgain: typeof checkStoredPlan = async (...given) =>
   (await import("../plans/look-again.ts")).checkStoredPlan(...given);
 const renewBase: typeof renewBaseAt = async (...given) =>
-  (await import("../plans/renew-base.ts")).renewBaseAt(...given);
+  (await import("../plans/look-again.ts")).renewBaseAt(...given);
 const PLANS = { lookAgain, renewBase };
 
 /** Returns the check that decides whether a run may be executed now. Imported with the first run. */

@@ -18,9 +18,8 @@ import {
   resultRows,
 } from "../files/result-sheet.ts";
 import type { RowShape } from "../files/rows.ts";
-import { freePlaceFor, savedForm, saveFile } from "../files/save-file.ts";
+import { freePlaceFor, savedForm, saveFile, writtenSheet } from "../files/save-file.ts";
 import type { SheetHeader, SheetRow } from "../files/sheet-rows.ts";
-import { writtenSheet } from "../files/sheet-writing.ts";
 import type { SheetFormat } from "../files/written-rows.ts";
 import { desiredRows } from "../plans/file/sheet.ts";
 import { capitalized } from "../platform/text.ts";

@@ -73,7 +73,7 @@ const WORDS = { deleted: "Deleted", changed: "Changed", created: "New" } as cons
 export async function* changeLines(run: Run, services: ToolServices): AsyncGenerator<Uint8Array> {
   const { rows } = await madeChanges(run, services).whole;
   const { csvLine, BYTE_ORDER_MARK } = await import("../files/delimited.ts");
-  const { inertCell } = await import("../files/sheet-writing.ts");
+  const { inertCell } = await import("../files/written-rows.ts");
   const line = (cells: readonly string[]) => csvLine(cells.map(inertCell));
   yield Buffer.from(BYTE_ORDER_MARK + line(COLUMNS));
   for (let from = 0; from < rows.length; from += MAX_ROWS) {

@@ -5,7 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { AmbiguousError, NotSentError } from "../../src/api/errors.ts";
 import { openHttp } from "../../src/api/http.ts";
-import { type Fence, HeldBackError } from "../../src/platform/fence.ts";
+import { type Fence, HeldBackError } from "../../src/runs/turn.ts";
 import { startRaw, startStub } from "../support/stub-server.ts";
 
 const SMALL = JSON.stringify({ items: ["a"] });

@@ -2,8 +2,7 @@ import { expect, test } from "vitest";
 import { NotSentError } from "../../src/api/errors.ts";
 import type { EventApi } from "../../src/api/events.ts";
 import { fencedEvents } from "../../src/events/run/drive.ts";
-import { HeldBackError } from "../../src/platform/fence.ts";
-import { LeaseLostError, permitWithoutLease, readClocks, type Turn } from "../../src/runs/turn.ts";
+import { HeldBackError, LeaseLostError, permitWithoutLease, readClocks, type Turn } from "../../src/runs/turn.ts";
 
 /** An event API behind a fence, whose time stands still until it is moved, and what came of each event. */
 function fenced({ standsFor = 0, more = {} }: { readonly standsFor?: number; readonly more?: Partial<Turn> } = {}) {

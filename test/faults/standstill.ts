@@ -1,8 +1,7 @@
 import { NotSentError } from "../../src/api/errors.ts";
 import type { ManagementApi } from "../../src/api/management.ts";
-import { HeldBackError } from "../../src/platform/fence.ts";
 import type { ProjectLock } from "../../src/runs/backend.ts";
-import { LeaseLostError } from "../../src/runs/turn.ts";
+import { HeldBackError, LeaseLostError } from "../../src/runs/turn.ts";
 import type { Random } from "./random.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 

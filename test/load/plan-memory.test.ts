@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { writtenSheet } from "../../src/files/sheet-writing.ts";
+import { writtenSheet } from "../../src/files/save-file.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 

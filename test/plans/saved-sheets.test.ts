@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { contextRows, optionRows } from "../../src/changes/rows/input-rows.ts";
 import { openBytes } from "../../src/files/open-file.ts";
 import { itemsIn, type RowShape } from "../../src/files/rows.ts";
-import { writtenSheet } from "../../src/files/sheet-writing.ts";
+import { writtenSheet } from "../../src/files/save-file.ts";
 import type { SheetFormat } from "../../src/files/written-rows.ts";
 import type { ServiceTargeting } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";

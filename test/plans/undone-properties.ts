@@ -6,10 +6,10 @@ import { baseOf, renewedBase, type ServiceTargeting } from "../../src/plans/base
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../src/plans/diff/plan.ts";
 import type { Desired } from "../../src/plans/file/desired.ts";
+import { writtenByPlan } from "../../src/plans/look-again.ts";
 import { planDocument } from "../../src/plans/plan-document.ts";
 import { asPlanned } from "../../src/plans/planned-undo.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
-import { writtenByPlan } from "../../src/plans/renew-base.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { randomCall } from "../faults/calls.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { HeldBackError } from "../../src/platform/fence.ts";
 import {
   checkFresh,
+  HeldBackError,
   LeaseLostError,
   permitWithoutLease,
   readClocks,

@@ -7,7 +7,7 @@ import { build } from "esbuild";
 import { Zip, ZipDeflate } from "fflate";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { writtenSheet } from "../../src/files/sheet-writing.ts";
+import { writtenSheet } from "../../src/files/save-file.ts";
 import type { WrittenRow } from "../../src/files/written-rows.ts";
 
 // Large workbooks, made here: they are read or refused within bounds of memory.

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { writtenSheet } from "../../src/files/sheet-writing.ts";
+import { writtenSheet } from "../../src/files/save-file.ts";
 import type { SheetFormat, WrittenRow } from "../../src/files/written-rows.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";

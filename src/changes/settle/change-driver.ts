@@ -1,8 +1,7 @@
 import type { BulkAnswer, ManagementApi } from "../../api/management.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { Fence } from "../../platform/fence.ts";
 import type { RunExecution } from "../../runs/kind.ts";
-import type { Turn } from "../../runs/turn.ts";
+import type { Fence, Turn } from "../../runs/turn.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 import type { OnExisting, WriteCall } from "../call.ts";
 import type { JournalEntry, MadeRows, Settlement, Step, StepChange } from "../rows/entries.ts";

@@ -1,9 +1,8 @@
 import { retryAfterIn } from "../../api/answers.ts";
 import { type ApiError, isApiError, RATE_LIMITED } from "../../api/errors.ts";
 import type { BulkAnswer } from "../../api/management.ts";
-import { HeldBackError } from "../../platform/fence.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
-import { type Intent, LeaseLostError, requestFence, type Turn } from "../../runs/turn.ts";
+import { HeldBackError, type Intent, LeaseLostError, requestFence, type Turn } from "../../runs/turn.ts";
 import { isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
 import { type BulkResult, type ItemError, itemError } from "../../spec/records.ts";
 import { APPLIED_AS, type BulkOperation } from "../../spec/routes.ts";

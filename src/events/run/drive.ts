@@ -1,11 +1,10 @@
 import { isApiError, NotSentError } from "../../api/errors.ts";
 import type { EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { HeldBackError } from "../../platform/fence.ts";
 import type { RunExecution } from "../../runs/kind.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { RunStoreError } from "../../runs/store.ts";
-import { type Intent, requestFence, SEND_WINDOW_MS, type Turn } from "../../runs/turn.ts";
+import { HeldBackError, type Intent, requestFence, SEND_WINDOW_MS, type Turn } from "../../runs/turn.ts";
 import type { Verdict } from "../catalogue.ts";
 import { type EventCall, type EventEntry, type EventRunState, settledEntry } from "./run-state.ts";
 import { type IndexedEvent, sendEvents } from "./send.ts";

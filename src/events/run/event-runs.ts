@@ -328,7 +328,7 @@ async function finish(
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
-    const { failedRows, rejectedRows } = await import("../../files/rejects.ts");
+    const { failedRows, rejectedRows } = await import("../../files/result-sheet.ts");
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;

@@ -1,6 +1,6 @@
 import { createHash, hash } from "node:crypto";
+import { damageIn } from "../../files/cells.ts";
 import { plainHeading } from "../../files/columns.ts";
-import { damageIn } from "../../files/damage.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { withDetectedForm } from "../../files/detected-form.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";

@@ -1,7 +1,7 @@
 import { formatValue } from "hucre";
 import { groupedBy } from "../../platform/by-key.ts";
 import { FileError } from "../../platform/files.ts";
-import { NO_VALUE } from "../damage.ts";
+import { NO_VALUE } from "../cells.ts";
 import { type SheetRecord, SUM_FORMULA } from "../delimited.ts";
 import { type Archive, readXml, unescaped } from "./archive.ts";
 

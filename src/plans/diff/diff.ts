@@ -1,6 +1,5 @@
 import { splitBeside } from "../../files/cells.ts";
-import { type Conflict, conflicts as conflictsIn } from "../../model/conflicts.ts";
-import type { Change, Ref } from "../../model/targeting-model.ts";
+import { type Change, type Conflict, conflicts as conflictsIn, type Ref } from "../../model/targeting-model.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { bytesOf } from "../../spec/names-and-contexts.ts";
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";

@@ -1,15 +1,14 @@
 import { createHash } from "node:crypto";
 import { extname, isAbsolute } from "node:path";
 import { setFlagsFromString } from "node:v8";
-import { type ListedContextId, listedContextIds } from "../../files/context-list.ts";
-import { damageIn, damageWords, NO_VALUE } from "../../files/damage.ts";
-import { BYTE_ORDER_MARK, QuoteFault } from "../../files/delimited.ts";
+import { damageIn, damageWords, NO_VALUE } from "../../files/cells.ts";
+import { type BoundedUnit, BYTE_ORDER_MARK, lineLimit, QuoteFault } from "../../files/delimited.ts";
 import type { SheetArguments } from "../../files/detect-sheet.ts";
 import { findFile } from "../../files/folders.ts";
 import type { InputFile } from "../../files/input-file.ts";
-import { type BoundedUnit, lineLimit } from "../../files/line-limit.ts";
 import { formatOf, openBytes, unknownForm } from "../../files/open-file.ts";
 import type { OpenedFile } from "../../files/rows.ts";
+import { type ListedContextId, listedContextIds } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import { bytesAt, bytesIn } from "../../platform/held-folder.ts";
 import { thousands } from "../../platform/text.ts";

@@ -1,6 +1,5 @@
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
-import { OPTION_HEADER, optionCells } from "../../files/option-cells.ts";
-import type { SheetFormat, WrittenRow } from "../../files/written-rows.ts";
+import { OPTION_HEADER, optionCells, type SheetFormat, type WrittenRow } from "../../files/written-rows.ts";
 import { groupedBy } from "../../platform/by-key.ts";
 import { FileError } from "../../platform/files.ts";
 import { thousands } from "../../platform/text.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { contextRows, optionRows } from "../../../src/changes/rows/input-rows.ts";
 import type { Format } from "../../../src/files/input-file.ts";
-import { rejectedRows } from "../../../src/files/rejects.ts";
+import { rejectedRows } from "../../../src/files/result-sheet.ts";
 import type { FailedObject, RowShape } from "../../../src/files/rows.ts";
 import { contentOf } from "../../files/content.ts";
 

@@ -4,7 +4,7 @@ import { type ApiError, BusyError, NotSentError, RejectedError } from "../../../
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { type Batch, handleError, settleAnswer } from "../../../src/changes/settle/send-request.ts";
-import { HeldBackError } from "../../../src/platform/fence.ts";
+import { HeldBackError } from "../../../src/runs/turn.ts";
 import type { BulkResult } from "../../../src/spec/records.ts";
 import { changesIn, entriesOf, fakeDriver, idAt, sent } from "../fake-driver.ts";
 
