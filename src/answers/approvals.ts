@@ -456,7 +456,7 @@ export function approvalOf(facts: {
 
 /** Returns an approval. With the channel "token", the agent has reported that the person approved. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
-  // Over HTTP without authentication, the person who answered in the client is not known.
+  // `local` is not shown: over HTTP without authentication, the person who answered in the client is not known.
   return { decision: "approved", channel, ...(who !== "local" && { by: approverName(who) }) };
 }
 

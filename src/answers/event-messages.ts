@@ -133,7 +133,7 @@ export interface VerdictRow {
 /** Returns events with the same verdict as a row of an answer. `group.objects` are indexes in `events`. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
-  // The failures already say why an event is not sent.
+  // The findings of events that are not sent are left out, because the failures already say them.
   const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
   const lines = objects.flatMap((object) => events[object]?.line ?? []);
   return {
@@ -209,7 +209,7 @@ export function predictedNotes(
 
 /** Explains the words that say how verdicts are known. */
 export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
-  // Verdicts of events that were not sent are among the failures.
+  // Only sent events count, because the verdicts of the others are among the failures.
   const sent = verdicts.filter(({ predicted }) => predicted !== "ignored" && predicted !== "rejected");
   return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }

@@ -219,7 +219,7 @@ export function failureRow(
 const DETAILS_IN_TEXT = 5;
 
 function exampleWords(names: FailureGroup["examples"], count: number, message: string): string {
-  // A message about one name already quotes that name.
+  // A name that the message already quotes is not repeated as an example.
   const picked = count === 1 ? names.filter(({ name }) => !message.includes(quoteUntrusted(cut(name)))) : names;
   return picked.length === 0
     ? ""
@@ -289,7 +289,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       const values = fields.map(([field, value]) =>
         fields.length === 1 ? detailWords(value) : `${word(field)} ${detailWords(value)}`,
       );
-      // The message already says why the first object failed.
+      // A reason that equals that of the first object is left out, because the message already says it.
       const other = why === because(first?.reason.detail ?? {}) ? "" : why;
       const words = `${values.length === 0 ? "" : ` ${values.join(", ")}`}${other}`;
       return words === "" ? [] : `${placeWords(place)}${words}`;

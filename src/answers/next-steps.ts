@@ -82,7 +82,8 @@ export function endNotes(run: ReportedRun): readonly string[] {
 
 function causeOf({ errorCode, statusCode, isOfFile }: SummarizedFailure): Cause | undefined {
   if (isOfFile) return "file";
-  // Events over the rate limit have the same code as those that failed because the service was busy.
+  // The status decides, because events over the rate limit have the same code as those that failed because the
+  // service was busy.
   if (statusCode === RATE_LIMITED) return "rateLimit";
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
@@ -187,7 +188,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const inside = failed.filter(({ isInside }) => isInside);
   const parts = [
     ...(own.length > 0 ? [`send only ${failedPlaces(own)} again with ${tool}`] : []),
-    // The group or targeting around these objects was created, so only the objects are sent again.
+    // Objects inside a new group or targeting are sent again alone, because the group or targeting was created.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;

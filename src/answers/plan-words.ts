@@ -94,7 +94,7 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
   const sides = Object.entries({ base, file, planned, service }).flatMap(([name, picked]) =>
     picked === undefined ? [] : [`${name} ${field === "parent" ? place(picked) : value(picked)}`],
   );
-  // For Context IDs, the values are counts. Two counts can be equal although the IDs differ.
+  // Equal counts of Context IDs are explained, because the IDs can differ although the counts are equal.
   const isSameCount = field === "contexts" && base !== undefined && base === service;
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }

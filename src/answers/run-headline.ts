@@ -84,7 +84,7 @@ function resultWords(run: ReportedRun): string {
 /** Returns what a call would do. Adding options may also add Context IDs to options that exist. */
 function wouldWords({ tool, counts, plan = [], extended, newOptions, did }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
-  // If some items would fail, the requests do not say how many options they would change.
+  // The requests are used only if no item would fail; otherwise they do not say how many options they would change.
   const requested = tool === "bulk_add_options" && failed === 0 ? plan : [];
   const updates = requested.reduce((sum, one) => sum + (one.operation === "updateOptions" ? one.items : 0), 0);
   const same = did?.same ?? 0;
@@ -182,7 +182,7 @@ function statusWords(failedWith: ReportedRun["failedWith"]): string {
 }
 
 function requestWords({ requests, failedWith, unanswered = 0, tool, status, failures }: ReportedRun): string {
-  // If the service was locked, a note already says how often and how long this server tried.
+  // Left out if the service was locked: a note already says how often and how long this server tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
   if (requests === undefined || status === "planned" || isBusy) return "";
   const { sent, resent, waitedMs } = requests;

@@ -68,7 +68,7 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const resumes = run.isUndone === true || nextSteps.some((step) => step.includes("resume_run {"));
   const failures = failureRows(run, budget, resumes);
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
-  // The failures already say why an event was not sent.
+  // Events that were not sent come last, because the failures already say why.
   const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other)));
   const verdictRows = sentFirst.slice(0, most).map((verdict) => ({ data: { ...verdict }, line: verdictLine(verdict) }));
   const judged = takeFittingRows(verdictRows, budget);
@@ -185,7 +185,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const rows = page === undefined ? [] : results.rows.map(({ line }) => line);
   return [
     headline(run),
-    // The effect already has its own marks for foreign text.
+    // The confirmation is added afterwards, because its effect already has its own marks for foreign text.
     confirmation !== undefined && confirmationText(confirmation),
     ...withForeignLast(body, rows),
     page?.cursor !== undefined &&

@@ -105,7 +105,7 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
   };
   const line = [
     `${placeWords(result)}:`,
-    // If the input of objects is shown, the failures explain these codes.
+    // With its input, a failed object is shown with its code, which the failures explain.
     input !== undefined && outcome === "failed"
       ? reason?.code
       : did === undefined || did === "same"
@@ -217,7 +217,7 @@ function differencesOf({ from, to }: KnownChange) {
   const sides = [from, to].map((side) => (typeof side === "string" ? { name: side } : side));
   const names = sides.flatMap(({ name }) => name ?? []);
   const places = sides.flatMap((side) => placeIn(side) ?? []);
-  // If the same call renames a group, that group has two names but is the same.
+  // Groups are compared by ID: a group that the same call renames has two names but is the same.
   const groups = new Set(sides.map(({ parent }) => parent));
   const isMoved = new Set(places).size === 2 && (groups.size === 2 || groups.has(undefined));
   return { ...(new Set(names).size === 2 && { names }), ...(isMoved && { places }) };

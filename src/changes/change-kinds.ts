@@ -138,7 +138,8 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     },
     // The objects are stored with the plan that the call applies.
     objects: () => new ObjectList(),
-    // A desired state without a targeting creates one. An undo without a targeting has nothing to do.
+    // Undefined for a desired state without a targeting, which creates one. An undo without a targeting has nothing
+    // to do.
     targets: ({ plannedBy, targetingId, furtherIds = [] }) =>
       plannedBy === "plan_targeting" && targetingId === undefined
         ? undefined

@@ -202,7 +202,7 @@ function unplanned(
   part: StoredParts<WriteCall, JournalEntry>["part"],
 ): RunState | Promise<RunState> {
   if (call.tool === "apply_plan") return unfinishedPlanState(call);
-  // The run was just stored and is about to be planned or started.
+  // The state is empty if the run was just stored and is about to be planned or started.
   return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
 
@@ -252,14 +252,15 @@ async function recordPlan(
   let waiting = 0;
   for (const entry of plan.entries()) {
     run.append(entry);
-    // A block of rows shares its bytes with the plan, so it takes no memory of its own while it waits.
+    // Blocks of rows are not counted: they share their bytes with the plan, so they take no memory of their own while
+    // they wait.
     if (entry.t !== "rows") waiting += 1;
     if (waiting === ENTRIES_PER_FLUSH) {
       await run.flush();
       waiting = 0;
     }
   }
-  // The first request waits for this write.
+  // Starts writing the entries now, because the first request waits for that.
   run.write();
   await storePreviousValues(plan, run, world);
   driver.compareAt = clock.monotonic() + COMPARE_AGAIN.ms;

@@ -171,7 +171,7 @@ export class Changes {
     { plan: making, stop }: Planning<FinishedPlan>,
     earlier?: ChangeHeader,
   ): Promise<ChangeRun> {
-    // The run reports why planning failed.
+    // An error is ignored here, because the run reports why planning failed.
     making.catch(() => undefined);
     const { call, input } = await plannedCall(unfinished, unfinished.targetings);
     const header = earlier ?? (await this.#keepPlanned(call, unfinished, input, { unplanned: true }));
@@ -243,7 +243,7 @@ export class Changes {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
-    // Without the lease, other processes would assume that planning was abandoned.
+    // Holds the lease during planning. Without it, other processes would assume that planning was abandoned.
     const lease = await this.#context.store.lease(runId).catch((thrown: unknown) => {
       planning.stop();
       throw thrown;
@@ -292,7 +292,7 @@ export class Changes {
       const objects = await changeOf(call).objects(this.#context.store.parts.read(runId, "input"));
       state.adopt({ objects, steps: new StepList(), settlements: [] });
     };
-    // Planning reads the same file and reports the error.
+    // An error is ignored here, because planning reads the same file and reports the error.
     const reading = read().catch(() => {
       if (state.objects.length === 0) state.apply(UNREADABLE_FILE);
     });
@@ -322,7 +322,7 @@ export class Changes {
           const run = await this.runs.find(runId);
           if (record === undefined || run === undefined || isWithdrawn(run.state)) return undefined;
           if (run.status() === "running") return { run };
-          // The caller requests approval again for a waiting run.
+          // A waiting run is not returned, because the caller requests approval for it again.
           if (isUnstarted(record.status)) return undefined;
           const going = run.status() === "interrupted" ? await this.runs.resumeRepeated(runId) : run;
           return going && { run: going };
@@ -344,7 +344,7 @@ export class Changes {
       const ending = { cause: "cancelled", reason: ownReason("UNDONE", detail) } as const;
       if (!(await this.runs.endForGood(undoes, ending))) throw resumedError();
     } catch (thrown) {
-      // A damaged run cannot be resumed anyway.
+      // A damaged run need not be ended, because it cannot be resumed anyway.
       if (!(thrown instanceof DamagedRunError)) throw thrown;
     }
   }
@@ -364,7 +364,7 @@ export class Changes {
       const { earlierUndos, leftOf, resolveDoubts, withoutUndone } = await import("./resolve-doubts.ts");
       const reading = { api: this.api(), signal };
       let found = await resolveDoubts(state, reading);
-      // An earlier undo has waited until no request of the run could be in progress.
+      // No wait is needed after an earlier undo, which has waited until no request of the run could be in progress.
       const waitMs = isUndone(state) ? 0 : Math.min(state.updatedAt + requestTimeoutMs - clock.now(), requestTimeoutMs);
       if (!found.areApplied && waitMs > 0) {
         await clock.sleep(waitMs, signal);

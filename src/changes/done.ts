@@ -184,7 +184,7 @@ class Tracks {
         if (_id !== undefined) this.#deleteTargeting(_id);
         return;
       case "updateOptions":
-        // A group that the same run created has no ID in the item.
+        // A step for a group that the same run created has no ID in its item.
         if (_id !== undefined) this.#update(_id, step.item, bound("parent"));
         return;
       case "deleteOptions":
@@ -260,7 +260,8 @@ class Tracks {
     }
     for (const id of contexts.add ?? []) held.set(id, true);
     for (const id of contexts.remove ?? []) {
-      // The run added this Context ID and removed it again. Whether the option had it before is unknown.
+      // A Context ID is omitted if the run added it and removed it again, and it is unknown whether the option had it
+      // before.
       if (held.get(id) && this.#heldBefore(_id) === undefined) held.delete(id);
       else held.set(id, false);
     }

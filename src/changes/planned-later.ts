@@ -31,7 +31,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
   let status: RunStatus = "running";
   let stoppedBy: "cancelled" | "interrupted" | undefined;
   const goOn = async (plan: Plan): Promise<void> => {
-    // A run that another process has started has its own plan.
+    // If another process has started the run, that run with its plan counts.
     started = await then.startedElsewhere();
     if (started !== undefined) return;
     started = await then.begin(plan);

@@ -41,7 +41,8 @@ async function checkStateFolder(folder: string): Promise<Check> {
       await access(existing, constants.W_OK);
       return ok(about, `${folder} will be created by the first run`);
     }
-    // Only a write proves that the folder is writable: on some file systems, permissions do not show it.
+    // Writes to the folder, because only that proves that it is writable: on some file systems, permissions do not
+    // show it.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
     if (await syncFolder(folder)) return ok(about, `${folder} is writable`);
     return note(

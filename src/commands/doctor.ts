@@ -121,7 +121,7 @@ function forProbing(settings: Settings): Settings {
     ...settings,
     environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
     requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
-    // The first attempt of a request gets a third of this wait.
+    // The wait is three times the time limit of a probe, because the first attempt of a request gets a third of it.
     waitMs: 3 * PROBE_TIMEOUT_MS,
     retryBudgetMs: 0,
     logLevel: "silent",

@@ -58,7 +58,7 @@ export async function planFile(
   const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
-  // The base next to the file belongs to another targeting than the one that `--by-name` selects.
+  // With `--by-name`, the base next to the file is not used, because it belongs to another targeting.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
   const scene = {

@@ -36,7 +36,7 @@ const WHAT_WAITS = [
 ].join("\n");
 
 export async function runStdio(line: CommandLine): Promise<number> {
-  // Standard output is only for the protocol.
+  // The console writes to standard error, because standard output is only for the protocol.
   globalThis.console = new Console(process.stderr, process.stderr);
   // Errors of standard error are ignored, because a host that does not read the log may close it.
   process.stderr.on("error", () => undefined);
@@ -49,7 +49,8 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { log, redactor } = logging;
   const { observer, problem } = await observers(false);
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
-  // As soon as a host has its first response, it may start an app that sends events to the embedded sandbox.
+  // Waits for the embedded sandbox: as soon as a host has its first response, it may start an app that sends events
+  // there.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Stops the runs, which would otherwise continue in the background after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());

@@ -72,7 +72,8 @@ function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): 
     const fix = "send an object with uid and eventName";
     return [{ path: "", code: "bodyNotObject", basis, message: "the body is not JSON", fix, isDecisive: true }];
   }
-  // The sandbox omitted the body because of its size, so the validator cannot check it.
+  // Without a body, the findings of the sandbox are used: it omitted the body because of its size, so the validator
+  // cannot check it.
   return findings.filter(({ path }) => !HEADER_FINDINGS.has(path)).map(sandboxFinding);
 }
 
@@ -115,7 +116,8 @@ export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind
     const known = new Set<string>();
     for (const { path: exact, code, basis, message, fix, isDecisive } of arrivedFindings(event, nearest)) {
       const path = exact.replaceAll(/\[\d+\]|\.\d+(?=\.|$)/g, "[]");
-      // Events that lack the same parameter may need different fixes: adding it, or renaming another one.
+      // The key includes the fix, because events that lack the same parameter may need different fixes: adding it, or
+      // renaming another one.
       const key = JSON.stringify([eventName, code, path, ...(code === "requiredMissing" ? [fix] : [])]);
       if (!isDecisive || known.has(key)) continue;
       known.add(key);

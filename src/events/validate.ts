@@ -319,7 +319,7 @@ function currencyWarning(currency: unknown): Finding | undefined {
 function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
   if (typeof value !== "number" || typeof price !== "number" || typeof quantity !== "number") return undefined;
   const product = price * quantity;
-  // The price and the value may each be rounded to a hundredth.
+  // The tolerance allows that the price and the value are each rounded to a hundredth.
   const tolerance = 0.005 * (Math.abs(quantity) + 1) + Math.abs(product) * 1e-9;
   if (Math.abs(value - product) <= tolerance) return undefined;
   const message = `"value" is ${value}, but "price" × "quantity" is ${product}`;

@@ -40,7 +40,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   /** The projects by owner. The most recently used ones come last. */
   const cache = new Map<string, CachedProject>();
   const { environment } = settings;
-  // All callers share one embedded sandbox, so their keys make no separate projects.
+  // With an embedded sandbox, which all callers share, their keys make no separate projects.
   const isEmbedded = environment.kind === "sandbox" && environment.url === undefined;
   const everyone = () => [configured, ...[...cache.values()].map(({ project }) => project)];
   const forget = (id: string, one: CachedProject): void => {

@@ -77,7 +77,7 @@ export function createHttpServer(options: HttpOptions) {
       const refused = rejectForeignHost(req.raw.headers, options.hostnames);
       if (refused === undefined) return next();
       log.warn("a request was refused for its Host or Origin", {
-        // A path below `/open/` contains the code of a one-time link.
+        // The path is cut, because a path below `/open/` contains the code of a one-time link.
         path: req.path.replace(/^\/open\/.*/, "/open/"),
       });
       return refused;

@@ -37,12 +37,12 @@ function simplifiedObject(node: JsonSchema): JsonSchema {
       ? Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, simplified(schema)]))
       : simplified(value);
   }
-  // Some clients refuse an object schema that has neither `properties` nor `additionalProperties`.
+  // Adds `additionalProperties` if needed: some clients refuse an object schema that has neither that nor `properties`.
   if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
     parts.additionalProperties = true;
   }
   if (!Array.isArray(parts.type)) return parts;
-  // Some clients support only one type in `type`.
+  // Several types become alternatives, because some clients support only one type in `type`.
   const { type, ...rest } = parts;
   return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
 }

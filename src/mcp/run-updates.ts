@@ -65,7 +65,7 @@ export type Listening = { readonly refused: object } | Listened;
 /** Checks a `subscriptions/listen` request. A client may watch its caller's own runs, and tasks if it supports them. */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
-  // The SDK answers an invalid request with the reason.
+  // An invalid request is passed on to the SDK, which answers it with the reason.
   if (data === undefined) return { message, acknowledging: () => undefined, begin: () => undefined };
   try {
     return await heardBy(data, listener);

@@ -48,7 +48,8 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
       name: "targeting-mcp",
       title: "Targetings and events",
       version: parts.version,
-      // A client lists tools before it calls one, and has received the icons with the list.
+      // No icons in the answer to a single call: a client lists tools before it calls one, and has received the icons
+      // with the list.
       ...(one === undefined && { icons: ICONS }),
     },
     {

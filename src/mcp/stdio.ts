@@ -122,7 +122,7 @@ export class StdioConnection {
   }
 
   #read(line: string): void {
-    // Protocol version 2025-03-26 allows a batch of messages in one line.
+    // A line may be a list: protocol version 2025-03-26 allows a batch of messages in one line.
     for (const message of [parseJson(line)].flat()) {
       if (isMessage(message)) this.#take(message);
       else if (line.trim() !== "") this.#options.log.warn("a line is not a message", { bytes: line.length });
@@ -131,7 +131,7 @@ export class StdioConnection {
 
   #take(message: JSONRPCMessage): void {
     const id = "method" in message && "id" in message ? message.id : undefined;
-    // The SDK would drop a malformed request, and its client would wait for an answer.
+    // A malformed request is answered here: the SDK would drop it, and its client would wait for an answer.
     if (id !== undefined && !isJSONRPCRequest(message)) {
       this.#options.log.warn("a request is malformed");
       refuse(id, MALFORMED, this.#options);
@@ -194,7 +194,8 @@ export class StdioConnection {
   }
 
   async #answerLast(): Promise<void> {
-    // After a turn of the event loop, the last messages have become calls; after another, results have become answers.
+    // Waits two turns of the event loop: after one, the last messages have become calls; after another, results have
+    // become answers.
     await nextTurn();
     await this.#options.calls.idle(LAST_ANSWERS_MS);
     await nextTurn();

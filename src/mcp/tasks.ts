@@ -256,7 +256,7 @@ async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): P
   const stored = (await runs.storedStatus(runId)) ?? "finished";
   const isUnfinished = stored === "planning" || stored === "running";
   if (isPlan && stored !== "planning" && stored !== "cancelled") return "planned";
-  // The journal says that the run is finished, but its last steps are still in progress.
+  // The run counts as running if its journal says that it is finished, but its last steps are still in progress.
   if (!isUnfinished && run.status() === "running") return "running";
   if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeClaimed(runId))) return stored;
   return "interrupted";

@@ -25,7 +25,8 @@ function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
     if (found.length > 0 && !inParts) return found;
   }
   if (found.length > 0) return found;
-  // Resolving one deadlock needs fewer placeholders. Resolving all of them at once needs fewer requests.
+  // Tries both: resolving one deadlock needs fewer placeholders, and resolving all of them at once needs fewer
+  // requests.
   return [false, true].map((all) => placeholders(work, all)).filter((items) => items.length > 0);
 }
 
@@ -295,7 +296,7 @@ export interface RequestSequence {
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
   const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;
-  // Each change needs at most two further requests, to add and to remove a placeholder.
+  // The maximum number of requests: each change needs at most two further ones, to add and to remove a placeholder.
   const most = 3 * work.changes.size + 3;
   while (!work.isOver() && requests.length < most) {
     const next = looksAhead ? nearest(work) : candidates(work)[0];

@@ -68,7 +68,8 @@ export function auditCall(
 ): void {
   const line = { requestId, caller, project: project.id, environment, tool: tool.name };
   if (tool.effect === "tests") {
-    // Event tests change an API only in live mode. Even a failed call may have sent some events.
+    // Event tests are recorded only in live mode, in which they change an API. Even a failed call may have sent some
+    // events.
     if (environment !== "live") return;
     const { data } = tests.safeParse(answer);
     if (data !== undefined) {

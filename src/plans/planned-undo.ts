@@ -138,7 +138,7 @@ async function takenNames(
       if (there?.name === name) holders.set(_id, one._id);
     }
   }
-  // A targeting that gets its previous name back gives up its current name.
+  // Collects the taken names. A targeting that gets its previous name back gives up its current one.
   const taken = new Set<string>();
   for (let before = -1; before < taken.size; ) {
     before = taken.size;

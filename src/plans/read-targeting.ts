@@ -47,7 +47,7 @@ export async function readTargeting(
       onProgress?.(read, count);
       if (contexts === undefined) return undefined;
       const option = serviceOption(record, contexts);
-      // The number of Context IDs shows that an option is not empty even if they were not read.
+      // Without Context IDs, their number is added, which shows that the option is not empty.
       return wants(record) ? option : { ...option, contextCount: record.contextCount };
     },
     unreadAhead: MANY_UNREAD,
@@ -88,7 +88,7 @@ export interface TargetingHints {
  */
 export async function whichTargeting(hints: TargetingHints): Promise<string | undefined> {
   const { given, file, base, byName, memory } = hints;
-  // The file may come from another targeting, so its ID is ignored.
+  // With `byName`, the ID in the file is ignored, because the file may come from another targeting.
   const ofFile = byName ? undefined : file?._id;
   const asked = given === undefined ? undefined : await resolveTargetingArgument(given, memory);
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
@@ -129,7 +129,7 @@ async function checkNameOfBase(
 ): Promise<void> {
   const found = await memory.resolve(name);
   const isOther = found.kind === "one" && found.thing._id !== targeting._id;
-  // The targeting may have been renamed since the base was written.
+  // Another name than in the base is accepted if the targeting was renamed since.
   const isRenamed = found.kind === "one" && !isOther;
   if (isRenamed || (name === targeting.name && !isOther)) return;
   const [named, owner] = [name, targeting.name].map((one) => JSON.stringify(one));

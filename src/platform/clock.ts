@@ -50,6 +50,6 @@ export function callUntil(): number | undefined {
 
 /** Runs work that a tool call starts and that may continue after the answer. `callUntil` returns undefined in it. */
 export function beyondCall<T>(work: () => T): T {
-  // Outside a tool call this changes nothing, and using the storage would slow down each asynchronous step.
+  // Outside a tool call, `work` is called directly, because using the storage would slow down each asynchronous step.
   return calls.getStore() === undefined ? work() : calls.run(undefined, work);
 }

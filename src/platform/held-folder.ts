@@ -178,7 +178,7 @@ async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
     return await opening;
   } catch (thrown) {
     const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-    // If a path must not contain links, the system reports one as ELOOP (a file) or ENOTDIR (a folder).
+    // The system reports a link in a path that must not contain one as ELOOP (a file) or ENOTDIR (a folder).
     if (code === "ELOOP" || code === "ENOTDIR")
       throw new SymlinkError("a part of the path is a link", { cause: thrown });
     throw thrown;

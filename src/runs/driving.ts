@@ -124,7 +124,8 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
     async isCurrent() {
       if (held.lease === undefined) return true;
       if (isLost(held) || !(await held.lease.stillHeld())) return false;
-      // The store must contain everything that is reported, because the next call may go to another process.
+      // Writes what the journal lacks: the store must contain everything that is reported, because the next call may
+      // go to another process.
       held.appendRest?.();
       await held.journal?.write();
       return !isLost(held);

@@ -55,7 +55,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
     if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
-    // The run may have come to rest between the two reads, so it is read once more.
+    // The run may have stopped between the two reads, so it is read once more.
     return this.#atRest((mayBeDriven ? await this.#lastReadOf(runId) : undefined) ?? found);
   }
 
@@ -153,7 +153,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     let free = await store.lease(runId);
     if (free === undefined) {
       await store.stops.ask(runId);
-      // The executor may have ended before it could see the request.
+      // The lease is free if the executor has ended before it could see the request.
       free = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
     }
     await this.#withLease(free, runId, async (found, lease) => {

@@ -206,7 +206,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
       const record = await store.record(runId);
       if (record === undefined) continue;
-      // A run that was not started is joined only while a process is planning it.
+      // An unstarted run counts only while a process is planning it.
       const isPlanned = this.kind.isPlannedFirst && isUnstarted(record.status);
       if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
       const summary = record.rest;

@@ -66,7 +66,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(MIN_PAUSE_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
-    // A notification during the look counts: the run may have been left after the store was read.
+    // A notification that arrives during the look also ends the pause: the run may have been left after the store was
+    // read.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);
     if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);
@@ -83,7 +84,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
       const over = left.drives(run.project);
       if (over === undefined) continue;
       driven.add(run.runId);
-      // In parallel, so that no run has to wait until the others are read.
+      // Runs are claimed in parallel, so that none has to wait until the others are read.
       void claimRun(run)
         .then((taken) => taken?.rest)
         .finally(() => {

@@ -255,7 +255,7 @@ export class Runs {
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));
-    // A run without objects is just being started, or its process ended before it could start the run.
+    // A run without objects has no summary: it is just being started, or its process ended before it could start it.
     const isUnbegun = stored === undefined || isUnstarted(stored.record.status);
     if (run === undefined || (isUnbegun && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());

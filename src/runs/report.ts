@@ -130,7 +130,7 @@ export function restingStatus(state: ReportedState): RunStatus {
   if (state.stopped === undefined) return "interrupted";
   const { cause } = state.stopped;
   const open = counts.notApplied + counts.unknown + counts.pending > 0;
-  // A run without objects was stopped before it was planned.
+  // The cause is the status of a run without objects too, because it was stopped before it was planned.
   if ((cause === "cancelled" || cause === "interrupted") && (open || counts.items === 0)) return cause;
   return settledStatus(counts);
 }

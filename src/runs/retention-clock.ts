@@ -37,7 +37,7 @@ export function checkRetentionClock(
   keepMs: number,
 ): Judged {
   const other = others.find((time) => Math.abs(time - now) > DAY_MS);
-  // The wrong time is not stored, so it has no effect once the clock is right again.
+  // The reading is not stored if clocks disagree, so a wrong time has no effect once the clock is right again.
   if (other !== undefined) return { seen: before, doubt: disagreement(now, other) };
   const agreed = others.length > 0;
   const last = before?.at ?? (agreed ? now : (newest ?? now));

@@ -245,7 +245,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     project: id,
     environment: environment.kind,
     retryBudgetMs,
-    // Only the file of failed rows needs the sentences, so starting the server does not load them.
+    // Imported late, because only the file of failed rows needs the sentences.
     words: async (reason: Reason) => (await import("../answers/failures.ts")).reasonWords(reason),
     ...(environment.kind === "sandbox" && { sandbox: environment.url ?? "embedded" }),
     ...(around && { around }),

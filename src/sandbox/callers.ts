@@ -63,11 +63,13 @@ export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin
 
 function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): boolean {
   if (hostname === undefined || hostname === "") return false;
-  // A page cannot point an IP address elsewhere. An Android emulator reaches its host machine as 10.0.2.2.
+  // Every IP address is served, because a page cannot point it elsewhere. An Android emulator reaches its host
+  // machine as 10.0.2.2.
   if (isIP(bare(hostname)) !== 0) return true;
   if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;
   if (hostname === host.toLowerCase() || allowed.includes(hostname)) return true;
-  // Containers and machines in a private network have names without a dot. Names on the internet contain one.
+  // Names without a dot are served, as containers and machines in a private network have them. Names on the internet
+  // contain a dot.
   const isLoopbackHost = host === "localhost" || isLoopbackAddress(host);
   return !isLoopbackHost && !hostname.includes(".");
 }

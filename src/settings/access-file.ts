@@ -80,7 +80,7 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    // The message of the JSON parser quotes the text, which contains keys.
+    // The message of the JSON parser is not shown, because it quotes the text, which contains keys.
     const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is not JSON";
     throw refuse(`which cannot be read: ${reason}`);
   }

@@ -124,7 +124,8 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
     kind: "sandbox",
     ...(sandboxUrl !== undefined && { url: sandboxUrl }),
     port: settings.sandboxPort,
-    // Without any settings, a person is trying the server, and an empty sandbox would show nothing.
+    // Without any settings, the sandbox has sample data: a person is trying the server, and an empty sandbox would
+    // show nothing.
     seed: settings.sandboxSeed ?? (isForWantOfSettings ? "sample" : "none"),
     managementKey: (near ? settings.targetingApiKey : undefined) ?? SANDBOX_KEYS.management,
     eventKey: (near ? settings.eventAppKey : undefined) ?? SANDBOX_KEYS.events,

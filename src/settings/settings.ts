@@ -187,7 +187,7 @@ function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
   const { password } = new URL(given);
-  // Database errors may show the decoded password.
+  // The decoded password is a secret as well, because database errors may show it.
   const plain = /^postgres/i.test(given) && !/%(?![0-9a-f]{2})/i.test(password) ? [decodeURIComponent(password)] : [];
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
@@ -247,7 +247,7 @@ export function stateFolder({ platform, home, environment }: Platform): string {
   }
   if (platform === "darwin") return posix.join(home, "Library", "Application Support", NAME);
   const given = environment.XDG_STATE_HOME;
-  // The XDG base directory specification says to ignore a relative path.
+  // A relative path is ignored, as the XDG base directory specification says.
   const base = given !== undefined && posix.isAbsolute(given) ? given : posix.join(home, ".local", "state");
   return posix.join(base, NAME);
 }

@@ -94,7 +94,7 @@ async function isOfRegistry(manifest: string): Promise<boolean> {
     const asked = tableOf(dependencies)?.[packageJson.name];
     return typeof asked === "string" && !/[:/\\]/.test(asked);
   } catch {
-    // If the lock file cannot be read, the path of the main file is used, which always works.
+    // If the manifest cannot be read, the main file is started by its path, which always works.
     return false;
   }
 }

@@ -49,7 +49,8 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-code": {
     title: "Claude Code",
     file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
-    // An empty text means "not set". A reference without this default would be an error.
+    // The reference has an empty default, which means "not set". Without a default, an unset variable would be an
+    // error.
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
     list: jsonList("mcpServers", { title: "Claude Code", reads: JSON_ALONE, more: { type: "stdio" } }),
@@ -84,14 +85,14 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   codex: {
     title: "Codex",
     file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
-    // The entry lists these variables, and Codex passes their values to the server.
+    // The reference is only a mark: the entry lists the variables, and Codex passes their values to the server.
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
     list: tomlList,
     own: {
       program: "codex",
       add: ({ command, args, values, references }) => {
-        // The command has no option to pass variables on.
+        // The command cannot add an entry with references, because it has no option to pass variables on.
         if (Object.keys(references).length > 0) return undefined;
         return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
       },

@@ -77,7 +77,7 @@ export function trimContextId(contextId: string): string {
 export function contextIdProblem(trimmed: string): ContextIdProblem | undefined {
   if (trimmed.length === 0) return { rule: "empty", bytes: 0 };
   if (!trimmed.isWellFormed()) return { rule: "halfCharacter", bytes: 0 };
-  // A UTF-16 code unit takes at most three bytes in UTF-8, so short IDs need no exact count.
+  // Short IDs need no exact count, because a UTF-16 code unit takes at most three bytes in UTF-8.
   if (trimmed.length * 3 <= LIMITS.contextIdBytes.value) return undefined;
   const bytes = Buffer.byteLength(trimmed, "utf8");
   if (bytes <= LIMITS.contextIdBytes.value) return undefined;

@@ -22,7 +22,7 @@ export const cancelRun = {
   output: runOutput,
   async handler({ runId }, context) {
     const { runs } = context;
-    // A run of this process can be stopped even if the store is unavailable.
+    // Looks in this process first, because its runs can be stopped even if the store is unavailable.
     const driven = runs.driven(runId);
     let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
     // A waiting run is withdrawn, so that no process may start it any more.

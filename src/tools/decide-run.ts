@@ -25,7 +25,8 @@ export const decideRun = {
   output: runOutput,
   async handler({ runId, decision, secret }, context) {
     const { digest = "" } = (await waitingRun(runId, context))?.state.facts.waits ?? {};
-    // The secret is valid only for a waiting run of this caller, so nobody learns of other callers' runs.
+    // Checked first: the secret is valid only for a waiting run of this caller, so nobody learns of other callers'
+    // runs.
     if (!(await isSecretFor({ runId, digest }, secret, context))) throw nothingToDecide();
     const answer = decision === "approve" ? "approved" : "declined";
     const saw = (seen: string): boolean => seen === digest;

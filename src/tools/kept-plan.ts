@@ -140,7 +140,7 @@ type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
 /** Returns the reasons why a plan cannot be applied. Empty if it can. */
 export function whyNotApplied({ plan, wayBack }: PlanDocument, thresholds: Thresholds): readonly string[] {
-  // An undo plan changes and deletes only what the undone run changed or created.
+  // The limits do not apply to an undo plan, which changes and deletes only what the undone run changed or created.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
     plan.conflicts.length > 0 && amount(plan.conflicts.length, "conflict"),

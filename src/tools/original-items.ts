@@ -26,7 +26,7 @@ export async function originalItemsOf(run: Run, objects: readonly number[], cont
     if (isChangeRun(run)) return await givenItems(run, wanted, context);
     return isEventRun(run) ? await givenEvents(run, wanted, context) : new Map();
   } catch (thrown) {
-    // The run failed because its file could not be read.
+    // There are no items if the run failed because its file could not be read.
     if (thrown instanceof FileError) return new Map();
     throw thrown;
   }
@@ -42,7 +42,7 @@ async function givenEvents(
   const { file } = call.input.events;
   const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
-  // When no events are left to send, failed rows are stored only in the reject file, in the original order.
+  // When no events are left to send, failed rows are stored only in the file of failed rows, in the original order.
   const isSheet = file.format === "csv" || file.format === "xlsx";
   const { delimiter: _, ...sheet } = file.sheet ?? {};
   const rejects: InputFile = { ...file, format: isSheet ? "csv" : "ndjson", encoding: "utf-8", sheet };
@@ -69,7 +69,7 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
       if (open.size === 0) break;
     }
   } catch (thrown) {
-    // If all events were deleted, the empty part is not a valid file of its format.
+    // A FileError is ignored: if all events were deleted, the empty part is not a valid file of its format.
     if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;

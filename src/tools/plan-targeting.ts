@@ -87,18 +87,18 @@ export async function planDesiredState(
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
   let reading: Promise<ReadDesired> | undefined = readState(bytes, source, context);
-  // If the call is answered before the state is read, the run reports the errors of reading.
+  // An error is ignored here: if the call is answered before the state is read, the run reports it.
   reading.catch(() => undefined);
   const read = await undefinedIfLate(context, reading.then(withoutOptions));
   const notes = read === undefined ? [] : read.notes;
-  // Without the state, the sheet cannot be returned with marked problems.
+  // If the state is not read yet, the sheet cannot be returned with marked problems.
   const file = read === undefined ? unread : read.file;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
     const runId = sheet && (await storeProblems(given, { ...(await reading), digest }, sheet, context, earlier));
     return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
-  // Without the state, only the arguments of the call can name the targeting.
+  // If the state is not read yet, only the arguments of the call can name the targeting.
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
     : whichTargeting({ given: targeting, file: read?.targeting, base, byName, memory }));
@@ -133,7 +133,7 @@ export async function planDesiredState(
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
       async answer({ document, there, notes }) {
         const { caller, requested } = context;
-        // After apply_plan has applied the plan, it updates the base.
+        // Stored with the plan: the base, which is updated after apply_plan has applied the plan.
         const kept = {
           text: planBytes(document),
           plannedBy: "plan_targeting",
@@ -303,7 +303,7 @@ async function unreadSheet(
   try {
     return (await unreadBytes(pieces, { path, format, maxLineBytes }, sheet)).file;
   } catch (thrown) {
-    // Reading the state itself will report this error.
+    // A FileError is ignored here, because reading the state itself will report it.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }

@@ -152,7 +152,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   checkNoDryRun(run);
-  // The plan was completed after the call was answered.
+  // A planned run is accepted: its plan was completed after the call was answered.
   if (run.status() === "planned") return;
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
     const what = run.header.unplanned

@@ -310,7 +310,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
-  // Tests run only during the call, so the rest is stopped now.
+  // Stops the tests that have not run when the call must be answered, because tests run only during the call.
   await waitWithinCall(running, context);
   late.abort();
   const report = await running;

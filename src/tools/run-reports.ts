@@ -176,7 +176,7 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
     const note = notUndoneNote((await documentOf(header.runId, context)).wayBack?.rows ?? [], undoes);
     return { undoes, ...(note !== undefined && { notes: [note] }) };
   } catch (thrown) {
-    // An undo whose planning failed has no complete plan.
+    // A FileError is ignored: an undo whose planning failed has no complete plan.
     if (thrown instanceof FileError) return { undoes };
     throw thrown;
   }
@@ -309,7 +309,7 @@ export async function undoNoteOf(run: Run, context: ToolContext): Promise<string
     runId,
     hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // A run that removed data is never deleted because there are too many runs.
+    // The maximum number of runs does not apply to a run that removed data.
     mostRuns: deleted + gone > 0 ? undefined : keep.runs,
   });
 }

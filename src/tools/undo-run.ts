@@ -104,7 +104,8 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // Keys of another project cannot read a targeting either, but a known header means that the project is right.
+    // A targeting that cannot be read is gone. Keys of another project could not read it either, but the stored
+    // header has the same project.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     const doneByRun = async () => {

@@ -74,7 +74,7 @@ export function localUserName(environment: Readonly<Record<string, string | unde
   try {
     return userInfo().username;
   } catch {
-    // In a container, the process may run under a user ID without an account, which has no name.
+    // The user may have no name: in a container, the process may run under a user ID without an account.
     return environment.USER ?? "local";
   }
 }

@@ -110,7 +110,7 @@ export function eventFigures(log: EventLog, clock: () => number): Figures {
 function recent(bars: ReadonlyMap<number, HistogramBar>, now: number): Map<number, HistogramBar> {
   const from = (Math.floor(now / BAR_MS) - BARS + 1) * BAR_MS;
   const kept = [...bars].filter(([at]) => at >= from).toSorted(([one], [other]) => one - other);
-  // The time of an event can differ from this clock, e.g. for seeded events.
+  // The number of bars is limited, because the time of an event can differ from this clock, e.g. for seeded events.
   return new Map(kept.slice(-BARS));
 }
 

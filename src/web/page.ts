@@ -150,7 +150,8 @@ export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Ar
 export const takePosted: MiddlewareHandler<Pick<PageEnv<unknown>, "Variables">> = async (context, next) => {
   const request = context.req.raw;
   checkPost(request);
-  // Hono's own limit fails on chunked bodies with the Node listener that serves the page.
+  // The size is limited here, because Hono's own limit fails on chunked bodies with the Node listener that serves the
+  // page.
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;

@@ -138,7 +138,8 @@ async function answerOf(
     );
   });
   const { status, headers, body: content } = answer;
-  // The sandbox refused this server's session. The person's own session is valid, so the response is not a 401.
+  // A 401 means that the sandbox refused this server's session. The person's own session is valid, so they get
+  // another status.
   if (status === 401) throw new RefusedRequest(502, "The sandbox refused the session of this page.");
   const kept = ["content-type", "content-disposition"].flatMap((name) => {
     const value = headers.get(name);

@@ -110,7 +110,7 @@ interface SealOptions<Content> {
 /** Encrypts texts of one purpose with authenticated encryption (AES-GCM). Derives a separate key for the purpose. */
 export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOptions<Content>): Seal<Content> {
   const own = new Uint8Array(hkdfSync("sha256", key, "", purpose, KEY_BYTES));
-  // An infinite end would never expire. zod accepts only finite numbers.
+  // The end must be a finite number, which zod checks: a text with an infinite end would never expire.
   const sealed = z.object({ endsAt: z.number(), content });
   return {
     seal(given, endsAt) {
@@ -140,7 +140,7 @@ function decrypt(bytes: Buffer, key: Uint8Array): string | undefined {
   try {
     return Buffer.concat([text, decipher.final()]).toString("utf8");
   } catch {
-    // The tag does not match: another key, or a changed text. Node has no error class for this.
+    // If decrypting fails, the tag does not match: another key, or a changed text. Node has no error class for this.
     return undefined;
   }
 }

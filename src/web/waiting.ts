@@ -336,7 +336,7 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
 /** Returns the first objects of one kind. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
-  // Shortens a title that is too long for a narrow screen.
+  // "Changed since and will not be undone" is shortened, because it is too long for a narrow screen.
   return {
     title: title.replace(" and will not", ": will not"),
     count,

@@ -124,7 +124,8 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   const remove = change.remove.filter((id) => held.has(id));
   if (moving.size === 0 || contents?.option.type === "atomic") return { add, remove };
   const early = remove.filter((id) => moving.has(id));
-  // A group without sub-options must not become empty between two parts (management-api 7.4, case 7).
+  // One Context ID is removed later, because a group without sub-options must not become empty between two parts
+  // (management-api 7.4, case 7).
   if (early.length === held.size && (contents?.option.childCount ?? 0) === 0) early.pop();
   const isEarly = new Set(early);
   return {
@@ -186,7 +187,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // The report of an item with an empty list says that 0 were added.
+      // The number of added IDs is reported even if it is 0, unless the item only removes some.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,

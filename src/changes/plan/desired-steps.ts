@@ -94,7 +94,7 @@ export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingOb
     return;
   }
   for (const block of place.rows) plan.addRows({ block, from: 0, to: block.length });
-  // `planRequests` leaves the model in its final state. The steps need the state before each request.
+  // A second model for the state before each request, because `planRequests` leaves the first one in its final state.
   const before = modelOf(changes, wanted).model;
   for (const request of requests) {
     addRequest(making, request, before);

@@ -98,7 +98,7 @@ function kindOf({ type, parent, childCount }: OptionRecord): NonNullable<Reporte
 }
 
 async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
-  // An option that the planner has read is already recorded.
+  // Options that the planner has read are left out, because they are already recorded.
   const adds = changes.flatMap(({ step, id }) => {
     const contexts = step.operation === "updateOptions" ? step.item.contexts : undefined;
     const isNoted = step.objects.some((object) => plan.objects.at(object)?.change !== undefined);

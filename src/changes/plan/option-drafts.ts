@@ -79,7 +79,7 @@ export class OptionDrafts {
       if (clash === undefined) this.#rowCounts.merged += 1;
       else this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
-      // The row reader has checked the Context IDs, and no earlier row has this name.
+      // Nothing else must be checked: the row reader has checked the Context IDs, and no earlier row has this name.
       const { name, contexts = [] } = item;
       if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.add(key);
     } else this.#opened(key, this.#plan.object({ ...placeOf(row), name: item.name }), item);
@@ -154,7 +154,7 @@ export class OptionDrafts {
       for (const position of (item.children ?? []).keys()) this.#plan.leaveOut(place.child(position), left);
       return;
     }
-    // Other items may still add sub-options to an empty group.
+    // An empty group is allowed here, because other items may still add sub-options to it.
     const option = checkOption(this.#plan, item, place, names, true);
     if (option !== undefined) this.#candidates.push({ item, object, option });
   }

@@ -83,7 +83,7 @@ async function predictAdd(step: StepOf<"addOptions">, context: Prediction): Prom
     const object = step.objects[position + 1];
     return taken === undefined || object === undefined ? [] : [failed(object, taken)];
   });
-  // The group then fails as well, as it does when the service refuses all its sub-options.
+  // If all sub-options of an otherwise empty group would be refused, the group fails as well.
   const isEmptied = refused.length > 0 && refused.length === children.length && (item.contexts ?? []).length === 0;
   const [group] = step.objects;
   return isEmptied && group !== undefined ? [failed(group, ownReason("EMPTY_GROUP")), ...refused] : refused;

@@ -102,7 +102,7 @@ function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
   const makers = makersOf(steps);
   for (const step of steps.parts()) {
-    // A row needs no other step, and no other step needs a row.
+    // Rows are skipped: a row needs no other step, and no other step needs a row.
     if (step instanceof RowBlock) continue;
     const made = step.bindings.flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
     const needed = [...(step.after ?? []), ...made];

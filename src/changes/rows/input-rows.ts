@@ -105,7 +105,7 @@ export const optionRows = {
   rest(item, failed) {
     const whole = failed.find(({ about }) => about.child === undefined);
     if (whole !== undefined) return [{ row: item, reason: whole.reason }];
-    // The group exists now. The rows of its failed sub-options name it as parent, so that they can be sent again.
+    // If the group was created, the rows of its failed sub-options name it as parent, so that they can be sent again.
     return failed.map(({ about, reason }) => ({
       row: { ...item.children?.[about.child ?? 0], parentName: item.name },
       reason,
@@ -168,7 +168,8 @@ export const contextRows: RowShape<ContextRow> = {
       const _id = id(cells).trim();
       const calledName = name(cells).trim();
       const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
-      // All rows that set one option belong together. Skipping an invalid row would remove its Context ID.
+      // All rows that set the Context IDs of one option get the same key, because skipping an invalid row would
+      // remove its Context ID.
       const key =
         oneContextARow || _id !== ""
           ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`

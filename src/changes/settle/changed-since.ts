@@ -125,7 +125,7 @@ function replacedBy(state: RunState, step: Step, before: PreviousValue | undefin
   if (step.operation !== "updateOptions") return { names, hasSubOptions: true, ...(isOnly && { contextCounts: [] }) };
   const { name, parent, contexts: { set } = {} } = step.item;
   const group = before?.kind === "option" ? before.parent : undefined;
-  // Options of a group that the run deletes are at the top level afterwards.
+  // An option may also be at the top level if the run deletes its group.
   const isFreed = typeof group === "string" && state.stepsChanging(group).some(isDeletion);
   const parents = updates.flatMap(({ item }) => (item.parent === undefined ? [] : [item.parent]));
   const isInDoubt = state.suspectSince(step.id) !== undefined;
@@ -160,7 +160,7 @@ function staleOption(
     return { field: "contexts", planned: before.contextCount, service: contextCount };
   }
   const subOptions = before.subOptions?.length;
-  // The run itself deletes sub-options before their group.
+  // Only further sub-options count as a change, because the run itself deletes sub-options before their group.
   const hasMore = hasSubOptions && subOptions !== undefined && childCount > subOptions;
   return hasMore ? { field: "subOptions", planned: subOptions, service: childCount } : undefined;
 }

@@ -20,7 +20,7 @@ export async function drive(
   first?: Requests,
 ): Promise<void> {
   const stop = (why: StopCause, reason?: Reason): void => {
-    // A process that has taken over the run records how the run stops.
+    // If another process has taken over the run, that process records how the run stops.
     driver.lease.lost.throwIfAborted();
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
   };
@@ -45,7 +45,7 @@ export async function drive(
         orStopped(
           driver,
           hold(async (turn) => {
-            // With the write lock, no other run of the project can add options meanwhile.
+            // Read with the write lock, so that no other run of the project can add options meanwhile.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
             haveEnded = await endChangedSteps(driver);

@@ -115,7 +115,7 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // A time closer to the request makes the comparison of clocks more precise.
+  // Taken right before the request, which makes the comparison of clocks more precise.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);
@@ -269,7 +269,8 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // UNCATCHED comes after the check of names, so no first attempt of this all-or-nothing request was applied.
+      // No first attempt of this all-or-nothing request was applied, because the service checks names before it
+      // answers UNCATCHED.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
@@ -347,7 +348,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   switch (error.effect) {
     case "busy":
       driver.change([]);
-      // The service holds its lock only briefly. Rate limits need increasing waits.
+      // Only rate limits need increasing waits: the service holds its lock only briefly.
       return error.statusCode === RATE_LIMITED
         ? resend(Math.max(error.retryAfterMs, backoff(driver, failures)), { failures })
         : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));

@@ -353,7 +353,8 @@ async function nameTaken(driver: ChangeDriver, group: Group, reason: Reason, mea
   const children = group.item.children ?? [];
   const taken = children.filter((candidate) => names?.has(candidate.name));
   if (taken.length === 0) {
-    // The service may ignore case in names. Creating the group with one sub-option shows which name is taken.
+    // The taken name is not known, because the service may ignore case in names. Creating the group with one
+    // sub-option shows which name it is.
     return children.length < 2 ? failed(group.step, reason) : regroup(group, lightest(children), maker);
   }
   const settlements: Settlement[] = taken.map((candidate) => {

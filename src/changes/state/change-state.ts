@@ -210,7 +210,7 @@ export class RunState {
     const outcome = this.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
     const { standings } = this.#work;
-    // A row is usually the only step of its object.
+    // The fast path: a row is usually the only step of its object.
     const row = standings.onlyRowOf(object);
     if (row !== undefined) return this.isDone(row) ? "created" : "same";
     let did: Did = "same";
@@ -218,7 +218,7 @@ export class RunState {
       const standing = standings.at(id);
       const operation = this.steps.partAt(id)?.operation;
       const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
-      // An earlier attempt of this run has deleted the object.
+      // An object that was already gone was deleted by an earlier attempt of the run.
       if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
       if (standing !== "done" || operation === undefined) continue;
       if (operation === "addOptions" || operation === "createTargetings") return "created";
@@ -453,7 +453,7 @@ export class RunState {
   #stop(cause: StopCause, given: Reason | undefined): void {
     const { outcomes, standings } = this.#work;
     this.stopped = given === undefined ? { cause } : { cause, reason: given };
-    // The service may have applied the request that was in flight.
+    // The steps of the request in flight become doubtful, because the service may have applied them.
     for (const step of this.lostInFlight()) standings.suspect(step, this.#inFlight?.at ?? 0);
     this.#inFlight = undefined;
     const reason = given ?? ownReason(STOP_REASONS[cause]);

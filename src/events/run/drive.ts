@@ -213,7 +213,7 @@ const HELD_BACK_TRIES = 10;
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;
   const renewed = async (): Promise<Intent> => {
-    // If no connection can be opened, sending the event will throw the error.
+    // An error is ignored here: if no connection can be opened, sending the event will throw it.
     await api.connect?.().catch(() => undefined);
     return lease.renew();
   };

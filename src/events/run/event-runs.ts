@@ -324,7 +324,7 @@ async function finish(
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
-  // If the process crashed during an earlier attempt, the events may already be deleted.
+  // Nothing is left to do if the events are already deleted, because the process crashed after an earlier attempt.
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
@@ -332,7 +332,7 @@ async function finish(
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;
-  // Failed rows of a sheet can be returned in their original form.
+  // Failed rows of a sheet are kept, so that they can be returned in their original form.
   const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);

@@ -168,7 +168,7 @@ export async function* filterEvents(
   const rows = rowsOf(bytes, file, rowsOfEvents(kept), ({ cells }) => {
     header = cells;
   });
-  // The copy of a workbook is comma-separated text.
+  // Without a delimiter, as for a workbook, the copy is comma-separated text.
   const delimiter = (await withDetectedForm(bytes, file, rowsOfEvents(kept))).sheet?.delimiter ?? ",";
   for await (const batch of rows) {
     const lines = header.length > 0 ? [csvLine(header, delimiter)] : [];

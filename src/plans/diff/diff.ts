@@ -152,7 +152,7 @@ function targetingOf(
   if (there === undefined) return { name: given?.name ?? "" };
   const { _id, name } = there.targeting;
   const wanted = given?.name;
-  // The file may come from another targeting, whose name must not be applied to this one.
+  // The targeting is not renamed by a file without its ID, which may come from another targeting.
   if (wanted === undefined || wanted === name || byName || given?._id === undefined) return { _id, name };
   const before = base?.targeting._id === _id ? base.targeting.name : undefined;
   if (before === undefined || before === name) return { _id, name, rename: wanted };
@@ -189,7 +189,7 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
     base: base && parentSide(base.parent),
     service: parentSide(there.parent),
   });
-  // A group that no longer exists cannot receive options.
+  // An option cannot move into a group that no longer exists.
   const isLost = place.kind === "there" && !service.byId.has(place._id);
   if (isMoved && isLost) {
     const file = groupName(place._id);
@@ -401,7 +401,7 @@ function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[])
     if (item.kind === "delete") continue;
     const name = item.name ?? there?.name ?? "";
     check("Context IDs of an option", optionContextIds.value, name, held.length, after.length);
-    // If Context IDs of the maximum size would fit, their bytes need not be counted.
+    // The bytes are counted only if Context IDs of the maximum size would not fit.
     if (after.length * contextIdBytes.value <= optionContextBytes.value) continue;
     check("bytes of an option's Context IDs", optionContextBytes.value, name, bytesOf(held), bytesOf(after));
   }

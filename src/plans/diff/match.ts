@@ -58,7 +58,7 @@ export function matchRows(sides: Sides): readonly DesiredRow[] {
     const base = sides.base?.options.get(_id);
     if (there !== undefined) return { index, option, there, base, how: "match" };
     if (base !== undefined) return { index, option, base, how: "gone" };
-    // The sheet of an applied plan still contains the rows of the options that it removed.
+    // No problem is reported for an option that the row removes: the sheet of an applied plan still contains such rows.
     if (option.isRemoved) return { index, option, how: "lost" };
     sides.problems.add(
       option.spots._id ?? option,

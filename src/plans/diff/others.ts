@@ -202,7 +202,7 @@ function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string, Desired
 function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
-  // Others deleted the group. The base has its ID as the parent of its options.
+  // If others deleted the group, its old ID is used, which the base has as the parent of its options.
   if (group.how === "gone" && group.option._id !== undefined) return { kind: "there", _id: group.option._id };
   return { kind: "row", row: group };
 }

@@ -85,7 +85,7 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
     },
     { disallowComments: true, allowTrailingComma: false },
   );
-  // `onError` throws for an empty text.
+  // There is always a root here, because `onError` throws for an empty text.
   if (root === undefined) throw new Error("the JSON parser gave no value and no error");
   return root;
 }

@@ -255,7 +255,7 @@ class Rows {
 
   #isSuspect(spot: Spot, text: string, field: Suspect["field"]): boolean {
     const damage = damageIn(text);
-    // The name rules report invisible characters with more detail.
+    // Invisible characters in names are left to the name rules, which report them with more detail.
     if (damage === undefined || (damage.damage === "invisible" && field === "name")) return false;
     this.suspects.push({ ...spotOf(spot), text, field });
     return true;

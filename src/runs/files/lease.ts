@@ -226,7 +226,7 @@ function isThere(pid: number): boolean {
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
-  // A zombie is listed until its parent reads its exit status.
+  // A zombie has ended, but is listed until its parent reads its exit status.
   return fields?.[0] === "Z" ? "ended" : fields?.[19];
 }
 

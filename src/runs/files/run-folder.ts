@@ -326,7 +326,7 @@ export async function openJournal(
 ): Promise<RunJournal> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
-  // A power failure could lose the file with all its entries, because its name is not on disk yet.
+  // Writes the name of the new file to disk. Otherwise a power failure could lose the file with all its entries.
   await syncFolder(dirname(file));
   let waiting: Uint8Array[] = [];
   const writeWaiting = async (): Promise<void> => {
@@ -401,7 +401,7 @@ const PIECES_AT_ONCE = 512;
 async function writeWhole(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const { bytesWritten } = await handle.writev([...pieces]);
-  // A nearly full disk writes only a part. Writing the rest then throws its error.
+  // If a nearly full disk has written only a part, writing the rest throws the error of the disk.
   if (bytesWritten < bytes) await handle.appendFile(Buffer.concat(pieces).subarray(bytesWritten));
 }
 

@@ -134,7 +134,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
 
 async function removeRun(folder: string, index: RunIndex, runId: string): Promise<void> {
   const { caller, fingerprint } = (await readHeader(folder, runId)) ?? {};
-  // Another process may create a file in this folder when it tries to take the lease.
+  // Retried, because another process may create a file in this folder when it tries to take the lease.
   await rm(join(folder, runId), { recursive: true, force: true, maxRetries: 3 });
   await index.forget(runId, callerFolder(caller ?? ""), fingerprint);
 }
@@ -265,7 +265,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    // A run that was created while the clock was ahead would count as the newest one forever.
+    // Newer IDs are ignored: a run that was created while the clock was ahead would count as the newest one forever.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
@@ -332,7 +332,7 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // The run's process ended before it could change the mark. The next sweep checks the run again.
+  // Corrects the mark of a run whose process ended before it could change it. The next sweep checks the run again.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
   // The index comes first, so that nobody finds a half-removed run. After a crash here, the run is indexed again.

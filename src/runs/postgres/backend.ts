@@ -150,7 +150,7 @@ export function orphanedRuns(
         const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
-        // Runs of other projects may have been skipped, because this process had no room.
+        // Looks for runs again if this process had no room before: runs of other projects may have been skipped.
         if (others <= 0 && wasFull) wakeUp();
       };
     },

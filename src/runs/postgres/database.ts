@@ -47,7 +47,7 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     onConnect: commitsDurably,
     allowExitOnIdle: true,
   });
-  // The next statement replaces a broken idle connection.
+  // The error of a broken idle connection is ignored: the next statement replaces the connection.
   pool.on("error", () => undefined);
   const closing = new AbortController();
   return {
@@ -79,7 +79,7 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
 async function commitsDurably(client: pg.ClientBase): Promise<void> {
   const text =
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
-  // Without a timeout, a dead connection would block this forever.
+  // The statement has a timeout, because a dead connection would block it forever.
   const statement = { text, query_timeout: ANSWER_MS };
   await client.query(statement);
 }
@@ -170,7 +170,7 @@ function whyOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const code = "code" in cause ? String(cause.code) : "";
   const why = NAMING[code] ?? cause.message;
-  // Node's error has no message if all addresses of a host fail.
+  // The code is used if there is no message, as in Node's error if all addresses of a host fail.
   return why === "" ? code : why;
 }
 

@@ -127,7 +127,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     },
     changed: tell.changed,
     watch: (runId, listener) => {
-      // Without a session, the run is checked at intervals.
+      // A failure is ignored: without a session, the run is checked at intervals.
       void beyondCall(connected).catch(() => undefined);
       return listening(shown.changes, runId, listener);
     },

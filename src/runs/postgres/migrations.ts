@@ -271,7 +271,8 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
   try {
     await client.query("begin");
     await client.query(`select pg_advisory_xact_lock(${MIGRATING})`);
-    // A role that only owns the schema may not run "create schema if not exists".
+    // Checks first whether the schema exists: a role that only owns the schema may not run "create schema if not
+    // exists".
     const { rows: there } = await client.query<{ schema: boolean; tables: boolean }>(THERE);
     if (there[0]?.schema !== true) await client.query(`create schema ${SCHEMA}`);
     if (there[0]?.tables !== true) {

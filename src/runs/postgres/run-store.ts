@@ -340,7 +340,8 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
     if (row?.result === "run lost") throw lease.lose();
     if (row?.result === "turn lost" && turn !== undefined) throw turn.lose();
     if (row?.result !== "ok") {
-      // Later entries, such as the reason for stopping, follow those in the database.
+      // Drops the entries that could not be written, so that later ones, such as the reason for stopping, follow
+      // those in the database.
       waiting = [];
       seq = BigInt(row?.seq_now ?? seq);
       throw behind(runId);

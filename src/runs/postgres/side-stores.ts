@@ -35,7 +35,7 @@ export function storedContents(
       .rows<Row & { readonly [column: string]: string }>(
         "select option, record, ids from targeting_mcp.content where project = $1 and option = any($2)",
         [project, options.map(({ optionId }) => optionId)],
-        // Reading from the service costs less than waiting for the database.
+        // The statement is not retried, because reading from the service costs less than waiting for the database.
         ONCE,
       )
       .catch(onProblem);

@@ -163,7 +163,7 @@ async function locksExclude(database: Pick<Database, "direct">): Promise<boolean
   const one = await database.direct();
   const other = await database.direct();
   try {
-    // Several processes may check at the same time.
+    // A random number for the lock, because several processes may check at the same time.
     const number = Math.floor(Math.random() * 2 ** 31);
     await one.query("select pg_advisory_lock(1953325937, $1)", [number]);
     const query = "select pg_try_advisory_lock(1953325937, $1) as free";

@@ -84,7 +84,7 @@ function openConfirmation(
   { caller, now }: { readonly caller: string; readonly now: number },
 ): Confirmation | undefined {
   const bytes = Buffer.from(token, "base64url");
-  // Several texts decode to the same bytes, but only one is a valid token.
+  // Only one of the texts that decode to the same bytes is a valid token.
   if (token.length !== TOKEN_LETTERS || bytes.toString("base64url") !== token) return undefined;
   const run = ulidOfBytes(bytes.subarray(0, RUN));
   const expiresAt = nearestTime(bytes.readUIntBE(RUN, SECONDS), now);

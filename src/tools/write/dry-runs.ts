@@ -163,7 +163,8 @@ function answerOf(
   const state = new RunState(plan);
   const effect = plan.losses.length > 0 ? effectText(effectOfCall(plan.losses, plan.objects, plan.facts)) : undefined;
   const asks = effect === undefined ? [] : [`${asksFirst(plan, context)}${effect}`];
-  // If the effect needs approval, its text already lists the changes.
+  // The changes are listed only without an effect, because the text of an effect that needs approval already lists
+  // them.
   const changed = effect === undefined ? plannedChanges(state) : [];
   const same = changed.filter(changesNothing).length;
   return renderReport({

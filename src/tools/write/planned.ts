@@ -188,7 +188,7 @@ export async function undecided(
         await decide(header.runId, { ...decided, answer: "declined" }, context);
         return;
       }
-      // The run may have been cancelled meanwhile.
+      // Nothing is done if the run was cancelled meanwhile.
       if ((await context.runs.isUnstarted(header.runId)) !== true) return;
       const stopping = new AbortController();
       const again = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));

@@ -63,7 +63,7 @@ export function pause(): void {
 }
 
 effect(() => {
-  // After a reset of the log or a restart of the sandbox, the held events no longer exist.
+  // The held events are dropped after a reset of the log or a restart of the sandbox, because they no longer exist.
   if (eventsAge.value > 0 && !isPaused.peek()) held.value = undefined;
 });
 

@@ -163,7 +163,7 @@ export async function save(path: string): Promise<void> {
     link.href = URL.createObjectURL(await response.blob());
     link.download = decodeURIComponent(name);
     link.click();
-    // Browsers read the file some time after the click.
+    // The file is released later, because browsers read it some time after the click.
     setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
   } catch (thrown) {
     failed(silence(thrown));
