@@ -83,7 +83,7 @@ export async function renewBaseAt(
   if (targetingId === undefined || (wrote.length === 0 && !isRenamed)) return;
   const place = { root, steps, path: join(root, ...steps) };
   const base = readBase(await textOf(bytesAt(place)), place.path);
-  // The base may belong to another targeting by now.
+  // A base that belongs to another targeting by now is not updated.
   if (base.targeting._id !== targetingId) return;
   const there = await written(targetingId, wrote, api, signal);
   await replaceFile(place, [[...baseText(renewedBase(base, there, wrote, isRenamed))].join("")]);
