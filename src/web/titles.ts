@@ -214,8 +214,11 @@ function changeParts(how: ChangeKinds, objects: ChangedObjects, of: "items" | "c
     const end = ` to show or hide ${exposed === 1 ? "its" : "their"} sub-options`;
     parts.push({ does: "set", what: only === undefined ? many(exposed, "group") : objectOf(exposed), end });
   }
-  if (added > 0) parts.push({ does: "add", what: many(added, "Context ID"), end: ` to ${objectOf(extended)}` });
-  if (removed > 0) parts.push({ does: "remove", what: many(removed, "Context ID"), end: ` from ${objectOf(reduced)}` });
+  const isBoth = added > 0 && removed > 0 && only === undefined;
+  const within = (word: string, count: number): string => (isBoth ? "" : ` ${word} ${objectOf(count)}`);
+  if (added > 0) parts.push({ does: "add", what: many(added, "Context ID"), end: within("to", extended) });
+  const gone = added > 0 ? thousands(removed) : many(removed, "Context ID");
+  if (removed > 0) parts.push({ does: "remove", what: gone, end: within("from", reduced) });
   return parts;
 }
 

@@ -41,8 +41,8 @@ export function waitingOf(
     consequence: consequenceOf(
       isDeletion && freedWords(parts)?.stay,
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
-      counts.deleted > 0 && campaignsNote(counts.deleted, parts),
     ),
+    check: counts.deleted > 0 ? campaignsNote(counts.deleted, parts) : undefined,
     act: actOf(run, parts),
     counts,
     magnitude: magnitudeOf(run, parts),
@@ -71,14 +71,15 @@ export function undoOf(
   const counts = { created: newObjects(created, newGroups, parts), exact: changed, newIds: deleted - lost, lost };
   const until = `for ${many(days, "day")}`;
   const title = undoTitle(counts, until, { isUndo, hasInside: optionsWithin(parts) > 0 });
-  const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}.`;
-  const can = created + changed + counts.newIds > 0;
+  const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
+  if (created + changed + counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
+  const notBack = [
+    lost > 0 && `${thousands(lost)} of ${thousands(deleted)}, because ${refused}`,
+    counts.newIds > 0 && "use in campaigns and ad products",
+  ].filter((words) => words !== false);
   const notes = [
-    can && !title.includes(until) && `This can be undone ${until}.`,
-    counts.newIds > 0 && restoredWithin(parts, counts.newIds === 1),
-    counts.newIds > 0 && (freedWords(parts)?.undo ?? false),
-    counts.newIds > 0 && "Campaigns and ad products stay disconnected.",
-    lost > 0 && (can ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
+    counts.newIds > 0 && `Back: ${restoredWithin(parts, counts.newIds === 1)}${freedWords(parts)?.undo ?? ""}.`,
+    notBack.length > 0 && `Not back: ${notBack.join("; ")}.`,
   ];
   return { title, notes: notes.filter((note) => note !== false) };
 }
@@ -101,24 +102,17 @@ function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   return [refused, lost].filter((one) => one !== false).join(" ");
 }
 
-/** Says what an undo restores besides the objects themselves. */
+/** Says what an undo restores with the objects: `its name, group and Context IDs`. */
 function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
   const kinds = parts.filter(({ title }) => Object.hasOwn(DELETED, title));
-  const [count, options] = [kinds.find(({ title }) => title === "Targetings deleted")?.count, optionsWithin(parts)];
-  if (count === undefined || options === 0) {
-    const nouns = kinds.map(({ title }) => DELETED[title] ?? "");
-    const holdsNone = kinds.every(({ objects }) =>
-      objects.every(({ contextIds, options: inside }) => (contextIds ?? inside) === 0),
-    );
-    const its = ["name", nouns.includes("option") && "group", !holdsNone && "Context IDs"].filter(
-      (one) => one !== false,
-    );
-    const what = `${isOne ? "The" : "Each"} restored ${nouns.length === 1 ? nouns.join("") : "object"}`;
-    const returns = its.length === 1 ? "returns" : "return";
-    return `${what} gets a new ID; its ${commaList(its)} ${returns} with it.`;
-  }
-  const [what, its] = count === 1 ? ["The targeting", "its"] : [`The ${many(count, "targeting")}`, "their"];
-  return `${what} and ${its} ${many(options, "option")} get new IDs; ${its} names, groups and Context IDs return with them.`;
+  const options = optionsWithin(parts);
+  if (options > 0) return `${isOne ? "its " : ""}${many(options, "option")} with names, groups and Context IDs`;
+  const holdsNone = kinds.every(({ objects }) =>
+    objects.every(({ contextIds, options: inside }) => (contextIds ?? inside) === 0),
+  );
+  const hasGroup = kinds.some(({ title }) => DELETED[title] === "option");
+  const [name, group] = isOne ? ["its name", "group"] : ["names", "groups"];
+  return commaList([name, ...(hasGroup ? [group] : []), ...(holdsNone ? [] : ["Context IDs"])]);
 }
 
 /** Says what follows from the new IDs of the objects that an undo creates again; undefined if there are none. */
@@ -141,13 +135,10 @@ function freedWords(parts: readonly EffectPart[]): { readonly stay: string; read
   const groups = parts.flatMap(({ objects }) => objects).filter(({ freed = 0 }) => freed > 0);
   const count = groups.reduce((sum, { freed = 0 }) => sum + freed, 0);
   if (count === 0) return undefined;
-  const [stay, what] =
-    count === 1
-      ? ["stays and becomes a top-level option", "the sub-option"]
-      : ["stay and become top-level options", `the ${many(count, "sub-option")}`];
+  const stay = many(count, "sub-option");
   return {
-    stay: `${many(count, "sub-option")} ${stay}.`,
-    undo: `Undo moves ${what} back into ${groups.length === 1 ? "the group" : "the groups"}.`,
+    stay: `${stay} ${count === 1 ? "stays" : "stay"}, at the top level.`,
+    undo: `, with ${stay} in the ${groups.length === 1 ? "group" : "groups"}`,
   };
 }
 
@@ -174,10 +165,12 @@ function undoTitle(
 ): string {
   const { exact, newIds, lost } = counts;
   const created = counts.created.reduce((sum, count) => sum + count, 0);
-  if (created + exact + newIds === 0) return "It cannot be undone";
-  if (newIds + lost === 0) return `It can be undone ${until}`;
-  if (created + exact + lost > 0) return undoWords(counts, isUndo ? "restored" : "new");
-  return `It can be undone ${until}, with ${newIds === 1 && !hasInside ? "a new ID" : "new IDs"}`;
+  const it = newIds + lost > 1 && !hasInside ? "them" : "it";
+  if (created + exact + newIds === 0) return `You cannot get ${it} back`;
+  if (newIds + lost === 0) return `You can undo it ${until}`;
+  if (created + exact + lost > 0)
+    return `You can undo it ${until}: this ${undoWords(counts, isUndo ? "restored" : "new").replace("Undo ", "")}`;
+  return `You can get ${it} back ${until}, with ${newIds === 1 && !hasInside ? "a new ID" : "new IDs"}`;
 }
 
 /**

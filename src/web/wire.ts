@@ -141,6 +141,8 @@ export interface Waiting {
   readonly contextIds?: number | undefined;
   /** What follows for objects that stay or come back, e.g. for the sub-options of deleted groups. */
   readonly consequence?: string | undefined;
+  /** What follows for campaigns, which the API does not show: what to check before approving a deletion. */
+  readonly check?: string | undefined;
   /** The text that a person must type to approve a large deletion, usually the name of the targeting. */
   readonly typed?: string | undefined;
   /** The facts about the effect that the label, the counts and the parts do not show; empty if there are none. */

@@ -109,7 +109,7 @@ test("a run cannot be approved until all that it removes has been read", async (
   const waiting = { ...WAITS, magnitude: { count: 25, verb: "deleted", what: "25 options" } as const };
   const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting } }], changes });
   await onPage(`${made.url}/#/approvals`, async (page) => {
-    const figure = page.locator(".figure").first();
+    const figure = page.locator(".summary");
     await figure.getByText("The Context IDs are being read…").waitFor();
     await page.getByText("It can be approved once its changes have been read.").waitFor();
     expect(await button(page, "approve").isDisabled()).toBe(true);
@@ -132,13 +132,13 @@ test.each([
     details: [{ ...WAITING, run: { ...WAITING.run, waiting: { ...WAITS, magnitude, consequence } } }],
   });
   await onPage(`${made.url}/#/approvals`, async (page) => {
-    await page.getByText("Deletes", { exact: true }).waitFor();
+    await page.getByText("25 of 100 options and groups (25 %)").waitFor();
     await page.getByText(consequence).waitFor();
     made.put({ ...row, status: "cancelled", isDeclined: is, actions: [] });
     await page.getByText("Nothing was deleted.").waitFor();
     await page.locator(".decided").getByText(words, { exact: true }).waitFor();
     const said = await page.locator("main").innerText();
-    for (const effect of ["Deletes", "can be undone", consequence, "Sneakers", "To be deleted"]) {
+    for (const effect of ["25 of 100", "can be undone", consequence, "Sneakers", "To be deleted"]) {
       expect(said).not.toContain(effect);
     }
   });
@@ -389,7 +389,7 @@ test("what needs attention names its file and causes, and can be dismissed", asy
   const made = await serveMadeRuns({ details: [{ ...PARTIAL, run }] });
   await onPage(made.url, async (page) => {
     await page.getByText("2 of 6 changes of spring.yaml failed").waitFor();
-    await page.getByText("2 × the name is taken · in Spring ·").waitFor();
+    await page.getByText("2: the name is taken").waitFor();
     await page.getByRole("button", { name: "Dismiss" }).click();
     await page.getByText("Nothing failed in the last 24 hours.").waitFor();
     await page.reload();
@@ -429,10 +429,11 @@ test("each run is of one kind, runs of one minute show their times, and the larg
   ];
   const made = await serveMadeRuns({ details: runs });
   await onPage(made.url, async (page) => {
-    await page.getByText("54 × reason 0 · 1 × reason 1 · and 2 more options for 2 other reasons ·").waitFor();
+    await page.getByText("54: reason 0").waitFor();
+    await page.getByText("3 more for 3 other reasons").waitFor();
     await page.getByText("Changes today").locator("..").getByText("3 created").waitFor();
     expect(await page.locator(".axis > span").count()).toBe(4);
-    await page.getByRole("link", { name: "All runs of today (4)" }).click();
+    await page.getByRole("link", { name: "and 3 more runs today" }).click();
     const kinds = page.getByRole("group", { name: "Kinds of runs" }).getByRole("button");
     await expect.poll(() => kinds.allInnerTexts()).toEqual(["All 4", "Changes 2", "Events 1", "Exports 1"]);
     expect((await rowNames(page, "Runs"))[0]).toMatch(/just now · \d\d:\d\d:\d\d$/);
@@ -626,7 +627,7 @@ test("the reasons after the fifth are shown in place, and events that were held 
   const made = await serveMadeRuns({ details: [{ ...PARTIAL, run, failures }] });
   await onPage(made.url, async (page) => {
     await page.getByText("7 of 9 events not sent").waitFor();
-    await page.getByText("and 5 more events for 5 other reasons ·").waitFor();
+    await page.getByText("6 more for 6 other reasons").waitFor();
     await page.getByRole("link", { name: "Show", exact: true }).click();
     const box = page.getByRole("region", { name: "7 events not sent" });
     expect(await box.getByText("Remedy 6.").count()).toBe(0);
@@ -694,7 +695,6 @@ test("the overview says first what waits, then what failed and what happened", a
   const made = await serveMadeRuns({ details: [WAITING, { ...PARTIAL, run: recent }] });
   await onPage(made.url, async (page) => {
     await page.getByRole("heading", { name: "1 approval waits for you" }).waitFor();
-    await page.getByText("Agents cannot continue with it until you decide.").waitFor();
     await page.getByText("2 of 6 changes failed").waitFor();
     const said = await page.locator("main").innerText();
     expect(said).toContain("2 created · 1 changed · 1 deleted");
@@ -717,7 +717,6 @@ test("needs attention lists the largest problems first, and those that are not l
   });
   const made = await serveMadeRuns({ details: failing });
   await onPage(made.url, async (page) => {
-    await page.getByText("6 problems need attention").waitFor();
     const titles = page.getByText(/^\d+ of 100 events failed$/);
     const shown = async () => (await titles.allInnerTexts()).map((text) => Number.parseInt(text, 10));
     await expect.poll(shown).toEqual([15, 14, 13, 12]);
@@ -729,28 +728,42 @@ test("needs attention lists the largest problems first, and those that are not l
   });
 });
 
-test("today's figures say what was restored, and what happened to targetings themselves", async () => {
+test("today's figures say what was restored, and today's runs are named under their targetings", async () => {
   const now = Date.now();
   const did = (created: number, changed = 0, deleted = 0) => ({ created, changed, deleted });
   const { targeting: _targeting, ...whole } = PARTIAL.run;
   const done = { status: "succeeded", startedAt: now, updatedAt: now } as const;
+  // Its undo has changed this run today.
+  const past = { startedAt: now - 86_400_000 };
   const runs: readonly RunRow[] = [
-    { ...PARTIAL.run, ...done, runId: "01UNDO", isUndo: true, did: did(1) },
-    { ...PARTIAL.run, ...done, runId: "01ADD", tool: "bulk_add_options", did: did(3) },
-    { ...whole, ...done, runId: "01MADE", tool: "create_targetings", did: did(6), optionsInside: 2 },
-    { ...whole, ...done, runId: "01NAME", tool: "rename_targetings", did: did(0, 1) },
-    { ...whole, ...done, runId: "01GONE", tool: "delete_targeting", did: did(0, 0, 2) },
-    { ...whole, ...done, runId: "01MANY", tool: "update_contexts", did: did(0, 1) },
+    { ...PARTIAL.run, ...done, runId: "01UNDO", isUndo: true, did: did(1), title: "Undid “Deleted Bags from Spring”" },
+    { ...PARTIAL.run, ...done, runId: "01ADD", did: did(3), title: "Added 3 options to Spring" },
+    { ...whole, ...done, runId: "01MADE", did: did(6), title: "Created 4 targetings and their 2 options" },
+    { ...whole, ...done, runId: "01NAME", did: did(0, 1), title: "Renamed Fall to Autumn" },
+    { ...whole, ...done, runId: "01GONE", did: did(0, 0, 2), title: "Deleted 2 targetings" },
+    { ...whole, ...done, runId: "01MANY", did: did(0, 1), title: "Renamed Hats" },
+    { ...whole, ...done, runId: "01NONE", did: did(0), title: "Changed nothing" },
+    { ...whole, ...done, runId: "01LATE", did: did(1), title: "Added an option", startedAt: now - 1, beganAt: now + 1 },
+    { ...whole, ...done, runId: "01PAST", did: did(1), title: "Added the day before", ...past },
   ];
   const made = await serveMadeRuns({ details: runs.map((run) => ({ ...PARTIAL, run, failures: [] })) });
   await onPage(made.url, async (page) => {
     const figure = page.locator(".figure", { hasText: "Changes today" });
-    await figure.getByText("9 created · 1 restored · 2 changed · 2 deleted").waitFor();
-    for (const words of ["4 targetings created with 2 options", "1 targeting renamed", "2 targetings deleted"]) {
-      expect(await figure.innerText()).toContain(words);
-    }
-    expect(await figure.innerText()).toContain("1 change in other targetings");
-    await page.getByText("today: 9 created · 1 restored · 2 changed · 2 deleted.").waitFor();
+    await figure.getByText("10 created · 1 restored · 2 changed · 2 deleted").waitFor();
+    const today = page.locator(".recent");
+    const lines = (await today.innerText()).split("\n").filter((line) => line !== "");
+    expect(lines).toEqual([
+      ...["Today", "Added an option", "Created 4 targetings and their 2 options", "Renamed Fall to Autumn"],
+      ...["Spring", "Undid “Deleted Bags”", "Added 3 options", "and 3 more runs today"],
+    ]);
+    await today.getByRole("link", { name: "and 3 more runs today" }).click();
+    await page.getByRole("heading", { name: "Runs: Today" }).waitFor();
+    await page.getByRole("button", { name: "All 8" }).waitFor();
+    expect(await page.getByText("Added the day before").count()).toBe(0);
+    const first = page.getByRole("table", { name: "Runs" }).getByRole("rowheader").first();
+    expect(await first.innerText()).toContain("Added an option");
+    await page.getByRole("link", { name: "All runs" }).click();
+    await page.getByText("Added the day before").waitFor();
     await page.goto(`${made.url}/#/runs/01UNDO`);
     await page.locator(".result").getByText("+1 restored").waitFor();
   });
@@ -799,12 +812,12 @@ test("on a phone a deletion says above its buttons what goes, what stays, and wh
     const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, title, waiting } }] });
     await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
       await page.setViewportSize(phone);
-      await page.getByText("Sneakers").waitFor();
+      await page.getByRole("cell", { name: "Sneakers" }).waitFor();
       const { y: end = 0 } = (await page.locator(".foot").boundingBox()) ?? {};
       const seen = [
         page.getByRole("heading", { level: 1, name: `${title}?` }),
         page.getByText("It can be undone for 30 days, with new IDs", { exact: true }),
-        ...words.map((text) => page.locator(".figures").getByText(text)),
+        ...words.map((text) => page.locator(".summary").getByText(text)),
       ];
       for (const one of seen) {
         const { y = end, height = 0 } = (await one.boundingBox()) ?? {};
@@ -951,7 +964,9 @@ const DOTS = `["good", "created", "changed", "deleted", "bad", "warn", "unknown"
 })`;
 
 test.each(SCHEMES)("each colour has one meaning, and a dot says in words what it means, %s", async (colorScheme) => {
-  const made = await serveMadeRuns({ details: ALL });
+  const now = Date.now();
+  const details = ALL.map((one) => ({ ...one, run: { ...one.run, startedAt: now } }));
+  const made = await serveMadeRuns({ details });
   const check = async (page: Page): Promise<void> => {
     await page.getByRole("heading", { name: "1 approval waits for you" }).waitFor();
     const dots = page.locator("main .dot[title]");
@@ -978,12 +993,12 @@ test("an approval says which part comes back under new IDs, and each fact once",
   for (const [row, size, words] of [
     [
       { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
-      "Deletes 25 options 25 of 100 options and groups (25 %)",
+      `25 of 100 options and groups (25 %) Sneakers, ${MARKUP}, safe\\u{202E}gnp.exe and 22 more`,
       "It can be undone for 30 days, with new IDs",
     ],
     [
       plan,
-      "Makes 5 changes +1 new ~3 to change −1 to delete Deletes 1 of 100 options and groups (1 %)",
+      `5 changes +1 new ~3 to change −1 to delete Deletes 1 of 100 options and groups (1 %) Sneakers, ${MARKUP}, safe\\u{202E}gnp.exe and 22 more`,
       "Undo restores 4 of 5 as they were and 1 under a new ID",
     ],
   ] as const) {
@@ -993,11 +1008,8 @@ test("an approval says which part comes back under new IDs, and each fact once",
     await onPage(`${made.url}/#/approvals`, async (page) => {
       await page.getByText(words, { exact: true }).waitFor();
       await page.getByText("being read").waitFor({ state: "detached" });
-      const figures = await page.locator(".figure").allInnerTexts();
-      expect(figures.map((text) => text.replaceAll(/\s+/g, " "))).toEqual([
-        `${size} Removes 14 Context IDs`,
-        `If you change your mind ${words} ${notes.join(" ")}`,
-      ]);
+      const summary = await page.locator(".summary").innerText();
+      expect(summary.replaceAll(/\s+/g, " ")).toBe(`${size} Removes 14 Context IDs ${words} ${notes.join(" ")}`);
       expect((await page.locator("main").innerText()).match(/Removes 14 Context IDs/g)).toHaveLength(1);
     });
   }

@@ -230,9 +230,9 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /It can be undone for 30 days, with a new ID/,
+      /You can get it back for 30 days, with a new ID/,
       long(2),
-      /stay disconnected/,
+      /Not back: use in campaigns and ad products/,
     ];
     const places = order.map((part) => words.search(part));
     expect(places).toEqual(places.toSorted((one, other) => one - other));

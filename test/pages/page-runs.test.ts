@@ -160,11 +160,11 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
     const { runId, waiting } = await newlyWaiting(person);
     expect(waiting?.undo).toMatchObject({
-      title: "Undo restores 1 of 2 under a new ID; 1 cannot be restored",
-      notes: expect.arrayContaining([
-        "The restored option gets a new ID; its name, group and Context IDs return with it.",
-        "1 cannot be restored: the service does not accept its name.",
-      ]),
+      title: "You can undo it for 30 days: this restores 1 of 2 under a new ID; 1 cannot be restored",
+      notes: [
+        "Back: its name, group and Context IDs.",
+        "Not back: 1 of 2, because the service does not accept its name; use in campaigns and ad products.",
+      ],
     });
     const { status, headers, text } = await download(person, runId, "list");
     expect(status).toBe(200);
@@ -228,15 +228,17 @@ describe("a deletion that waits", () => {
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
-      consequence: expect.stringMatching(
-        /^2 sub-options stay and become top-level options\. Campaigns and ad products that use these objects lose them at once\./,
-      ),
+      consequence: "2 sub-options stay, at the top level.",
+      check: expect.stringMatching(/^Campaigns and ad products that use these objects lose them at once\./),
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "It can be undone for 30 days, with new IDs",
-          notes: expect.arrayContaining(["Undo moves the 2 sub-options back into the group."]),
+          title: "You can get them back for 30 days, with new IDs",
+          notes: [
+            "Back: names and groups, with 2 sub-options in the group.",
+            "Not back: use in campaigns and ad products.",
+          ],
         },
       },
     });
@@ -277,7 +279,7 @@ describe("a deletion that waits", () => {
     const [deleted, undid] = ["Deleted 1 group and 1 option from Grouped sale", "1 group and 1 option restored"];
     for (const [id, wanted, noun] of [
       [runId, deleted, "object"],
-      [back.runId, `Undid “${deleted}”: ${undid}, 2 options changed`, "change"],
+      [back.runId, `Undid “${deleted}”: ${undid}, 2 options moved to Clothing`, "change"],
     ] as const) {
       expect(row(id)).toMatchObject({ title: wanted, noun });
       expect((await detailOf(person, id)).run).toMatchObject({ title: wanted, noun });
@@ -297,7 +299,7 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
-      consequence: "The service does not delete a targeting while an approved campaign uses one of its options.",
+      check: "The service does not delete a targeting while an approved campaign uses one of its options.",
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     // The options are named before their Context IDs are read.

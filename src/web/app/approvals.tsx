@@ -5,12 +5,12 @@ import { Changes, Differences } from "./changes.tsx";
 import { Part } from "./effect-part.tsx";
 import { DecisionButtons, Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
-import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
+import { Ago, Ask, Empty, Sentences, Text } from "./parts.tsx";
 import { counted, number, percent, wholeWords } from "./plain-words.ts";
 import { actOnRun, useDetail } from "./requests.ts";
 import { FirstReason } from "./run-problems.tsx";
-import { changeShares, Kinds, NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
-import { isConnected, MAX_ROWS, route, runs, set, waitingRuns } from "./state.ts";
+import { Kinds, NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
+import { isConnected, MAX_ROWS, route, runs, set, timeOf, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. The others appear after these are decided and the page is reloaded. */
 const MAX_RUNS = MAX_ROWS / 5;
@@ -63,7 +63,7 @@ export function Approvals() {
 }
 
 function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolean }) {
-  const { runId, startedAt } = run;
+  const { runId } = run;
   const isWaiting = now?.status === "needs_confirmation";
   return (
     <li>
@@ -75,7 +75,7 @@ function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolea
       >
         {!isWaiting && (now === undefined ? "No longer stored: " : <Status of={now} />)} <Title run={run} />
         <span class="line quiet small">
-          <ShortRequester run={run} /> · <Ago at={startedAt} />
+          <ShortRequester run={run} /> · <Ago at={timeOf(now ?? run)} />
         </span>
       </a>
     </li>
@@ -130,7 +130,7 @@ const UNDONE = "Will be undone exactly";
 
 /** Shows everything that a person needs to decide on a run. The buttons are always visible. */
 export function Decision({ run, now }: Decided) {
-  const { runId, waiting, startedAt } = run;
+  const { runId, waiting } = run;
   const list = useSignal<ChangeList | undefined>(undefined);
   const plan = useDetail(PLANS.has(run.tool) ? runId : undefined).detail?.plan;
   if (waiting === undefined) return null;
@@ -144,21 +144,27 @@ export function Decision({ run, now }: Decided) {
       <h1 id={`run-${runId}`}>
         <Title run={run} end={isWaiting ? "?" : ""} />
       </h1>
-      <div class="row quiet small">
-        <span>
-          Requested by <Requester run={run} />
-        </span>
-        <Ago at={startedAt} />
-        {isWaiting && (
-          <span>
-            expires <Ago at={waiting.expiresAt} />
-          </span>
-        )}
-        {!isWaiting && <a href={`#/runs/${runId}`}>Show the run</a>}
-      </div>
+      {!isWaiting && (
+        <div class="row quiet small">
+          <Request run={run} />
+          <a href={`#/runs/${runId}`}>Show the run</a>
+        </div>
+      )}
       {!isWaiting && <Outcome run={run} now={now} />}
       {isWaiting && <Effect run={run} waiting={waiting} plan={plan} list={list} isRead={isRead} />}
     </section>
+  );
+}
+
+/** Shows who requested a run, and when. */
+function Request({ run }: { readonly run: RunRow }) {
+  return (
+    <>
+      <span>
+        Requested by <Requester run={run} />
+      </span>
+      <Ago at={run.startedAt} />
+    </>
   );
 }
 
@@ -167,11 +173,13 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
   const { runId } = run;
   return (
     <>
-      <Figures waiting={waiting} isUndo={run.isUndo} removed={list.value?.removed} isRead={isRead} />
-      <p class="card note small">
-        <Text of={waiting.effect} most={2000} /> Everything is checked again before anything is sent. If something has
-        changed, nothing is sent.
-      </p>
+      <Summary run={run} waiting={waiting} removed={list.value?.removed} isRead={isRead} />
+      <div class="row quiet small">
+        <Request run={run} />
+        <span>
+          expires <Ago at={waiting.expiresAt} />
+        </span>
+      </div>
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
       <Changes
         runId={runId}
@@ -187,6 +195,10 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
           <Part key={part.title} runId={runId} place={at} part={part} />
         ) : null,
       )}
+      <p class="card note small">
+        <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> Everything is checked again
+        before anything is sent. If something has changed, nothing is sent.
+      </p>
       <Foot run={run} waiting={waiting} isRead={isRead} />
     </>
   );
@@ -261,26 +273,35 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
   );
 }
 
-function Figures({ waiting, isUndo, removed = 0, isRead }: FiguresProps) {
-  const { magnitude, undo } = waiting;
+/** Says first what a run does, to how much and to what, and whether that can be undone. */
+function Summary({ run, waiting, removed = 0, isRead }: SummaryProps) {
+  const { undo, consequence, magnitude } = waiting;
   const contextIds = Math.max(removed, waiting.contextIds ?? 0);
+  const isDeletion = magnitude?.verb === "deleted";
   return (
-    <div class="figures">
-      {(magnitude !== undefined || hasKinds(waiting)) && (
-        <Size of={waiting} isUndo={isUndo} contextIds={contextIds} isRead={isRead} />
-      )}
+    <div class="card summary">
+      {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} isUndo={run.isUndo} />}
+      {isDeletion && <LostNames of={waiting} title={run.title} />}
+      {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
+      {consequence !== undefined && <span class="line">{consequence}</span>}
       {undo !== undefined && (
-        <Figure title="If you change your mind" value={undo.title} isWords>
-          <Sentences of={undo.notes} />
-        </Figure>
+        <>
+          <strong class="line">{undo.title}</strong>
+          {undo.notes.map((note) => (
+            <span key={note} class="line">
+              {note}
+            </span>
+          ))}
+        </>
       )}
+      {!isRead && isDeletion && <span class="line quiet small">The Context IDs are being read…</span>}
     </div>
   );
 }
 
-interface FiguresProps {
+interface SummaryProps {
+  readonly run: RunRow;
   readonly waiting: Waiting;
-  readonly isUndo: boolean | undefined;
   readonly removed: number | undefined;
   /** Whether all changes have been read from the service. Until then, the run cannot be approved. */
   readonly isRead: boolean;
@@ -291,50 +312,50 @@ function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
   return Math.max(created, changed, deleted) < created + changed + deleted;
 }
 
-/** Shows how many objects are changed, their share of the targeting, and how many Context IDs are removed. */
-function Size({
-  of: waiting,
-  isUndo,
-  contextIds,
-  isRead,
-}: Omit<FiguresProps, "waiting" | "removed"> & { readonly of: Waiting; readonly contextIds: number }) {
-  const { counts, consequence, magnitude: { count, whole, verb, what, within } = NO_MAGNITUDE } = waiting;
-  const title = verb === "deleted" ? "Deletes" : "Changes";
-  const total = whole === undefined || whole < count ? undefined : whole;
+/** The number of deleted objects that the summary names. The table below names all. */
+const MAX_NAMES = 3;
+
+/** Names the first objects that are deleted, unless the title of the run names all. */
+function LostNames({ of: { parts }, title }: { readonly of: Waiting; readonly title: string }) {
+  const lost = parts.filter((part) => part.kind === "inside" || (part.kind === "deleted" && part.title !== TARGETINGS));
+  const names = lost.flatMap(({ objects }) => objects.map(({ name }) => name));
+  const more = lost.reduce((sum, { count }) => sum + count, 0) - MAX_NAMES;
+  if (names.every((name) => title.includes(name))) return null;
   return (
-    <Figure
-      {...(hasKinds(waiting)
-        ? { title: "Makes", value: counted(totalOf(counts), "change") }
-        : { title, value: <span class={verb}>{what}</span> })}
-    >
-      {hasKinds(waiting) ? (
-        <>
-          <Bar label="Changes" shares={changeShares(counts, isUndo ? counts.created : 0)} />
-          <span class="row small">
-            <Kinds of={counts} isUndo={isUndo} areAhead />
-          </span>
-          {total !== undefined && (
-            <span class="line small">
-              {title} {number(count)} of {wholeWords(total)} ({percent(count, total)})
-            </span>
-          )}
-        </>
-      ) : (
-        <span class="small">
-          {total === undefined ? (
-            within
-          ) : (
-            <>
-              {number(count)} of {wholeWords(total)} ({percent(count, total)})
-              <Bar label={title} total={total} shares={[{ tone: verb, count, of: `of ${number(total)}` }]} />
-            </>
-          )}
+    <span class="line">
+      <Text of={names.slice(0, MAX_NAMES).join(", ")} most={120} />
+      {more > 0 && ` and ${number(more)} more`}
+    </span>
+  );
+}
+
+const TARGETINGS = "Targetings deleted";
+
+/** Shows how many objects are changed, and their share of the targeting. */
+function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: boolean | undefined }) {
+  const { counts, magnitude: { count, whole, verb, what, within = "" } = NO_MAGNITUDE } = waiting;
+  const total = whole === undefined || whole < count ? undefined : whole;
+  const share = total !== undefined && ` of ${wholeWords(total)} (${percent(count, total)})`;
+  if (!hasKinds(waiting)) {
+    return (
+      <span class="line">
+        <strong class={verb}>{share ? number(count) : what}</strong>
+        {share || ` ${within}`}
+      </span>
+    );
+  }
+  return (
+    <>
+      <span class="row">
+        <strong>{counted(totalOf(counts), "change")}</strong> <Kinds of={counts} isUndo={isUndo} areAhead />
+      </span>
+      {share && (
+        <span class="line small">
+          {verb === "deleted" ? "Deletes" : "Changes"} {number(count)}
+          {share}
         </span>
       )}
-      {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
-      {consequence !== undefined && <span class="line small">{consequence}</span>}
-      {!isRead && verb === "deleted" && <span class="line quiet small">The Context IDs are being read…</span>}
-    </Figure>
+    </>
   );
 }
 
@@ -385,13 +406,13 @@ function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: stri
   );
 }
 
-interface FootProps extends Pick<FiguresProps, "waiting" | "isRead"> {
+interface FootProps extends Pick<SummaryProps, "waiting" | "isRead"> {
   readonly run: RunRow;
 }
 
 /** Describes a large deletion, for which the person must type a text. */
 function largeWords({ parts, counts, magnitude }: Waiting): string {
-  const targetings = parts.find(({ title }) => title === "Targetings deleted")?.count;
+  const targetings = parts.find(({ title }) => title === TARGETINGS)?.count;
   if (targetings === 1) return "a whole targeting";
   if (targetings !== undefined) return counted(targetings, "whole targeting");
   return magnitude?.what ?? counted(counts.deleted, "option");

@@ -1,3 +1,4 @@
+import { Fragment } from "preact";
 import type { ChangeCounts, RunRow } from "../wire.ts";
 import {
   Ago,
@@ -12,10 +13,10 @@ import {
   sharesText,
   useSteady,
 } from "./parts.tsx";
-import { clockWords, counted, number, percent } from "./plain-words.ts";
-import { Attention, openProblems } from "./problems.tsx";
-import { changeShares, ShortRequester, Status, statusWords, Title, toneOf, totalOf } from "./run-words.tsx";
-import { arrived, coverage, hasEnded, hello, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
+import { clockWords, counted, dateOf, number, percent } from "./plain-words.ts";
+import { Attention } from "./problems.tsx";
+import { changeShares, NO_CHANGES, ShortRequester, statusWords, Title, toneOf, totalOf } from "./run-words.tsx";
+import { arrived, coverage, hasEnded, hello, runList, sandbox, timeOf, verdicts, waitingRuns } from "./state.ts";
 import { eventShares } from "./words.tsx";
 
 const HOUR = 3_600_000;
@@ -24,8 +25,7 @@ const HOURS = 24;
 const LABEL_EVERY = 6;
 /** The maximum number of entries in each list. */
 const MAX_WAITING = 3;
-const MAX_RECENT = 6;
-const MAX_TARGETINGS = 5;
+const MAX_RECENT = 5;
 
 /** Shows runs and problems that need the person's attention, and what happened today. */
 export function Overview() {
@@ -40,24 +40,17 @@ export function Overview() {
             ? "Nothing waits for you"
             : counted(length, "approval waits for you", "approvals wait for you")}
       </h1>
-      <span class="quiet">
-        {hasEnded.value
-          ? "This is what it reported last. Nothing here can be decided any more."
-          : length === 0
-            ? "Agents continue without you."
-            : `Agents cannot continue with ${length === 1 ? "it" : "them"} until you decide.`}
-      </span>
-      <InShort />
+      {hasEnded.value && (
+        <span class="quiet">This is what it reported last. Nothing here can be decided any more.</span>
+      )}
       {waitingRuns.value.length > 0 && !hasEnded.value && <Waiting />}
-      <div class="overview">
-        <Today />
-        <div class="grid two top">
-          <Attention />
-          <div class="card">
-            <PerHour />
-            <Recent />
-          </div>
-        </div>
+      <div class="grid two top">
+        <Attention />
+        <ChangedToday />
+      </div>
+      <Today />
+      <div class="card">
+        <PerHour />
       </div>
     </>
   );
@@ -83,9 +76,7 @@ function Waiting() {
             <Title run={run} />
             <span class="line quiet small">
               <ShortRequester run={run} /> · <Ago at={run.startedAt} />
-              {run.waiting !== undefined && (
-                <> · {run.waiting.stale === undefined ? <Expires at={run.waiting.expiresAt} /> : STALE}</>
-              )}
+              {run.waiting?.stale !== undefined && ` · ${STALE}`}
             </span>
           </div>
           <a class={`button${at === 0 ? " primary" : ""}`} href={`#/approvals/${run.runId}`} data-row="go">
@@ -105,18 +96,10 @@ function Waiting() {
 
 const STALE = "changed since it was planned: it cannot be approved";
 
-function Expires({ at }: { readonly at: number }) {
-  return (
-    <>
-      expires <Ago at={at} />
-    </>
-  );
-}
-
 /** Returns the runs of the current day, in the person's time zone. */
 function today(): readonly RunRow[] {
-  const midnight = new Date(now.value).setHours(0, 0, 0, 0);
-  return runList.value.filter(({ updatedAt }) => updatedAt >= midnight);
+  const day = dateOf(now.value);
+  return runList.value.filter((run) => dateOf(timeOf(run)) === day);
 }
 
 /** Returns how many objects the runs created, changed and deleted. */
@@ -150,7 +133,6 @@ function Today() {
         <Bar shares={changes} label="Changes today" />
         <span class="quiet small">
           {sharesText(changes)} {totalOf(changesIn(its)) > 0 && "(options, groups and targetings)"}
-          <ChangedTargetings runs={its} />
         </span>
       </Figure>
       <Figure title="Runs today" value={number(its.length)}>
@@ -160,54 +142,6 @@ function Today() {
       {hasEvents && <EventFigures />}
     </div>
   );
-}
-
-/** Shows the targetings that runs have changed, the most changed first. */
-function ChangedTargetings({ runs }: { readonly runs: readonly RunRow[] }) {
-  const groups = [...Map.groupBy(runs, ({ targeting }) => targeting?.name ?? "")]
-    .map(([name, its]) => ({ name, its, total: totalOf(changesIn(its)) }))
-    .filter(({ total }) => total > 0)
-    .toSorted((one, other) => other.total - one.total);
-  return (
-    <>
-      {groups.slice(0, MAX_TARGETINGS).map(({ name, its, total }) => (
-        <span key={name} class="line">
-          {name === "" ? (
-            unnamedWords(its)
-          ) : (
-            <>
-              <Name of={name} /> {number(total)}
-            </>
-          )}
-        </span>
-      ))}
-      {groups.length > MAX_TARGETINGS && (
-        <a class="line" href="#/runs">
-          and {counted(groups.length - MAX_TARGETINGS, "more targeting")}
-        </a>
-      )}
-    </>
-  );
-}
-
-/** What the tools that change targetings themselves do to them. */
-const OF_TARGETINGS: Readonly<Record<string, string>> = {
-  create_targetings: "created",
-  rename_targetings: "renamed",
-  delete_targeting: "deleted",
-};
-
-/** Describes what runs without a single targeting did: `4 targetings created · 1 targeting renamed`. */
-function unnamedWords(runs: readonly RunRow[]): string {
-  const groups = Map.groupBy(runs, ({ tool }) => OF_TARGETINGS[tool]);
-  const shares = [...groups].map(([how, its]) => {
-    const inside = its.reduce((sum, { optionsInside = 0 }) => sum + optionsInside, 0);
-    const count = totalOf(changesIn(its)) - inside;
-    const [one, many] = how === undefined ? ["change", "changes"] : ["targeting", "targetings"];
-    const within = inside === 0 ? "" : ` with ${counted(inside, "option")}`;
-    return { tone: "", count, of: `${count === 1 ? one : many} ${how ?? "in other targetings"}${within}` };
-  });
-  return sharesText(shares.toSorted((one, other) => other.count - one.count));
 }
 
 function EventFigures() {
@@ -243,27 +177,12 @@ function EventFigures() {
   );
 }
 
-/** Says in one line how many problems there are, and what changed today, because a phone shows both far below. */
-function InShort() {
-  const { length: count } = openProblems();
-  const changes = sharesIn(today());
-  const hasChanges = changes.some((share) => share.count > 0);
-  if (count === 0 && !hasChanges) return null;
-  return (
-    <span class="line quiet">
-      {count > 0 && counted(count, "problem needs", "problems need") + " attention"}
-      {count > 0 && hasChanges && "; "}
-      {hasChanges && <a href="#/runs">today: {sharesText(changes)}</a>}.
-    </span>
-  );
-}
-
 /** Shows the number of created, changed and deleted objects in each of the last 24 hours. */
 function PerHour() {
   const end = Math.ceil(now.value / HOUR);
   const columns: readonly Column[] = Array.from({ length: HOURS }, (_, at) => {
     const hour = end - HOURS + at;
-    const its = runList.value.filter(({ updatedAt }) => Math.floor(updatedAt / HOUR) === hour);
+    const its = runList.value.filter((run) => Math.floor(timeOf(run) / HOUR) === hour);
     return { title: clockWords(hour * HOUR, "minute", now.value), shares: sharesIn(its) };
   });
   const all = columns.map(({ shares }) => shares.reduce((sum, { count }) => sum + count, 0));
@@ -292,31 +211,37 @@ function PerHour() {
   );
 }
 
-function Recent() {
-  const some = runList.value.filter(({ status }) => status !== "needs_confirmation").slice(0, MAX_RECENT);
-  const its = today();
+/** Shows the last runs of today that changed something or are running, by targeting, and a link to all runs of today. */
+function ChangedToday() {
+  const all = today();
+  const some = all
+    .filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0)
+    .slice(0, MAX_RECENT);
+  const more = all.length - some.length;
   return (
-    <>
-      <h2>Recent runs</h2>
-      {some.length === 0 && <p class="quiet">None has run yet.</p>}
-      <ul class="items recent">
-        {some.map((run) => (
-          <li key={run.runId} class="item">
-            <i class={`dot ${toneOf(run)}`} title={statusWords(run)} />
-            <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
-              <Title run={run} />
-            </a>
-            <span class="quiet small">
-              {run.status === "succeeded" ? <Ago at={run.startedAt} /> : <Status of={run} />}
-            </span>
-          </li>
-        ))}
-      </ul>
-      {its.length > 0 && (
-        <p class="small quiet">
-          <a href="#/runs">All runs of today ({number(its.length)})</a>
-        </p>
+    <div class="card recent">
+      <h2>Today</h2>
+      {some.length === 0 && <p class="quiet">Nothing was changed.</p>}
+      {[...Map.groupBy(some, ({ targeting }) => targeting?.name)].map(([name, its]) => (
+        <Fragment key={name}>
+          {name !== undefined && <Name of={name} />}
+          <ul>
+            {its.map((run) => (
+              <li key={run.runId}>
+                <i class={`dot ${toneOf(run)}`} title={statusWords(run)} />
+                <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
+                  <Title run={run} isWithin />
+                </a>
+              </li>
+            ))}
+          </ul>
+        </Fragment>
+      ))}
+      {more > 0 && (
+        <a href={`#/runs/${dateOf(now.value)}`}>
+          {some.length === 0 ? counted(more, "run") : `and ${counted(more, "more run")}`} today
+        </a>
       )}
-    </>
+    </div>
   );
 }

@@ -259,15 +259,13 @@ export function Figure(figure: {
   readonly title: ComponentChildren;
   readonly value: ComponentChildren;
   readonly tone?: Tone;
-  /** If true, the value is text, which has a smaller font than a number. */
-  readonly isWords?: boolean;
   readonly children?: ComponentChildren;
 }) {
-  const { title, value, tone, isWords = false, children } = figure;
+  const { title, value, tone, children } = figure;
   return (
     <div class="card figure">
       <span class="quiet small">{title}</span>
-      <strong class={`${tone ?? ""}${isWords ? " word" : ""}`}>{value}</strong>
+      <strong class={tone ?? ""}>{value}</strong>
       {children}
     </div>
   );

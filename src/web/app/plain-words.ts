@@ -4,6 +4,8 @@
 export const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 const YEAR = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
+/** Swedish dates have the form of ISO 8601. */
+const DATE = new Intl.DateTimeFormat("sv");
 const TO_THE_MINUTE = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 const TO_THE_MILLISECOND = { ...TO_THE_MINUTE, second: "2-digit", fractionalSecondDigits: 3 } as const;
 /** The formats of a time of day. */
@@ -36,6 +38,11 @@ export function agoWords(at: number, from: number): string {
 export function clockWords(at: number, to: keyof typeof CLOCKS, from: number): string {
   const isSameDay = new Date(at).toDateString() === new Date(from).toDateString();
   return `${isSameDay ? "" : `${DAY.format(at)}, `}${CLOCKS[to].format(at)}`;
+}
+
+/** Returns the date of a time in the person's time zone, for an address: `2026-05-10`. "" if the time is not a number. */
+export function dateOf(at: number): string {
+  return Number.isNaN(at) ? "" : DATE.format(at);
 }
 
 /** Returns a day as `Today`, `Yesterday`, or its date. */

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { type ComponentChildren, Fragment } from "preact";
 import type { EventCause } from "../sandbox-wire.ts";
 import type { FailureRow, RunDetail, RunRow } from "../wire.ts";
-import { Ago, Name, now, Text, type Tone, useSteady, visible } from "./parts.tsx";
+import { now, Text, type Tone, useSteady } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { runPath, useRead } from "./requests.ts";
 import { heldBack } from "./run-problems.tsx";
@@ -17,7 +17,7 @@ const DAY = 24 * 3_600_000;
 /** The maximum number of problems of runs, and of those of events, before the person presses "Show more". */
 const MAX_PROBLEMS = 4;
 /** The maximum number of causes that are shown for a run. */
-const MAX_CAUSES = 2;
+const MAX_CAUSES = 1;
 const DISMISSED = "dismissed";
 
 /** The IDs of problems that the person has dismissed in this browser tab. */
@@ -104,7 +104,7 @@ function Problem(problem: {
   readonly title: ComponentChildren;
   readonly href: string;
   readonly act: "Show" | "Show rows";
-  readonly children: ComponentChildren;
+  readonly children?: ComponentChildren;
 }) {
   const { id, tone, title, href, act, children } = problem;
   return (
@@ -112,7 +112,7 @@ function Problem(problem: {
       <i class={`dot ${tone}`} title={tone === "warn" ? "Unfinished or unknown" : "Failed or dropped"} />
       <div>
         {title}
-        <span class="line quiet small">{children}</span>
+        {children !== undefined && <span class="line quiet small">{children}</span>}
       </div>
       <span class="ways">
         <a class="button" href={href}>
@@ -128,7 +128,7 @@ function Problem(problem: {
 
 /** Shows a run that has failed or unknown items, or that stopped early, with its first causes. */
 function RunProblem({ run }: { readonly run: RunRow }) {
-  const { runId, updatedAt, counts, noun, fileName, targeting } = run;
+  const { runId, updatedAt, counts, noun } = run;
   const detail = useRead<RunDetail>(runPath(runId), { version: updatedAt });
   const failures = detail.value?.failures ?? [];
   return (
@@ -140,38 +140,30 @@ function RunProblem({ run }: { readonly run: RunRow }) {
       act={counts.failed > 0 && noun === "row" ? "Show rows" : "Show"}
     >
       {failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
-        <span key={message}>
-          {number(count)} × <Text of={message} most={100} /> ·{" "}
-        </span>
+        <strong key={message} class="line">
+          {number(count)}: <Text of={message} most={100} />
+        </strong>
       ))}
-      <OtherCauses of={failures} noun={noun} />
-      {fileName === undefined || targeting?.name === undefined ? (
-        <Title run={run} />
-      ) : (
-        <>
-          in <Name of={targeting.name} />
-        </>
-      )}{" "}
-      · <Ago at={updatedAt} />
+      <OtherCauses of={failures} />
+      {run.fileName === undefined && <Title run={run} />}
     </Problem>
   );
 }
 
 /** Shows how many items have causes that are not listed. */
-function OtherCauses({ of, noun }: { readonly of: readonly FailureRow[]; readonly noun: string }) {
+function OtherCauses({ of }: { readonly of: readonly FailureRow[] }) {
   const others = of.slice(MAX_CAUSES);
   const rest = others.reduce((sum, { count }) => sum + count, 0);
   return rest === 0 ? null : (
     <>
-      and {counted(rest, `more ${noun}`)} for {counted(others.length, "other reason")} ·{" "}
+      {number(rest)} more for {counted(others.length, "other reason")}{" "}
     </>
   );
 }
 
 /** Shows why events do not count, and how many of the events with that name. */
 function EventProblem({ of }: { readonly of: EventCause }) {
-  const { count, verdict, name, otherNames, cause, fix, latest, lastAt } = of;
-  const platforms = of.platforms.map(({ platform }) => visible(platform));
+  const { count, verdict, name, otherNames, cause, fix, latest } = of;
   const total = otherNames === undefined ? sentUnder(name) : arrived.value;
   return (
     <Problem
@@ -186,9 +178,7 @@ function EventProblem({ of }: { readonly of: EventCause }) {
       }
       href={`#/events/${latest}`}
       act="Show"
-    >
-      {platforms.slice(0, 3).join(", ")} · last <Ago at={lastAt} />
-    </Problem>
+    />
   );
 }
 

@@ -19,7 +19,7 @@ import {
   toneOf,
   totalOf,
 } from "./run-words.tsx";
-import { isConnected, runs, set } from "./state.ts";
+import { isConnected, runs, set, timeOf } from "./state.ts";
 
 /** Shows one run: its result, its history, its changes, its failures, and its files. */
 export function OneRun({ id }: { readonly id: string }) {
@@ -157,16 +157,16 @@ function Head({ run }: { readonly run: RunRow }) {
 
 /** Shows who requested a run, when, how long it took, and how many requests it sent. */
 function Origin({ run }: { readonly run: RunRow }) {
-  const { requests, startedAt, beganAt = startedAt, updatedAt, status } = run;
+  const { requests, updatedAt, status } = run;
   const isOver = status !== "running" && status !== "planned" && status !== "needs_confirmation";
   return (
     <div class="row quiet small origin">
       <span>
         by <Requester run={run} />
       </span>
-      <Ago at={startedAt} />
+      <Ago at={timeOf(run)} />
       {isOver && (status !== "cancelled" || (requests?.sent ?? 0) > 0) && (
-        <span>took {durationWords(updatedAt - beganAt)}</span>
+        <span>took {durationWords(updatedAt - timeOf(run))}</span>
       )}
       {requests !== undefined && requests.sent > 0 && <span>{requestWords(requests)}</span>}
     </div>
@@ -263,10 +263,10 @@ function UndoneBy({ id }: { readonly id: string }) {
 
 /** Estimates the remaining time of a running run from its progress so far; undefined below a second. */
 function timeLeft(run: RunRow): string | undefined {
-  const { status, startedAt, beganAt = startedAt, counts } = run;
+  const { status, counts } = run;
   const done = doneOf(run) + counts.failed;
   if (status !== "running" || done === 0) return undefined;
-  const passed = Math.max(0, now.value - beganAt);
+  const passed = Math.max(0, now.value - timeOf(run));
   const left = Math.ceil((passed * (counts.items - done)) / done / 1000);
   return left <= 1 ? undefined : left < 10 ? `${left} s` : durationWords(left * 1000);
 }

@@ -37,10 +37,19 @@ function onlyNameOf({ waiting }: RunRow): string | undefined {
   return others.length === 0 && part?.count === 1 ? part.objects[0]?.name : undefined;
 }
 
+interface Titled {
+  readonly run: RunRow;
+  readonly end?: string;
+  /** The name of the targeting is above the title, so the title omits it. */
+  readonly isWithin?: true;
+}
+
 /** Shows the title of a run, with the name of its targeting in bold. */
-export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: string }) {
+export function Title({ run, end = "", isWithin }: Titled) {
   const { title, targeting } = run;
   const name = targeting?.name ?? onlyNameOf(run) ?? "";
+  const within = [" in ", " to ", " into ", " from "].map((word) => word + name).find((text) => title.includes(text));
+  if (isWithin && name !== "" && within !== undefined) return <Text of={title.replace(within, () => "")} most={400} />;
   const found = name === "" ? -1 : title.lastIndexOf(name);
   const at = found === -1 ? title.length : found;
   return (

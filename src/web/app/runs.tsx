@@ -2,15 +2,16 @@ import { signal, useSignal } from "@preact/signals";
 import { Fragment } from "preact";
 import type { RunRow } from "../wire.ts";
 import { Ago, ClockTime, Empty, Filters, now, Search, Steps, Table, useSteady } from "./parts.tsx";
-import { counted, dayWords, durationWords } from "./plain-words.ts";
+import { counted, dateOf, dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
 import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
-import { MAX_ROWS, narrows, route, runList } from "./state.ts";
+import { MAX_ROWS, narrows, route, runList, timeOf } from "./state.ts";
 
-/** Shows all runs, or the run in the address. */
+/** Shows all runs, or the runs of the day or the run in the address. */
 export function Runs() {
   const { id } = route.value;
-  return id === undefined ? <RunTable /> : <OneRun key={id} id={id} />;
+  const isDay = id === undefined || id === dateOf(Date.parse(`${id}T00:00`));
+  return isDay ? <RunTable day={id} /> : <OneRun key={id} id={id} />;
 }
 
 type Kind = "changes" | "events" | "exports";
@@ -38,14 +39,15 @@ function isInFilter(run: RunRow): boolean {
   );
 }
 
-function RunTable() {
+function RunTable({ day }: { readonly day: string | undefined }) {
   const from = useSignal(0);
-  const { shown, late, holds } = useSteady(runList.value, ({ runId }) => runId);
+  const runs = runList.value.filter((run) => day === undefined || dateOf(timeOf(run)) === day);
+  const { shown, late, holds } = useSteady(runs, ({ runId }) => runId);
   const all = shown.slice(0, shown.length - late);
   const found = all.filter(isInFilter);
   const first = Math.min(from.value, Math.max(0, found.length - 1));
   const rows = found.slice(first, first + MAX_ROWS);
-  if (all.length === 0) {
+  if (runList.value.length === 0) {
     return (
       <Empty title="There are no runs yet.">
         Everything that an agent changes or sends is listed here. Ask it, for example: “Which targetings are there?”
@@ -55,7 +57,8 @@ function RunTable() {
   const count = (name: Kind): number => all.filter((run) => kindOf(run) === name).length;
   return (
     <>
-      <h1>Runs</h1>
+      <h1>Runs{day !== undefined && `: ${dayWords(Date.parse(`${day}T00:00`), now.value)}`}</h1>
+      {day !== undefined && <a href="#/runs">All runs</a>}
       <div class="row">
         <Filters<Kind | "all">
           label="Kinds of runs"
@@ -103,7 +106,7 @@ function StatusChoice({ all }: { readonly all: readonly RunRow[] }) {
 
 /** Shows the runs by day. They keep their places while the pointer is on the list. */
 function ByDay({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { readonly rows: readonly RunRow[] }) {
-  const days = rows.map(({ startedAt }) => dayWords(startedAt, now.value));
+  const days = rows.map((run) => dayWords(timeOf(run), now.value));
   return (
     <Table caption="Runs" heads={["Run", "Status", "Result", "Took"]} className="runs stacks" holds={holds}>
       {rows.map((run, at) => (
@@ -123,9 +126,10 @@ function ByDay({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { 
 }
 
 function Row({ run }: { readonly run: RunRow }) {
-  const { runId, startedAt, beganAt = startedAt, updatedAt, status: how } = run;
+  const { runId, updatedAt, status: how } = run;
+  const at = timeOf(run);
   const isWaiting = how === "needs_confirmation";
-  const isToday = dayWords(startedAt, now.value) === "Today";
+  const isToday = dayWords(at, now.value) === "Today";
   const isOver = !isWaiting && how !== "running" && how !== "planned";
   return (
     <tr>
@@ -134,16 +138,16 @@ function Row({ run }: { readonly run: RunRow }) {
           <Title run={run} />
         </a>
         <span class="line quiet small">
-          <ShortRequester run={run} /> · {isToday && <Ago at={startedAt} />}
+          <ShortRequester run={run} /> · {isToday && <Ago at={at} />}
           {isToday && " · "}
-          <ClockTime at={startedAt} to="second" />
+          <ClockTime at={at} to="second" />
         </span>
       </th>
       <td>
         <Status of={run} />
       </td>
       <td>{!isWaiting && how !== "planned" && kindOf(run) !== "exports" && <Progress run={run} />}</td>
-      <td class="quiet small wide">{isOver && durationWords(updatedAt - beganAt)}</td>
+      <td class="quiet small wide">{isOver && durationWords(updatedAt - at)}</td>
     </tr>
   );
 }

@@ -37,9 +37,13 @@ export const notice = signal("");
 export const outcome = signal("");
 
 export const runs = signal<ReadonlyMap<string, RunRow>>(new Map());
-export const runList = computed(() =>
-  [...runs.value.values()].toSorted((one, other) => other.startedAt - one.startedAt),
-);
+export const runList = computed(() => [...runs.value.values()].toSorted((one, other) => timeOf(other) - timeOf(one)));
+
+/** Returns when a run began to change something: when it was approved or, without approval, when it was requested. */
+export function timeOf({ startedAt, beganAt = startedAt }: RunRow): number {
+  return beganAt;
+}
+
 /** The runs that need approval and whose effect is known. */
 export const waitingRuns = computed(() =>
   runList.value.filter(({ status, waiting }) => status === "needs_confirmation" && waiting !== undefined),

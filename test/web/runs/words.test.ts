@@ -97,7 +97,7 @@ describe("a run as a sentence", () => {
       { tool: "update_contexts", items: 60, how: { ...SAME, extended: 60, added: 60 } },
     ],
     [
-      "Added 2 Context IDs to 1 option and removed 1 Context ID from 1 option in Footwear KR",
+      "Added 2 Context IDs and removed 1 in Footwear KR",
       { tool: "update_contexts", items: 2, how: { ...SAME, extended: 1, added: 2, reduced: 1, removed: 1 } },
     ],
     [
@@ -105,7 +105,7 @@ describe("a run as a sentence", () => {
       { tool: "update_contexts", status: "partial", items: 3, done: 2, how: { ...SAME, extended: 2, added: 3 } },
     ],
     [
-      "Added 2 Context IDs to Jeans and removed 1 Context ID from it in Footwear KR",
+      "Added 2 Context IDs to Jeans and removed 1 from it in Footwear KR",
       {
         ...{ tool: "update_contexts", items: 1, only: "Jeans" },
         how: { ...SAME, extended: 1, added: 2, reduced: 1, removed: 1 },
@@ -240,31 +240,42 @@ describe("what an undo brings back", () => {
     count: names.length,
     objects: names.map((name) => ({ name, says: "" })),
   });
-  const refused = "1 cannot be restored: the service does not accept its name.";
-  const lost = "Campaigns and ad products stay disconnected.";
-  const until = "This can be undone for 30 days.";
-  const back = "Each restored option gets a new ID; its name, group and Context IDs return with it.";
-  const itsBack = "The restored option gets a new ID; its name, group and Context IDs return with it.";
+  const use = "Not back: use in campaigns and ad products.";
+  const refused = "Not back: 1 of 2, because the service does not accept its name; use in campaigns and ad products.";
+  const back = "Back: names, groups and Context IDs.";
+  const itsBack = "Back: its name, group and Context IDs.";
   test.each([
-    [0, ["Shoes"], ["It can be undone for 30 days, with a new ID", itsBack, lost]],
-    [0, ["Shoes", "Hats"], ["It can be undone for 30 days, with new IDs", back, lost]],
+    [0, ["Shoes"], ["You can get it back for 30 days, with a new ID", itsBack, use]],
+    [0, ["Shoes", "Hats"], ["You can get them back for 30 days, with new IDs", back, use]],
     [
       0,
       ["Shoes", "bad_name"],
-      ["Undo restores 1 of 2 under a new ID; 1 cannot be restored", until, itsBack, lost, refused],
+      ["You can undo it for 30 days: this restores 1 of 2 under a new ID; 1 cannot be restored", itsBack, refused],
     ],
-    [0, ["bad_name"], ["It cannot be undone", "The service does not accept its name."]],
-    [3, [], ["It can be undone for 30 days"]],
-    [3, ["bad_name"], ["Undo restores 3 of 4 as they were; 1 cannot be restored", until, refused]],
+    [0, ["bad_name"], ["You cannot get it back", "The service does not accept its name."]],
+    [3, [], ["You can undo it for 30 days"]],
+    [
+      3,
+      ["bad_name"],
+      [
+        "You can undo it for 30 days: this restores 3 of 4 as they were; 1 cannot be restored",
+        "Not back: 1 of 1, because the service does not accept its name.",
+      ],
+    ],
   ])("an approval of %i changes and the deletion of %j", (changed, deleted, [title, ...notes]) => {
     const counts = { created: 0, changed, deleted: deleted.length };
     expect(undoOf(counts, [part(deleted)], { days: 30 })).toEqual({ title, notes });
   });
 
   test.each([
-    [335, 0, 0, "It can be undone for 30 days"],
-    [1, 2, 1, "Undo deletes the new option and restores 2 of 3 as they were and 1 under a new ID"],
-    [3, 0, 1, "Undo deletes the 3 new options and restores 1 under a new ID"],
+    [335, 0, 0, "You can undo it for 30 days"],
+    [
+      1,
+      2,
+      1,
+      "You can undo it for 30 days: this deletes the new option and restores 2 of 3 as they were and 1 under a new ID",
+    ],
+    [3, 0, 1, "You can undo it for 30 days: this deletes the 3 new options and restores 1 under a new ID"],
   ])("an approval of %i new, %i changed and %i deleted options", (created, changed, deleted, title) => {
     const counts = { created, changed, deleted };
     expect(undoOf(counts, [part(["Shoes"].slice(0, deleted))], { days: 30 })?.title).toBe(title);
@@ -274,8 +285,8 @@ describe("what an undo brings back", () => {
     const undo = (created: number, changed: number) =>
       undoOf({ created, changed, deleted: 1 }, [part(["Shoes"])], { days: 30, isUndo: true })?.title;
     expect([undo(1, 0), undo(3, 2)]).toEqual([
-      "Undo deletes the restored option and restores 1 under a new ID",
-      "Undo deletes the 3 restored options and restores 2 of 3 as they were and 1 under a new ID",
+      "You can undo it for 30 days: this deletes the restored option and restores 1 under a new ID",
+      "You can undo it for 30 days: this deletes the 3 restored options and restores 2 of 3 as they were and 1 under a new ID",
     ]);
   });
 
@@ -286,31 +297,21 @@ describe("what an undo brings back", () => {
     const note = (count: number, options: number) =>
       undoOf({ created: 0, changed: 0, deleted: count }, whole(count, options), { days: 30 })?.notes[0];
     expect([note(1, 315), note(1, 1), note(2, 40), note(1, 0)]).toEqual([
-      "The targeting and its 315 options get new IDs; its names, groups and Context IDs return with them.",
-      "The targeting and its 1 option get new IDs; its names, groups and Context IDs return with them.",
-      "The 2 targetings and their 40 options get new IDs; their names, groups and Context IDs return with them.",
-      "The restored targeting gets a new ID; its name returns with it.",
+      "Back: its 315 options with names, groups and Context IDs.",
+      "Back: its 1 option with names, groups and Context IDs.",
+      "Back: 40 options with names, groups and Context IDs.",
+      "Back: its name.",
     ]);
   });
 
   test.each([
-    [
-      0,
-      4,
-      "The restored group gets a new ID; its name returns with it.",
-      "Undo moves the 4 sub-options back into the group.",
-    ],
-    [
-      2,
-      1,
-      "The restored group gets a new ID; its name and Context IDs return with it.",
-      "Undo moves the sub-option back into the group.",
-    ],
-  ])("a group with %i Context IDs and %i sub-options comes back with what it had", (contextIds, freed, ...notes) => {
+    [0, 4, "Back: its name, with 4 sub-options in the group."],
+    [2, 1, "Back: its name and Context IDs, with 1 sub-option in the group."],
+  ])("a group with %i Context IDs and %i sub-options comes back with what it had", (contextIds, freed, note) => {
     const groups = [
       { title: "Option groups deleted", count: 1, objects: [{ name: "Shoes", says: "", contextIds, freed }] },
     ];
-    expect(undoOf({ created: 0, changed: 0, deleted: 1 }, groups, { days: 30 })?.notes).toEqual([...notes, lost]);
+    expect(undoOf({ created: 0, changed: 0, deleted: 1 }, groups, { days: 30 })?.notes).toEqual([note, use]);
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {
