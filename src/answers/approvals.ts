@@ -156,7 +156,10 @@ export function effectPart(title: string, objects: readonly EffectObject[]): rea
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
 
-/** Returns counts of deletions and removals, then `others`, and the targeting's share. */
+/**
+ * Returns a sentence with the counts of deletions and removals, then `others`, and the share of the targeting that is
+ * lost.
+ */
 export function effectWords(
   losses: readonly Loss[],
   others: readonly string[] = [],

@@ -36,7 +36,7 @@ const RANDOM_ID_TOKENS = 50;
 /** How many tokens everything around the rows of a page takes, if it is not measured. */
 const AROUND_TOKENS = 350;
 
-/** The tokens left in an answer, and how many rows it shows even if they do not fit. */
+/** How many tokens are left in an answer, and how many rows the answer shows even if they do not fit. */
 export interface Budget {
   left: number;
   readonly least?: number;

@@ -83,7 +83,7 @@ export const number = (value: unknown, fallback: number | string = "?"): string 
   typeof value === "number" ? thousands(value) : String(fallback);
 
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
-/** Names the contents because of which an option is not deleted. */
+/** Returns words for what an option holds, which is why it is not deleted. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
   return `${many(contextCount, "Context ID")}${subOptions}`;

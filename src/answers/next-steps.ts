@@ -236,7 +236,10 @@ function isRenamed({ detail, details = [] }: SummarizedFailure): boolean {
   return [detail, ...details.map(({ reason }) => reason.detail)].some((one) => one?.field === "name");
 }
 
-/** Returns the next step after a failed undo. A new plan contains only what this one has not undone. */
+/**
+ * Returns the next step after a failed undo: to plan it again. The new plan contains only what the failed undo has
+ * left.
+ */
 function undoStep(undoes: string, failed: readonly SummarizedFailure[]): string {
   const again = `${callOf("undo_run", { runId: undoes })} plans to undo what is left, from the current state`;
   const existing = failed.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;

@@ -130,7 +130,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
   return { message, remedy: similar ?? search };
 }
 
-/** Describes a rejection that all further requests would get, too. */
+/** Returns the message for a rejection that every further request would get as well. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...storedRequestDetails(detail, statusCode) });

@@ -472,7 +472,7 @@ export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting">)
 
 const MAX_NOT_UNDONE = 5;
 
-/** Returns whether an object can be undone later, once others have changed something back. */
+/** Returns whether the change of an object can be undone later, after other people have changed something back. */
 export function mayBeUndoneLater({ undo, field, reasons = [] }: UndoRow): boolean {
   return undo === "notOurs" ? field !== "deleted" : undo === "impossible" && reasons.some((one) => PASSING.has(one));
 }

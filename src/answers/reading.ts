@@ -183,8 +183,8 @@ export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
 }
 
 /**
- * Lists targetings that were seen before. `seen` are their lines. `mayChange` says which of them may be changed; it is
- * absent if a targeting may be created, too.
+ * Lists targetings that were seen before. `seen` are their lines. `mayChange` says which of them may be changed;
+ * absent if targetings may also be created.
  */
 export function seenText(seen: readonly string[], omitted: number, mayChange?: string): string {
   if (seen.length === 0) {

@@ -346,7 +346,7 @@ export interface FullTargeting {
 }
 
 /**
- * The objects before the first one that exceeded a limit, or those after it: their number, and how many were applied.
+ * How many objects come before the first one that exceeded a limit, or after it, and how many of these were applied.
  */
 interface Side {
   readonly count: number;
@@ -439,7 +439,10 @@ export function resumedRunHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
 
-/** Returns the note that the same call was made before and left something undone, but that this is a new run. */
+/**
+ * Returns the note that an earlier run of the same call did not finish everything, and that this call started a new
+ * run.
+ */
 export function newRunHint({ runId, status }: EndedRun): string {
   return (
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +

@@ -97,10 +97,7 @@ export class BusyError extends Error {
 
 export const RATE_LIMITED = 429;
 
-/**
- * A request of which it is unknown whether it was applied: after a 5xx, a time-out, a reset connection or an
- * unreadable answer.
- */
+/** The request may or may not have been applied: a 5xx, a time-out, a reset connection or an unreadable answer. */
 export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;

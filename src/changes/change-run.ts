@@ -66,7 +66,7 @@ export function isChangeRun(run: Run): run is ChangeRun {
   return run.kind === CHANGE_FORM.name;
 }
 
-/** Does the same as `isChangeRun` for a run whose state has not been read. */
+/** Returns whether a run is a change, like `isChangeRun`, for a run whose state has not been read. */
 export function isChangeKind(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
@@ -173,8 +173,8 @@ function withoutFound(file: InputFile | undefined) {
 }
 
 /**
- * Reads a run from its journal. A run that has not started has the plan that waits for approval, or else lists its
- * whole input.
+ * Reads a run from its journal. If the run has not started, its state is the plan that waits for approval, or else
+ * lists its whole input.
  */
 async function readBack({
   header,

@@ -167,7 +167,7 @@ function print(document: PlanDocument, file: string): void {
   printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
 }
 
-/** Returns the base next to a file. The run that applies the file updates it. Throws if it does not exist. */
+/** Returns the base next to a file, which the run that applies the file updates. Throws if there is no base. */
 async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };

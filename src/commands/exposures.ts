@@ -59,7 +59,7 @@ function openOne(
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/** Returns the permissions of a file. 0 if it cannot be accessed: then others cannot read it either. */
+/** Returns the permissions of a file; 0 if this process cannot access it, because then others cannot read it either. */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;

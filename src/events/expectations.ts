@@ -38,8 +38,8 @@ export interface ExpectationResult {
 }
 
 /**
- * Returns a result for each expectation. With `withinMs`, expectations must be met in one time window: the one in which
- * most are met. Events outside the window also count, so that a second purchase is not overlooked.
+ * Returns a result for each expectation. With `withinMs`, the expectations must be met within one time window: that
+ * in which most are met. Events outside the window also count, so that a second purchase is not overlooked.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],

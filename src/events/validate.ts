@@ -142,8 +142,8 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
 }
 
 /**
- * Checks `items` of an event that does not use them: the limits for their number and the length of strings apply even
- * then.
+ * Checks `items` of an event that does not define them. The limits for their number and for the length of strings
+ * still apply.
  */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;

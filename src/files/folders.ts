@@ -44,7 +44,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   );
 }
 
-/** Returns the places that a path can mean, one in each allowed folder. Refuses links below these folders. */
+/** Returns the files that a path can mean, one in each allowed folder. Refuses links below the allowed folders. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
@@ -159,9 +159,12 @@ function quoted(text: string): string {
 
 export interface RootGuard {
   readonly home: string;
-  /** A client's root must neither contain these folders nor be inside one. */
+  /** Folders with protected data. A client's root must neither contain one nor be inside one. */
   readonly folders: readonly string[];
-  /** A client's root must not contain one of these files or be inside its folder, except for the home folder. */
+  /**
+   * Files with protected data. A client's root must not contain one or be inside its folder, except for the home
+   * folder.
+   */
   readonly files: readonly string[];
 }
 

@@ -30,7 +30,7 @@ const sheetForm = z.object({
   columns: z.record(z.string(), z.string()).exactOptional(),
   /** The separator of several Context IDs in one cell, in addition to line breaks. */
   separator: z.string().exactOptional(),
-  /** Columns in which a blank cell means the cell above. */
+  /** The columns in which a blank cell means the value of the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
   /** Lines of rows to skip: totals, and rows that explain the columns. */
   subtotals: z.array(z.number()).exactOptional(),

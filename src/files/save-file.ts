@@ -65,7 +65,7 @@ export function saveFile(place: Place, pieces: Pieces, makeLink = link): Promise
   return saveFiles([{ place, pieces }], makeLink);
 }
 
-/** Moves files to their names when all are complete, the first one last: if it exists, the others do, too. */
+/** Moves files to their names when all are complete. The first file is moved last: if it exists, so do the others. */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
   const whole = () => saveFiles(others, makeLink);

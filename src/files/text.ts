@@ -90,7 +90,7 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
 
 /**
  * Detects the encoding of a file. The byte order mark decides, then zero bytes (UTF-16) and validity (UTF-8), then
- * which encoding gives letters. Mostly valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
+ * which encoding results in letters. Mostly valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;

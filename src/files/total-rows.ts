@@ -95,7 +95,10 @@ export class TotalRows {
   }
 }
 
-/** Two ways to read a number such as 1.250. The way in which a sum is correct is the one that the sheet uses. */
+/**
+ * The two decimal signs with which a number such as 1.250 can be read. The sheet uses the one with which a sum is
+ * correct.
+ */
 const DECIMALS = [",", "."] as const;
 
 /** The sums of a column, for each decimal sign: of all options, and of those since the last total row. */

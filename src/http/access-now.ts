@@ -175,7 +175,10 @@ export function tokenRights(
   };
 }
 
-/** Adds the newest token at the end, without the earlier one of its client and without the oldest of too many. */
+/**
+ * Returns tokens with the newest at the end. Drops the earlier token of the same client, and the oldest if there are
+ * too many.
+ */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
 }

@@ -161,7 +161,7 @@ function messageOf(given: unknown) {
 const TURN_MS = 5000;
 
 export interface Held {
-  /** Keeps the memory reserved until this work has ended too, or reserves it again. */
+  /** Keeps the memory reserved until `work` has ended too. Reserves it again if it was released. */
   until(work: Promise<unknown>): void;
   /** Reports that the call needs little more memory, so that the next body may be parsed. */
   planned(): void;
@@ -265,7 +265,7 @@ interface Reservation {
   end(): void;
 }
 
-/** Shares `forAll` among all callers. One caller gets at most half, but at least 1. */
+/** Shares a quota of `forAll` among all callers. One caller gets at most half, but at least 1. */
 export function callerQuota(forAll: number) {
   const forOne = Math.max(1, Math.floor(forAll / 2));
   const taken = new Map<string, number>();

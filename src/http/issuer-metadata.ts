@@ -35,7 +35,7 @@ export async function readLoginMetadata(issuer: string, proxies: Proxies): Promi
   return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
 }
 
-/** Returns the address of an endpoint. Throws if it is missing, or if it is neither HTTPS nor on this machine. */
+/** Returns the address of an endpoint. Throws if the address is missing, or is neither HTTPS nor on this machine. */
 export function endpointOf(
   server: oauth.AuthorizationServer,
   name: "authorization_endpoint" | "token_endpoint" | "jwks_uri",

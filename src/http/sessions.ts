@@ -50,7 +50,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /** Returns the sessions of which one must end before this caller can open another. */
+  /** Returns the sessions that use up a limit: one of them must end before this caller can open another. */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
@@ -86,7 +86,7 @@ function sessionTable(onerror: (error: Error) => void) {
   };
 }
 
-/** Keeps an MCP server for each session, so that it can ask its client questions. */
+/** Creates the sessions. Each has an MCP server of its own, so that the server can ask its client questions. */
 export function httpSessions(onerror: (error: Error) => void) {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {

@@ -220,8 +220,8 @@ function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Pr
 }
 
 /**
- * Returns whether a client may open the page. This needs an address that gives no access by itself, and a person who
- * may approve there.
+ * Returns whether a client may open the page: its address must give no access by itself, and a person must be able to
+ * approve there.
  */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();

@@ -143,7 +143,10 @@ const FORM = {
   required: [CONFIRM],
 };
 
-/** Makes a client of protocol version 2026-07-28 ask its person. `further` are other requests to the client. */
+/**
+ * Returns an answer that makes a client of protocol version 2026-07-28 ask its person. `further` are other requests
+ * to the client.
+ */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,

@@ -296,7 +296,7 @@ export function cutAtIssueLimit(given: unknown, schema: JsonSchema): unknown {
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 
-/** Searches for problems. Returns whether there are enough; `look.path` is then the path of the last one. */
+/** Searches for problems. Returns whether the maximum was found; `look.path` is then the path of the last problem. */
 function isEnough(value: unknown, schema: JsonSchema, look: Look): boolean {
   const forms = look.forms.get(schema) ?? schemaAlternatives(schema, look.root);
   look.forms.set(schema, forms);

@@ -69,7 +69,7 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
   if (item !== undefined) batch.take(item);
 }
 
-/** Adds the renames of a cycle as one request, once nothing else is left. The first gets a temporary name. */
+/** Adds the renames of a cycle as one request, when nothing else is left. The first option gets a temporary name. */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
   for (const ref of cycle) {
@@ -207,7 +207,7 @@ function remove(work: Work, batch: Batch): void {
   }
 }
 
-/** Returns a request that resolves deadlocks with placeholders: all of them, or without `all` one. */
+/** Returns a request that resolves deadlocks with placeholders: all deadlocks, or only one without `all`. */
 function placeholders(work: Work, all: boolean): readonly Item[] {
   const batch = work.newBatch();
   freeNames(work, batch);

@@ -140,7 +140,10 @@ export class Batch {
     return this.#names.has(name) ? this.#names.get(name) : this.#model.holders.get(name);
   }
 
-  /** Returns whether a group may get a Context ID that no other group holds before or gets in this request. */
+  /**
+   * Returns whether a group may get a Context ID: no other group may hold it before the request or get it in the
+   * request.
+   */
   mayOwn(id: string, group: Ref): boolean {
     const owner = this.#model.owners.get(id);
     return (owner === undefined || owner === group) && !this.#taken.has(id);
@@ -273,7 +276,7 @@ export class Work {
     return change === undefined || change.kind === "delete" ? undefined : change.name;
   }
 
-  /** Returns the Context IDs that groups are to get and do not hold yet. */
+  /** Returns the Context IDs that changes add to groups and that these do not hold yet. */
   wantedContexts(): ReadonlySet<string> {
     const wanted = new Set<string>();
     for (const change of this.changes.values()) {

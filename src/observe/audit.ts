@@ -7,7 +7,7 @@ import type { Log } from "./log.ts";
 
 /** An audit entry about a run that has ended, or about a call without a run that may have changed an API. */
 interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
-  /** The HTTP request; absent if the run was not started by one, or if another process received it. */
+  /** The ID of the HTTP request; absent if no HTTP request started the run, or if another process received it. */
   readonly requestId?: string | undefined;
   readonly environment: string;
   readonly tool: string;

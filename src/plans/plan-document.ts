@@ -99,7 +99,7 @@ function inAscii(json: string): string {
   return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** The fields that are read first. The others keep their order, because the digest depends on it. */
+/** The fields of a plan that are read first. The other fields stay in their order, because the digest depends on it. */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
 /** Reads a plan. Throws a FileError if it is invalid or was changed. */

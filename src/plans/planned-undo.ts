@@ -115,8 +115,8 @@ function isNameTaken({ _id, targeting, reasons = [] }: UndoRow): boolean {
 }
 
 /**
- * Returns the targetings whose previous name another targeting has now, among those that were seen: the service lists
- * no targetings.
+ * Returns the targetings whose previous name another targeting has now. Only targetings that were seen before are
+ * compared, because the service lists none.
  */
 async function takenNames(
   { targetings }: Done,

@@ -31,7 +31,10 @@ const MAX_LOOKED_FOR = 20;
 /** The maximum letters of an unknown name that are compared: comparing millions would delay all other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
-/** Finds the exact name, or the only one that differs in case and outer spaces. Otherwise returns similar ones. */
+/**
+ * Finds objects by name: the exact name, or the only one that differs in case and outer spaces. Otherwise returns
+ * similar names.
+ */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
   readonly #folded = new Map<string, Thing[]>();
@@ -83,7 +86,7 @@ export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }
 
-/** Says how names differ that an inexact comparison treats as equal. */
+/** Says in what respect names differ although an inexact comparison treats them as equal. */
 export function differenceOf(...pairs: readonly (readonly [string, string])[]): string {
   const isOnlyComposition = pairs.every(([one, other]) => one.normalize("NFC") === other.normalize("NFC"));
   return isOnlyComposition ? "differs only in Unicode composition" : "differs in case or outer spaces";

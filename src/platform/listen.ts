@@ -9,7 +9,9 @@ export function originIn(header: string): URL | undefined {
   return isWeb && url.origin === header ? url : undefined;
 }
 
-/** Opens a port for a server, any free one for 0, and returns it. Throws the error of the system if it is in use. */
+/**
+ * Opens a port for a server (0: any free port) and returns it. Throws the error of the system if the port is in use.
+ */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, "listening");

@@ -22,7 +22,7 @@ interface WalkOptions {
   readonly from?: number;
   /** Whether the reported total may change meanwhile. */
   readonly totalMayChange?: boolean;
-  /** Whether options may be missed because the list shifts. The pages then do not overlap. */
+  /** Whether it is acceptable that options are missed because the list shifts. The pages then do not overlap. */
   readonly mayShift?: boolean;
 }
 

@@ -68,7 +68,8 @@ export interface ContentsStore {
 export interface ProjectLock {
   /**
    * Runs `work` while this process holds the write lock of the project. Before `work` sends requests, it must await
-   * `turn.settled`. If the lock is lost, the requests of `work` are held back. Waiting callers get the lock in turn.
+   * `turn.settled`. If the lock is lost, the requests of `work` are not sent. Waiting callers get the lock one after
+   * another.
    */
   hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal, caller?: string): Promise<T>;
 }

@@ -269,7 +269,7 @@ async function handOver<Call extends ToolCall, Entry, State extends RunView<Entr
   await journal?.close().catch(() => undefined);
   await stopRequests.end();
   const entry = kind.lateEntry?.(state, at);
-  // If this entry is lost, the other process finds out by reading which items were applied.
+  // If the entry is lost, the process that has taken over the run finds out by reading which items were applied.
   if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 
@@ -301,7 +301,10 @@ const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
-/** Stops a run when a process asks for it or takes it over. `lease` returns its lease once it is taken. */
+/**
+ * Stops a run when another process requests that, or takes the run over. `lease` returns the lease of the run once
+ * this process holds it.
+ */
 function stopRequestsOf(
   { stops }: Pick<RunStore, "stops">,
   runId: string,

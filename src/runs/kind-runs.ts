@@ -55,7 +55,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.size > 0;
   }
 
-  /** Returns a hash of the call and its caller. Calls with the same hash share a run, so a dry run has another one. */
+  /** Returns a hash of the call and its caller. Calls with the same hash share a run, so a dry run has another hash. */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
     const about = [this.kind.identity?.(call) ?? call, caller, project, environment];
@@ -95,8 +95,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a stored run and executes it in the background. While it has no objects, its state is `meanwhile`. `lease`:
-   * if this process already holds it. Returns undefined if the run was started before. Throws an ExecutionRefusedError.
+   * Starts a stored run and executes it in the background. While the run has no objects, its state is `meanwhile`.
+   * `lease` is its lease, if this process already holds it. Returns undefined if the run was started before. Throws
+   * an ExecutionRefusedError.
    */
   async start(
     header: RunHeader<Call>,

@@ -102,7 +102,8 @@ export function changesNothing({ from, to, exposeChildren: shown, ...rest }: Kno
 }
 
 /**
- * Returns a text that is equal for the same position and name. A group that the same call renames is the same group.
+ * Returns a text by which a position and name are compared. A group that the same call renames counts as the same
+ * group.
  */
 function placeAndName(side: KnownChange["from"]): string | undefined {
   if (typeof side !== "object") return side;

@@ -67,7 +67,7 @@ export class Runs {
     return this.#drivenKind(runId)?.driven(runId);
   }
 
-  /** The runs that other processes left. Absent if only this machine can reach the store. */
+  /** The runs whose processes have ended. Absent if only this machine can reach the store. */
   get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }

@@ -116,7 +116,7 @@ export interface RunStore {
    */
   list(query: RunQuery): Promise<readonly string[]>;
   /**
-   * Takes the lease of a run. Returns undefined while another executor holds it. Entries that a previous executor
+   * Takes the lease of a run. Returns undefined while another process holds it. Entries that the previous holder
    * appends later do not count.
    */
   lease(runId: string): Promise<Lease | undefined>;
@@ -343,7 +343,7 @@ export const runSummarySchema = z.object({
       beganAt: z.number().exactOptional(),
       within: z.string().exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),
-      /** The run was declined or undone. It can be neither continued nor undone. */
+      /** Whether the run was declined or undone, so that it can be neither continued nor undone. */
       isOver: z.literal(true).exactOptional(),
     })
     .exactOptional(),
@@ -390,14 +390,14 @@ const STATUSES = [
 ] as const;
 export type Status = (typeof STATUSES)[number];
 
-/** The part of a run that changes. A new version replaces it only if the stored version is the previous one. */
+/** The record of a run, which changes. A new version of it is stored only if the stored version is the previous one. */
 export const runRecord = z.object({
   /** Increases by one with each change. 0 for a run that was just created. */
   version: z.number(),
   status: z.enum(STATUSES),
   /** How the run ended before it started. The journal does not contain this. */
   ending: stopEntry.omit({ t: true }).exactOptional(),
-  /** The run can never continue, even if some of its objects are not done. */
+  /** Whether the run can never continue, even if some of its objects are not done. */
   isFinal: z.literal(true).exactOptional(),
   rest: runSummarySchema.exactOptional(),
 });

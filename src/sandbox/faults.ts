@@ -143,7 +143,7 @@ export function replyAfter(fault: Fault | undefined, answer: Reply): Reply {
   return fault !== undefined && "applied" in fault && fault.applied ? struck(fault) : answer;
 }
 
-/** Refuses a write while another one is running (management-api 4.2 rule 2). */
+/** Returns the refusal of a write while another write is running (management-api 4.2 rule 2). */
 export function busyAnswer(retryAfterMs: number, now: number): Reply {
   return businessAnswer(businessError("CONTEXT_TARGETING_WRITE_IN_PROGRESS", { retryAfterMs }), now);
 }

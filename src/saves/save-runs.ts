@@ -18,7 +18,7 @@ export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Does the same as `isSaveRun` for a run whose state has not been read. */
+/** Returns whether a run saves a file, like `isSaveRun`, for a run whose state has not been read. */
 export function isSaveKind(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
   return run.kind === SAVE_FORM.name;
 }

@@ -24,8 +24,9 @@ export interface LiveEnvironment {
 }
 
 /**
- * How to treat an API of which only the address or only the key is set. `reported`: each call reports it, because hosts
- * do not show why a server did not start. `callersBringKeys`: an address is enough.
+ * How to treat an API of which only the address or only the key is set. `reported`: each call reports it, because
+ * hosts do not show why a server did not start. `callersBringKeys`: an address is enough, because callers send the
+ * key.
  */
 export type HalfPairs = "refused" | "reported" | "callersBringKeys";
 

@@ -44,7 +44,7 @@ export async function checkWritable(file: string): Promise<void> {
   await access(file, constants.W_OK);
 }
 
-/** Returns the permissions of a file (such as 0o644); undefined if only its owner can access it. */
+/** Returns the permissions of a file that others can access (such as 0o644); undefined if only its owner can. */
 export async function modeForOthers(file: string): Promise<number | undefined> {
   const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;

@@ -102,7 +102,10 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Returns the questions without those that only this server's entry uses; undefined if none remain. */
+/**
+ * Returns the questions for keys (`inputs`) without those that only this server's entry uses; undefined if none
+ * remain.
+ */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
   const isOurs = (input: unknown): boolean => {

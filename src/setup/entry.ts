@@ -30,7 +30,7 @@ export interface ServerList {
 /** A file cannot be changed safely. The message completes the sentence "FILE cannot be changed safely: …". */
 export class UnsafeChange extends Error {}
 
-/** Returns the name under which a host that asks for keys stores the answer. */
+/** Returns the name under which a host that asks the person for keys stores a key. */
 export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }

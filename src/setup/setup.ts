@@ -28,7 +28,7 @@ const INTERRUPTED_CODE = 130;
 
 interface Person {
   readonly say: (text: string) => void;
-  /** Asks the person a question. Undefined if there is no terminal. */
+  /** Asks the person a question. Undefined if there is no terminal to ask in. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
   /** Whether the person agrees to all questions in advance (`--yes`), except those about keys. */
   readonly agreed: boolean;

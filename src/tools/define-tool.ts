@@ -25,7 +25,7 @@ export type Effect =
   | "changes"
   /** Changes only data of this server or of the sandbox. */
   | "local"
-  /** Changes an API only if the call requests that, and not in read-only mode. */
+  /** May change an API only if the call requests that, and never in read-only mode. */
   | "tests";
 
 export interface ToolAnswer {
@@ -52,7 +52,7 @@ export interface ToolQuestion {
     readonly token: string;
     /** Returns the answer if nobody decided. Perhaps no person saw a "closed" question, so it is not asked again. */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
-    /** Asks on the page after the question was closed. Absent if `undecided` does this. */
+    /** Asks the person on the web page after the question was closed. Absent if `undecided` asks there. */
     readonly onPage?: (() => Promise<ToolAnswer>) | undefined;
   };
 }

@@ -220,7 +220,7 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
   return runs;
 }
 
-/** Lists show dry runs that were not applied only if the filter is `planned`. */
+/** Returns whether a run is a dry run that was not applied. Lists show these only if the filter is `planned`. */
 export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
   return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
 }

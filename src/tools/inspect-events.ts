@@ -167,7 +167,8 @@ function checkedOf(
 }
 
 /**
- * Returns a test for the requested name and verdict. Events whose misspelt name means the requested one pass it, too.
+ * Returns a test for the requested name and verdict. Events whose name is a misspelling of the requested name pass as
+ * well.
  */
 function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>

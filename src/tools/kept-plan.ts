@@ -47,7 +47,7 @@ export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<T
   return withRefusal(answer, refusal);
 }
 
-/** Adds to an answer about a plan that this server may not apply it. */
+/** Adds to an answer about a plan the note that this server may not apply the plan. */
 export function withRefusal(answer: ToolAnswer, refusal: Refusal | undefined): ToolAnswer {
   if (refusal === undefined) return answer;
   return {

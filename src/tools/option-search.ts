@@ -28,7 +28,7 @@ interface Found {
 interface SearchJob {
   readonly query: OptionsQuery;
   readonly from: WalkPosition;
-  /** Reading ends with this many matches, unless `countsAll` is set. */
+  /** The number of matches at which reading ends, unless `countsAll` is set. */
   readonly most: number;
   readonly countsAll?: boolean;
   readonly counted: Counted;

@@ -311,7 +311,7 @@ const kept = z.object({ given: z.record(z.string(), z.unknown()) });
 const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
-/** Makes a plan again if the server stopped before it was made, or stores it if it was made. */
+/** Makes a plan again if the server stopped before the plan was made; stores the plan if it was made. */
 export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
   const value = parseJson(text);

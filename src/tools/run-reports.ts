@@ -182,7 +182,10 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
   }
 }
 
-/** Returns whether a run was not planned and cannot be any more. A plan can, if its input is stored. */
+/**
+ * Returns whether a run was not planned and can no longer be planned. A run that only makes a plan can, if its input
+ * is stored.
+ */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
   if (header.call.tool !== "apply_plan") return header.unplanned === true;

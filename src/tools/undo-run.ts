@@ -85,7 +85,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
 interface Undoable {
   /** Computes what is left of the changes of the run. */
   readonly doneByRun: () => Promise<Done>;
-  /** The run to undo, if it is a later one. */
+  /** The run to undo, if it is a later run than the requested one. */
   readonly undoes?: string;
   readonly notes?: readonly string[];
   /** Only for a run that was undone before: the error to throw if nothing is left. */
@@ -104,8 +104,8 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // A targeting that cannot be read is gone. Keys of another project could not read it either, but the stored
-    // header has the same project.
+    // Returns whether a targeting is gone: it cannot be read, although the stored header shows that the keys are of
+    // its project.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     const doneByRun = async () => {
@@ -164,7 +164,10 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
   return run;
 }
 
-/** Returns what is left to undo of a run that was undone before. If that undo was undone, this is a later run. */
+/**
+ * Returns what is left to undo of a run that was undone before. If its undo was undone, a later run is undone
+ * instead.
+ */
 async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undoable> {
   const { runId } = run.header;
   const undos = await undosOf(run, context);

@@ -134,8 +134,8 @@ function sharedMessage({ isOfFirst, errorCode, count, details = [], message }: S
 }
 
 /**
- * Returns one page of the rows or items that did not succeed: those with an unknown result (`of=unknown`), or the
- * others.
+ * Returns one page of the rows or items that did not succeed: those with an unknown result (`of=unknown`), or those
+ * that failed or were not applied.
  */
 export function problemList({ state }: Run, query: URLSearchParams): ProblemList {
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);

@@ -97,7 +97,7 @@ export interface EventDetail {
   /** Problems that prevented recording come first. */
   readonly problems: readonly EventProblem[];
   readonly corrected?: CorrectedEvent;
-  /** All events that were not recorded for the same reason. */
+  /** The cause of the problem: all events that were not recorded for the same reason. */
   readonly sameProblem?: EventCause;
   /** The answer of the real endpoint, if events are forwarded to one. */
   readonly forwarded?: { readonly status: number; readonly message: string };
@@ -161,7 +161,7 @@ export type TestFormat = "vitest" | "playwright" | "curl" | "json";
 export interface TargetingsMessage {
   readonly kind: "targetings";
   readonly targetings: readonly TargetingRow[];
-  /** Changes whenever any targeting changes. The page then reads its open branches again. */
+  /** A number that changes whenever any targeting changes. The page then reads its open branches again. */
   readonly version: number;
   /** The server's clock. */
   readonly now: number;

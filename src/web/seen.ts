@@ -22,7 +22,7 @@ export interface PageScope {
 interface ApproverScope {
   /** Returns the scope of the process that can execute a run; undefined if this person may not approve it. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
-  /** The person's own caller name. The person may not approve the runs of this caller. */
+  /** The caller name of the person, who may not approve the runs of this caller. */
   readonly except?: string | undefined;
 }
 

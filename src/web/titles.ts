@@ -189,7 +189,7 @@ interface ChangePart {
 }
 
 interface ChangedObjects extends OtherKinds, Pick<TitleParts, "only" | "to"> {
-  /** How many objects the run has. If a part concerns all of them, it has a noun for each kind. */
+  /** How many objects the run has. A part of the title that is about all of them has a noun for each kind. */
   readonly whole: number;
 }
 

@@ -237,7 +237,7 @@ export interface ChangeSide {
   readonly isGroup?: boolean | undefined;
   /** Present only if the object moves: its group on this side; null: top level. */
   readonly within?: string | null | undefined;
-  /** How many Context IDs it has, loses or gets, and the first of them. */
+  /** How many Context IDs the object has, loses or gets, and the first of these. */
   readonly count?: number | undefined;
   readonly contextIds?: readonly string[] | undefined;
   /** A further note, e.g. `shows its sub-options`. */
@@ -359,7 +359,8 @@ export interface IssuerLogin {
   /** The address to which the page must redirect the person. */
   readonly location: string;
   /**
-   * The state of the login. The page stores it until the person returns, then sends it with the query of that address.
+   * The state of the login. The page stores it until the person returns, and then sends it with the query of the
+   * address to which they return.
    */
   readonly login: string;
 }

@@ -97,7 +97,10 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
   plan.addRows({ block, from: first, to });
 }
 
-/** Turns sub-options of new groups into their children. Returns the others with the ID of their existing group. */
+/**
+ * Makes the sub-options of new groups children of the items of these groups. Returns the other options, each with the
+ * ID of its existing group.
+ */
 async function assignToGroups(
   plan: Plan,
   targetingId: string,

@@ -130,8 +130,8 @@ function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext
 }
 
 /**
- * Builds a model of the options that the changes concern; `others` counts the rest. An option whose current state is
- * unknown has the state in the plan, and such groups count as not empty.
+ * Builds a model of the options that the changes concern; `others` counts the rest. If the current state of an option
+ * is unknown, its state in the plan is used, and a group counts as not empty.
  */
 function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Change>) {
   const names = new Set<string>();

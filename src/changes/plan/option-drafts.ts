@@ -39,7 +39,9 @@ export class OptionDrafts {
   readonly #targetingId: string;
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
-  /** Plain options that became candidates, because later rows added to them or made them groups. */
+  /**
+   * The options that were stored as rows and became candidates, because later rows added to them or made them groups.
+   */
   readonly #grown = new Set<number>();
   /** Plain options whose rows say that they are not groups. */
   readonly #atomic = new Set<number>();
@@ -97,7 +99,10 @@ export class OptionDrafts {
     return this.#withGroups().sort((one, other) => one.object - other.object);
   }
 
-  /** Makes an option that others name as their group a group, unless its row says otherwise. */
+  /**
+   * Returns the candidates. An option that other options name as their group becomes a group, unless its row says
+   * otherwise.
+   */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
       const object = this.#names.get(name);
@@ -159,7 +164,7 @@ export class OptionDrafts {
     if (option !== undefined) this.#candidates.push({ item, object, option });
   }
 
-  /** Turns a plain option into one that later rows can add to, if there is one with this key. */
+  /** Finds the option with a key that was stored as a row, and returns it in a form that later rows can add to. */
   #grow(key: string): OpenOption | undefined {
     const object = this.#names.get(key);
     const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});

@@ -42,7 +42,8 @@ export interface Loss {
   readonly contextIds?: number;
   readonly options?: readonly LostOption[];
   /**
-   * Set if this option is the last one of a group, which may not become empty: that group (management-api 7.4, case 6).
+   * The group that would become empty without this option, which is not allowed (management-api 7.4, case 6). Absent
+   * if there is none.
    */
   readonly lastOf?: { readonly _id: string; readonly name: string };
 }
@@ -230,7 +231,7 @@ export function invisibleContextIds(contextIds: readonly string[]): Reason | und
   return ownReason("INVALID_CONTEXT_ID", { rule: "invisible", characters: found[position], position, value, count });
 }
 
-/** Returns why an option cannot hold these Context IDs (management-api 8.1). */
+/** Returns why an option cannot hold so many Context IDs (management-api 8.1). */
 export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   const limit = LIMITS.optionContextIds.value;
   const limitBytes = LIMITS.optionContextBytes.value;

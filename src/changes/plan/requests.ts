@@ -20,7 +20,7 @@ export type Requests = readonly (readonly number[])[];
 
 type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
 
-/** Returns the next requests, all of one operation. Steps with different `apartBy` keys do not share one. */
+/** Returns the next requests, all of one operation. Steps with different `apartBy` keys do not share a request. */
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
   if (next === undefined) return [];

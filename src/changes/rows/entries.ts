@@ -76,7 +76,7 @@ const stepFields = z.object({
   objects: numbers,
   bindings: z.array(binding),
   weight,
-  /** Steps that must have ended, with any outcome, before this one is sent. */
+  /** The steps that must have ended, with any outcome, before this step is sent. */
   after: numbers.exactOptional(),
   /** If set, the step reverses an earlier one, and its objects fail for this reason. */
   undoes: reason.exactOptional(),
@@ -264,7 +264,7 @@ export const waits = z.object({
   /** What has changed since the plan was made. If set, the effect can no longer be approved. */
   stale: z.string().exactOptional(),
   differs: z.array(z.string()).exactOptional(),
-  /** Where approval is given, if not on the web page: the client asks the person, or the agent has a token. */
+  /** The channel for the approval, if it is not the web page: the client asks the person, or the agent has a token. */
   elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
 

@@ -87,7 +87,10 @@ export async function changedSince(
   });
 }
 
-/** Returns whether a step may undo what others did. Adding or removing given Context IDs leaves all others as they are. */
+/**
+ * Returns whether a step may revert changes by others. Adding or removing certain Context IDs does not affect any
+ * others.
+ */
 function overwrites(step: Step): boolean {
   if (step.undoes !== undefined || step.operation === "createTargetings" || step.operation === "addOptions")
     return false;

@@ -64,7 +64,7 @@ export async function drive(
   }
 }
 
-/** When the next comparison is due: after this time, or after this multiple of the duration of the last one. */
+/** The pause before the next comparison: this time, or this multiple of the duration of the last comparison. */
 export const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
 
 /** Returns whether steps ended because others have changed their objects. */

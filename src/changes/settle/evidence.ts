@@ -207,7 +207,7 @@ export interface MadeStep {
 }
 
 /**
- * Returns the changes of creates, with the IDs of the objects inside. These are read from lists: the answer for a
+ * Returns the changes of creates, with the IDs of the objects inside. The IDs are read from lists: the answer for a
  * targeting has none, and that for a group at most 50, in an undocumented order. If the first group's answer has them
  * in the sent order, the answers for the other groups count as well. IDs that cannot be read are omitted.
  */
@@ -239,7 +239,7 @@ function withoutIds(change: StepChange): StepChange {
   return rest;
 }
 
-/** Reads the IDs of the objects inside a created one. Undefined if they cannot be read. */
+/** Reads the IDs of the objects inside a created object. Undefined if they cannot be read. */
 async function readInside(driver: ChangeDriver, { step, change }: MadeStep): Promise<StepChange | undefined> {
   if (change.to !== "done" || change._id === undefined) return change;
   try {

@@ -85,10 +85,10 @@ export async function reconcileCreates(
 }
 
 /**
- * Settles creates of a resumed run whose request was applied, and some of whose options have been renamed or deleted
- * by others since: sent again, these would be created a second time. Some valid items of a request that adds options
- * are never applied without the others (management-api 4.1). Requests of which all options or none exist are left to
- * be sent again. Call it with the write lock.
+ * Decides about creates of a resumed run whose request was applied. If others have renamed or deleted some of its
+ * options since, these would be created a second time if they were sent again. Some valid items of a request that
+ * adds options are never applied without the others (management-api 4.1). Requests of which all options or none exist
+ * are left to be sent again. Call it with the write lock.
  */
 export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
   const requests = new Map<number | undefined, Step[]>();

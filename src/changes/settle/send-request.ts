@@ -301,8 +301,9 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 }
 
 /**
- * Fails the items that got UNCATCHED in every attempt. Nothing was applied, except perhaps the `add` of an update that
- * also removes (management-api 4.1), and an earlier attempt in doubt: these become `unknown`.
+ * Fails the items that got UNCATCHED in every attempt. Two kinds may have been applied and become `unknown`: an
+ * update that adds and removes, whose `add` comes first (management-api 4.1), and an item with an earlier attempt in
+ * doubt.
  */
 async function giveUpOnUncatched(
   driver: ChangeDriver,

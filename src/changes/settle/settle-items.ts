@@ -165,8 +165,8 @@ async function madeByRepeatedRun(
 }
 
 /**
- * Adds the Context IDs to the option that has the name, for `addContexts`, regardless of who created it. The update
- * is in doubt like the create. Otherwise a run that stops in between would report an option as not applied that it
+ * Adds the Context IDs to the option that has the name, for `addContexts`, no matter who created it. The update is
+ * then in doubt like the create. Otherwise a run that stops in between would report an option as not applied that it
  * may have created.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {

@@ -200,7 +200,7 @@ export class RunState {
     return this.#work.outcomes.reason(object);
   }
 
-  /** Returns the ID from the service, otherwise the one from the caller. */
+  /** Returns the ID that the service gave an object, otherwise the ID that the caller gave. */
   idOf(object: number): string | undefined {
     return this.#work.outcomes.idOf(object);
   }
@@ -483,8 +483,8 @@ export class RunState {
   }
 
   /**
-   * Returns whether it is unknown who created a step's object. Such a step is not sent again, because that object would
-   * then look like one of this run.
+   * Returns whether it is unknown who created a step's object. The step is not sent again, because the object would
+   * then look as if this run had created it.
    */
   #isUnclear(step: number): boolean {
     const main = this.steps.objectOf(step);

@@ -104,7 +104,7 @@ export class EventRunState implements RunView<EventEntry> {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
-  /** Whether a later call asked to send the events of unknown outcome again. */
+  /** Whether a later call requested that events of unknown outcome are sent again. */
   isResent = false;
   resumed: { readonly counts: Counts } | undefined;
   /** How many events were read so far. Only the positions of the others are known. */
@@ -226,8 +226,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * Gives each event without an outcome one: unknown if an earlier attempt may have been recorded, otherwise not
-   * applied.
+   * Ends the run: an event without an outcome becomes unknown if an earlier attempt may have been recorded, otherwise
+   * not applied.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };

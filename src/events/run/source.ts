@@ -303,7 +303,10 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
 const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
-/** Matches numbers such as 1.250, which may mean 1250 in a file separated by semicolons: commas are decimal there. */
+/**
+ * Matches numbers such as 1.250, which may mean 1250 in a file separated by semicolons, in which commas are decimal
+ * signs.
+ */
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
 /** Parses a number. Accepts 1.250,00 and 1,250.00, but not 1,250, or 1.250 in a file separated by semicolons. */

@@ -58,8 +58,8 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
 }
 
 /**
- * Returns the options that rows ask to delete. If others have changed one or added sub-options, records a conflict
- * instead. An option that is not in the base is never deleted by its name alone.
+ * Returns the options that rows delete (Action is Remove). If others have changed such an option or added
+ * sub-options, records a conflict instead. An option that is not in the base is never deleted by its name alone.
  */
 export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, desired } = sides;

@@ -228,7 +228,7 @@ function optionMap(node: Node, problems: Problems): MapNode | undefined {
   return problems.add(node, `an option must be an object, not ${kindOf(node)}`, name);
 }
 
-/** Reports one problem, instead of one for each key, for a file of another kind. */
+/** Returns whether a file is of another kind. Then reports one problem instead of one for each key. */
 function isForeign(root: MapNode, problems: Problems): boolean {
   const keys = new Set(root.entries.map(({ key }) => key));
   if (ROOT_FIELDS.some((field) => keys.has(field) && field !== "version") || keys.size === 0) return false;

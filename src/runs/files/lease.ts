@@ -24,7 +24,7 @@ const content = z.object({
   startedAt: z.string().optional(),
   token: z.string(),
   released: z.boolean(),
-  /** When this lease was written, the previous holder could still send requests. */
+  /** Whether the previous holder could still send requests when the lease was written. */
   unsettled: z.boolean().optional(),
 });
 type LeaseContent = z.infer<typeof content>;
@@ -341,7 +341,10 @@ async function lastAsked(folder: string): Promise<number> {
   }
 }
 
-/** Creates a lock within this process only. Callers get it in turn, and each caller in the order of its calls. */
+/**
+ * Creates a lock within this process only. Callers take turns, and the calls of one caller get the lock in their
+ * order.
+ */
 export function processLock(clock: Clock): ProjectLock {
   const turn = permitWithoutLease(clock);
   const queues = new Map<string, Queue>();

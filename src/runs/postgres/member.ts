@@ -26,7 +26,7 @@ export interface Member {
    * to claim.
    */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Announces that this process may not execute these runs, although it claims runs of their projects. */
+  /** Announces the runs that this process may not execute, although it claims runs of their projects. */
   refuses(runIds: readonly string[]): Promise<void>;
   notifyOfOrphans(): Promise<void>;
   changed(runId: string): void;

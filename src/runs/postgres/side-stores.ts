@@ -190,7 +190,7 @@ export async function checkSealKey(database: Database, key: Uint8Array): Promise
   );
 }
 
-/** Returns the stored value; if there is none, stores the given one. */
+/** Returns the stored value of a setting; if there is none, stores and returns `value`. */
 export async function keptSetting(database: Database, name: string, value: string): Promise<string> {
   await database.rows("insert into targeting_mcp.setting values ($1, $2) on conflict do nothing", [name, value]);
   return (await readSetting(database, name)) ?? value;

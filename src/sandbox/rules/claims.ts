@@ -9,8 +9,8 @@ interface GroupName {
 }
 
 /**
- * What earlier items of a request use and free. All items of a request happen at one time, so later items can use
- * neither (management-api 4.1).
+ * The names, Context IDs and room that earlier items of a request use or free. All items are applied at the same
+ * time, so later items can use none of these (management-api 4.1).
  */
 export interface Claims {
   readonly project: Project;

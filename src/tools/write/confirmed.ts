@@ -29,7 +29,7 @@ export interface GivenConfirmation {
   readonly dryRun?: boolean | undefined;
 }
 
-/** Starts the planned run of a token. If it was started before, reports it. */
+/** Starts the run that a confirmation token belongs to. If the run was started before, reports it. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);

@@ -71,7 +71,7 @@ export interface Approved {
   readonly decided: Decided;
 }
 
-/** Why a person may not decide, or not in this channel. */
+/** Why a person may not decide, or not in the channel that they use. */
 export type Refused =
   | "NOT_THEIRS"
   | "READ_ONLY"
@@ -278,7 +278,7 @@ interface ApprovalRequest<R> {
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   readonly declined: () => Promise<R> | R;
-  /** Asks in a view or on the page. Absent if this cannot be decided there. */
+  /** Asks the person in a view or on the web page. Absent if the request cannot be decided there. */
   readonly onPage?: () => Promise<R>;
   readonly token: () => Promise<R>;
 }

@@ -117,7 +117,7 @@ function keepApproval(
   return approvals.keep(call, caller, name, { effect: effect.sentence, waits }, requested);
 }
 
-/** Stores that the client declined the work, so that the same call made again does not ask. */
+/** Stores that the client declined the work, so that nobody is asked if the same call is made again. */
 export async function declineApproval(work: AskedWork, context: ToolContext): Promise<void> {
   const { runId } = await keepApproval(work, context);
   await decide(runId, { ...inClient(context), answer: "declined" }, context);
