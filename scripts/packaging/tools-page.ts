@@ -1,6 +1,5 @@
-import { type JsonSchema, schemaAlternatives } from "../../src/mcp/json-schema.ts";
-import { catalogue, type ListedTool } from "../../src/mcp/tool-list.ts";
-import { isJsonObject } from "../../src/platform/json.ts";
+import { catalogue, type ListedTool, schemaAlternatives } from "../../src/mcp/tool-list.ts";
+import { isJsonObject, type JsonObject } from "../../src/platform/json.ts";
 import type { Effect } from "../../src/tools/define-tool.ts";
 import { everyTool } from "../../src/tools/registry.ts";
 import { OWN_ARGUMENTS, SHARED_ARGUMENTS } from "./argument-words.ts";
@@ -101,7 +100,7 @@ function codeList(names: readonly string[]): string {
   return names.map((name) => `\`${name}\``).join(", ");
 }
 
-function typeWords(schema: JsonSchema, root: JsonSchema): string {
+function typeWords(schema: JsonObject, root: JsonObject): string {
   const words = schemaAlternatives(schema, root).map((form) => {
     if (Array.isArray(form.enum)) return form.enum.map((one) => `\`${String(one)}\``).join(", ");
     if (form.type === "array") return `list of ${isJsonObject(form.items) ? typeWords(form.items, root) : "anything"}`;
@@ -111,7 +110,7 @@ function typeWords(schema: JsonSchema, root: JsonSchema): string {
   return [...new Set(words)].join(" or ");
 }
 
-function fieldsOf({ required }: JsonSchema, properties: JsonSchema): string {
+function fieldsOf({ required }: JsonObject, properties: JsonObject): string {
   const isRequired = (name: string) => Array.isArray(required) && required.includes(name);
   return Object.keys(properties)
     .map((name) => `\`${name}${isRequired(name) ? "" : "?"}\``)

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { isJsonContentType } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { MAX_MEMBERS, MAX_VALUES, membersIn, valuesIn } from "../mcp/json-schema.ts";
+import { MAX_MEMBERS, MAX_VALUES, membersIn, valuesIn } from "../mcp/read-arguments.ts";
 import { noteArrival } from "../mcp/server-parts.ts";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 

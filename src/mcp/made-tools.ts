@@ -1,9 +1,9 @@
+import type { JsonObject } from "../platform/json.ts";
 import type { ToolFacts } from "../tools/define-tool.ts";
-import type { JsonSchema } from "./json-schema.ts";
 
 export interface MadeTool extends ToolFacts {
-  readonly inputSchema: JsonSchema;
-  readonly outputSchema: JsonSchema;
+  readonly inputSchema: JsonObject;
+  readonly outputSchema: JsonObject;
 }
 
 /** The tools in the listed order. Filled by the build, because creating tools is slow; empty without a build. */

@@ -1,9 +1,9 @@
 import type * as z from "zod";
 import { quoteShort } from "../answers/fence.ts";
 import { nearestName } from "../events/spelling.ts";
-import { isJsonObject } from "../platform/json.ts";
+import { isJsonObject, type JsonObject } from "../platform/json.ts";
 import { ToolError } from "../tools/define-tool.ts";
-import { type JsonSchema, MAX_MEMBERS, MAX_VALUES, membersIn, schemaAlternatives, valuesIn } from "./json-schema.ts";
+import { schemaAlternatives } from "./tool-list.ts";
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
 
@@ -16,7 +16,7 @@ export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
 }
 
 interface Reading {
-  readonly root: JsonSchema;
+  readonly root: JsonObject;
   left: number;
 }
 
@@ -24,11 +24,11 @@ interface Reading {
  * Corrects arguments that the schema does not accept: parses texts that contain JSON, ignores the case of words, and
  * removes `null` from fields of items. Throws a ToolError if the texts contain too many values.
  */
-export function parseStringifiedArguments(given: unknown, schema: JsonSchema): unknown {
+export function parseStringifiedArguments(given: unknown, schema: JsonObject): unknown {
   return read(given, schema, { root: schema, left: MAX_VALUES });
 }
 
-function read(value: unknown, schema: JsonSchema, reading: Reading): unknown {
+function read(value: unknown, schema: JsonObject, reading: Reading): unknown {
   const forms = schemaAlternatives(schema, reading.root);
   if (typeof value === "string") return fromText(value, forms, reading);
   if (Array.isArray(value)) {
@@ -47,7 +47,7 @@ function read(value: unknown, schema: JsonSchema, reading: Reading): unknown {
   return Object.fromEntries(Object.entries(fields).map(readField));
 }
 
-function fromText(text: string, forms: readonly JsonSchema[], reading: Reading): unknown {
+function fromText(text: string, forms: readonly JsonObject[], reading: Reading): unknown {
   const words = forms.length === 1 ? forms[0]?.enum : undefined;
   if (Array.isArray(words))
     return words.find((word) => String(word).toLowerCase() === text.trim().toLowerCase()) ?? text;
@@ -91,7 +91,7 @@ const ALTERNATIVES: readonly (readonly string[])[] = [
  * Removes `null` and empty texts, which some hosts send for absent arguments, and empty lists where that cannot widen
  * the effect.
  */
-export function withoutAbsent(given: unknown, { properties, required }: JsonSchema): unknown {
+export function withoutAbsent(given: unknown, { properties, required }: JsonObject): unknown {
   if (!isJsonObject(given) || !isJsonObject(properties)) return given;
   const needed = new Set(Array.isArray(required) ? required : []);
   const isAbsent = (name: string): boolean => {
@@ -103,7 +103,7 @@ export function withoutAbsent(given: unknown, { properties, required }: JsonSche
   return Object.fromEntries(Object.entries(given).filter(([name]) => !isAbsent(name)));
 }
 
-function isNothing(name: string, given: JsonSchema): boolean {
+function isNothing(name: string, given: JsonObject): boolean {
   if (FILTERS.has(name)) return true;
   const others = ALTERNATIVES.find((names) => names.includes(name))?.filter((other) => other !== name) ?? [];
   return others.some((other) => {
@@ -117,7 +117,7 @@ function isNothing(name: string, given: JsonSchema): boolean {
  * `null` in a field that does not accept it, every `null` is removed. Where `null` has a meaning, such hosts can send
  * the text `[]`.
  */
-function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonSchema {
+function itemFields(item: JsonObject, form: JsonObject, root: JsonObject): JsonObject {
   const { properties, required, additionalProperties } = form;
   if (!isJsonObject(properties) || additionalProperties !== false) return item;
   const needed = new Set(Array.isArray(required) ? required : []);
@@ -163,7 +163,7 @@ export function withUpperIds(given: unknown, field = ""): unknown {
 const MAX_SHOWN = 3;
 const LONGEST_WORDS = 1500;
 
-export function unknownArguments(given: unknown, { properties }: JsonSchema): readonly string[] {
+export function unknownArguments(given: unknown, { properties }: JsonObject): readonly string[] {
   if (!isJsonObject(given)) return [];
   return Object.keys(given).filter((name) => !isJsonObject(properties) || !Object.hasOwn(properties, name));
 }
@@ -172,7 +172,7 @@ export function unknownArguments(given: unknown, { properties }: JsonSchema): re
 export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
   given: unknown,
-  schema: JsonSchema,
+  schema: JsonObject,
   isCut = false,
 ): string {
   const words: string[] = [];
@@ -185,7 +185,7 @@ export function describeIssues(
   );
 }
 
-function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): string {
+function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonObject): string {
   const where = pathText(issue.path);
   const value = valueAt(given, issue.path);
   switch (issue.code) {
@@ -214,7 +214,7 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
   }
 }
 
-export function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonSchema): string {
+export function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonObject): string {
   const valid = validKeys(path, schema);
   const what = path.length === 0 ? "argument" : "field";
   const words = keys.slice(0, MAX_SHOWN).map((key) => {
@@ -227,7 +227,7 @@ export function unknownWords(keys: readonly string[], path: readonly PropertyKey
   return `${words.join("; ")}${more} (${list})`;
 }
 
-function validKeys(path: readonly PropertyKey[], schema: JsonSchema): readonly string[] {
+function validKeys(path: readonly PropertyKey[], schema: JsonObject): readonly string[] {
   let forms = schemaAlternatives(schema, schema);
   for (const step of path) {
     forms = forms.flatMap((form) => {
@@ -284,20 +284,20 @@ function sizeOf(value: unknown): string {
 const MAX_MISFITS = 100;
 
 interface Look {
-  readonly root: JsonSchema;
-  readonly forms: Map<JsonSchema, readonly JsonSchema[]>;
+  readonly root: JsonObject;
+  readonly forms: Map<JsonObject, readonly JsonObject[]>;
   readonly path: (string | number)[];
   left: number;
 }
 
 /** Removes everything after the hundredth wrong type, missing field or unknown field. Positions stay the same. */
-export function cutAtIssueLimit(given: unknown, schema: JsonSchema): unknown {
+export function cutAtIssueLimit(given: unknown, schema: JsonObject): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 
 /** Searches for problems. Returns whether the maximum was found; `look.path` is then the path of the last problem. */
-function isEnough(value: unknown, schema: JsonSchema, look: Look): boolean {
+function isEnough(value: unknown, schema: JsonObject, look: Look): boolean {
   const forms = look.forms.get(schema) ?? schemaAlternatives(schema, look.root);
   look.forms.set(schema, forms);
   const form = forms.find((one) => isOf(value, one));
@@ -317,7 +317,7 @@ function isEnough(value: unknown, schema: JsonSchema, look: Look): boolean {
   });
 }
 
-function isEnoughAt(step: string | number, value: unknown, schema: JsonSchema, look: Look): boolean {
+function isEnoughAt(step: string | number, value: unknown, schema: JsonObject, look: Look): boolean {
   look.path.push(step);
   if (isEnough(value, schema, look)) return true;
   look.path.pop();
@@ -329,7 +329,7 @@ function countsTo(misfits: number, look: Look): boolean {
   return misfits > 0 && look.left <= 0;
 }
 
-function isOf(value: unknown, { type, enum: words }: JsonSchema): boolean {
+function isOf(value: unknown, { type, enum: words }: JsonObject): boolean {
   if (Array.isArray(words) && !words.includes(value)) return false;
   switch (type) {
     case "array":
@@ -353,4 +353,69 @@ function cutAfter(value: unknown, [step, ...rest]: readonly (string | number)[])
   const names = Object.keys(value);
   const kept = names.slice(0, names.indexOf(step)).map((name) => [name, value[name]]);
   return Object.fromEntries([...kept, [step, cutAfter(value[step], rest)]]);
+}
+
+const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
+const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
+
+/** The most values of one message. Each takes many times its size in bytes when parsed. */
+export const MAX_VALUES = 1_000_000;
+/** The most fields of one object. No tool accepts as many. */
+export const MAX_MEMBERS = 10_000;
+
+/**
+ * Counts the values of a JSON text, without parsing it, up to slightly above `most`. Invalid JSON: at least those
+ * before the error.
+ */
+export function valuesIn(json: Uint8Array, most: number): number {
+  let values = 0;
+  // A field name counts as a value until its colon follows, so the count may be too high by one.
+  for (let at = 0; at < json.length && values <= most + 1; at += 1) {
+    const byte = json[at] ?? SPACE;
+    if (byte === COLON) values -= 1;
+    else if (byte === QUOTE) {
+      values += 1;
+      at = endOfString(json, at);
+    } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) values += 1;
+    else if (!endsWord(byte)) {
+      values += 1;
+      at = endOfWord(json, at);
+    }
+  }
+  return values;
+}
+
+/** Counts the fields of the largest object, up to `most` + 1. They take far longer to parse than entries of a list. */
+export function membersIn(json: Uint8Array, most: number): number {
+  const open: number[] = [];
+  let largest = 0;
+  for (let at = 0; at < json.length && largest <= most; at += 1) {
+    const byte = json[at];
+    if (byte === QUOTE) at = endOfString(json, at);
+    else if (byte === OPEN_OBJECT) open.push(0);
+    else if (byte === CLOSE_OBJECT) open.pop();
+    else if (byte === COLON) {
+      const members = (open.pop() ?? 0) + 1;
+      open.push(members);
+      largest = Math.max(largest, members);
+    }
+  }
+  return largest;
+}
+
+function endOfString(json: Uint8Array, from: number): number {
+  let at = from + 1;
+  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;
+  return at;
+}
+
+function endOfWord(json: Uint8Array, from: number): number {
+  let at = from;
+  while (at + 1 < json.length && !endsWord(json[at + 1] ?? SPACE)) at += 1;
+  return at;
+}
+
+function endsWord(byte: number): boolean {
+  const opens = byte === QUOTE || byte === COLON || byte === OPEN_LIST || byte === OPEN_OBJECT;
+  return opens || byte <= SPACE || byte === COMMA || byte === CLOSE_LIST || byte === CLOSE_OBJECT;
 }

@@ -9,9 +9,9 @@ import {
 import type { Failure } from "../answers/request-messages.ts";
 import type { Log } from "../observe/log.ts";
 import type { CallAnswer, Observer } from "../observe/observer.ts";
+import type { JsonObject } from "../platform/json.ts";
 import { failureAnswer, once } from "../tools/define-tool.ts";
 import { followsTasks, TASKS } from "./elicitation.ts";
-import type { JsonSchema } from "./json-schema.ts";
 import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources.ts";
 import type { ServerParts } from "./server-parts.ts";
@@ -147,14 +147,14 @@ function answerHidden(
   }));
 }
 
-function objectSchema(schema: JsonSchema) {
+function objectSchema(schema: JsonObject) {
   return { ...schema, type: "object" as const };
 }
 
 /**
  * Returns a schema that the SDK lists but does not check: this server checks arguments itself, with better messages.
  */
-function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unknown> {
+function unchecked(json: () => JsonObject): StandardSchemaWithJSON<unknown, unknown> {
   const schema = () => ({ ...json() });
   return {
     "~standard": {

@@ -1,8 +1,7 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/server";
-import { isJsonObject } from "../platform/json.ts";
-import type { Prepared, Tool } from "../tools/define-tool.ts";
-import { once, type ToolFacts, type Toolset } from "../tools/define-tool.ts";
-import { advertised, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
+import * as z from "zod";
+import { isJsonObject, type JsonObject } from "../platform/json.ts";
+import { once, type Prepared, type Tool, type ToolFacts, type Toolset } from "../tools/define-tool.ts";
 import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 
 export interface ToolAvailability {
@@ -47,8 +46,8 @@ export function hiddenTools(tools: readonly ListedTool[], offer: ToolAvailabilit
 export interface ListedTool {
   readonly tool: ToolFacts;
   readonly annotations: ToolAnnotations;
-  readonly inputSchema: () => JsonSchema;
-  readonly outputSchema: () => JsonSchema;
+  readonly inputSchema: () => JsonObject;
+  readonly outputSchema: () => JsonObject;
   /** Loads the tool's code when it is first called. */
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
@@ -107,7 +106,7 @@ export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string
 
 /** Returns the names of tools whose calls may be large: those that take unlimited lists, or objects with any fields. */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
-  const isLarge = ({ type, maxItems, properties }: JsonSchema): boolean =>
+  const isLarge = ({ type, maxItems, properties }: JsonObject): boolean =>
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);
   const hasList = ({ inputSchema }: ListedTool): boolean => {
     const schema = inputSchema();
@@ -115,4 +114,59 @@ export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string
     return fields.flatMap((field) => schemaAlternatives(field, schema)).some(isLarge);
   };
   return new Set(tools.filter(hasList).map(({ tool }) => tool.name));
+}
+
+/** Returns a short JSON Schema that strict clients accept. */
+export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonObject {
+  const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
+  return simplifiedObject(json);
+}
+
+export function schemaAlternatives(schema: JsonObject, root: JsonObject): readonly JsonObject[] {
+  if (typeof schema.$ref === "string") {
+    const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
+    return isJsonObject(target) ? schemaAlternatives(target, root) : [];
+  }
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (!Array.isArray(alternatives)) return [schema];
+  return alternatives.filter(isJsonObject).flatMap((alternative) => schemaAlternatives(alternative, root));
+}
+
+function stepInto(node: unknown, name: string): unknown {
+  return isJsonObject(node) && Object.hasOwn(node, name) ? node[name] : undefined;
+}
+
+function simplified(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(simplified);
+  return isJsonObject(node) ? simplifiedObject(node) : node;
+}
+
+function simplifiedObject(node: JsonObject): JsonObject {
+  const kept = Object.entries(node).filter(([keyword, value]) => !saysNothing(keyword, value));
+  const parts: Record<string, unknown> = {};
+  for (const [keyword, value] of kept) {
+    const isNamed = (keyword === "properties" || keyword === "$defs") && isJsonObject(value);
+    parts[keyword] = isNamed
+      ? Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, simplified(schema)]))
+      : simplified(value);
+  }
+  // Adds `additionalProperties` if needed: some clients refuse an object schema that has neither that nor `properties`.
+  if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
+    parts.additionalProperties = true;
+  }
+  if (!Array.isArray(parts.type)) return parts;
+  // Several types become alternatives, because some clients support only one type in `type`.
+  const { type, ...rest } = parts;
+  return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
+}
+
+/**
+ * Returns whether a keyword only repeats a default: the bounds of `z.int()`, and empty `additionalProperties` and
+ * `properties`.
+ */
+function saysNothing(keyword: string, value: unknown): boolean {
+  if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
+  if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;
+  const isEmpty = isJsonObject(value) && Object.keys(value).length === 0;
+  return isEmpty && (keyword === "additionalProperties" || keyword === "properties");
 }

@@ -1,8 +1,7 @@
 import { type Change, type Conflict, conflicts } from "../model/targeting-model.ts";
 import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
-import type { DifferingField, ShownValue } from "./diff/plan.ts";
-import { knownOption } from "./modelled.ts";
+import { type DifferingField, knownOption, type ShownValue } from "./diff/plan.ts";
 import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo-plan.ts";
 
 /**

@@ -1,8 +1,7 @@
 import { parseJson } from "../platform/json.ts";
 import { EVENT_MESSAGES } from "../spec/events.ts";
-import { arrivedEvent, eventFindings, type Finding, finding, verdictOf } from "./event-log.ts";
 import { replyAfter, replyBefore, waitBefore } from "./faults.ts";
-import type { RequestEntry } from "./last-entries.ts";
+import { arrivedEvent, eventFindings, type Finding, finding, type RequestEntry, verdictOf } from "./logs.ts";
 import { type Answer, type Reply, type RequestBody, statusAnswer } from "./reply.ts";
 import type { World } from "./world.ts";
 

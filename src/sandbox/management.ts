@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseJson } from "../platform/json.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { busyAnswer, type Fault, replyAfter, replyBefore, waitBefore } from "./faults.ts";
-import type { RequestEntry } from "./last-entries.ts";
+import type { RequestEntry } from "./logs.ts";
 import { type Answer, businessAnswer, type Reply, type RequestBody, statusAnswer, validationAnswer } from "./reply.ts";
 import { type Applicable, type ManagementOperation, OPERATIONS } from "./rules/operations.ts";
 import { businessError, type Interference, type Outcome } from "./rules/outcome.ts";

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import { trimContextId, ulidSource } from "../spec/names-and-contexts.ts";
 import { DEFAULT_PROJECT } from "./callers.ts";
-import { arrivedEvent, eventFindings } from "./event-log.ts";
+import { arrivedEvent, eventFindings } from "./logs.ts";
 import {
   dropOption,
   dropTargeting,

@@ -1,9 +1,8 @@
 import { LIMITS } from "../spec/limits.ts";
 import { ulidSource } from "../spec/names-and-contexts.ts";
 import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./callers.ts";
-import { type EventLog, eventLog } from "./event-log.ts";
 import { type Faults, faults } from "./faults.ts";
-import { type RequestJournal, requestJournal } from "./last-entries.ts";
+import { type EventLog, eventLog, type RequestJournal, requestJournal } from "./logs.ts";
 import type { Sources } from "./rules/add-options.ts";
 import { emptyProject, type Project } from "./rules/store.ts";
 

@@ -2,8 +2,7 @@ import { access, constants } from "node:fs/promises";
 import { dirname, posix, win32 } from "node:path";
 import type { Platform } from "../settings/settings.ts";
 import { isFileError, isThere } from "./config-file.ts";
-import { jsonList } from "./edit-json.ts";
-import { tomlList } from "./edit-toml.ts";
+import { jsonList, tomlList } from "./edit-files.ts";
 import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 
 export interface Host {

@@ -1,16 +1,18 @@
 import * as z from "zod";
 import { ARGUMENTS } from "../changes/call.ts";
 import { optionRows } from "../changes/rows/input-rows.ts";
-import { type ToolDefinition, ToolError } from "./define-tool.ts";
-import { fileArguments, fileArgumentsOf, openedFile } from "./input-file.ts";
 import {
   aboutTargeting,
+  fileArguments,
+  fileArgumentsOf,
   neededTargeting,
+  openedFile,
   referenceOf,
   targetingArguments,
   targetingArgumentsOf,
   withNote,
-} from "./names.ts";
+} from "./arguments.ts";
+import { type ToolDefinition, ToolError } from "./define-tool.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
 const input = () => {

@@ -10,9 +10,8 @@ import { LIMITS } from "../spec/limits.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { managementOf } from "./apis.ts";
+import { findTargeting, optionsNamed, saveArguments, targetingArguments, ulidArgument, withNote } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
-import { saveArguments } from "./input-file.ts";
-import { findTargeting, optionsNamed, targetingArguments, ulidArgument, withNote } from "./names.ts";
 import { type PageAsked, placeOf, type RequestedOption, savedContexts } from "./option-page.ts";
 
 const input = () =>

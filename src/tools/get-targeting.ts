@@ -16,8 +16,6 @@ import { isEmpty, type WalkPosition, walkOptions } from "../reads/option-lists.t
 import { untilStable } from "../reads/pages.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";
-import { type ToolAnswer, type ToolContext, type ToolDefinition, timeLeft, type Waiting } from "./define-tool.ts";
-import { allowedText } from "./execution-guard.ts";
 import {
   checkSameName,
   type FoundByName,
@@ -25,7 +23,9 @@ import {
   type TargetingReference,
   targetingArguments,
   withNote,
-} from "./names.ts";
+} from "./arguments.ts";
+import { type ToolAnswer, type ToolContext, type ToolDefinition, timeLeft, type Waiting } from "./define-tool.ts";
+import { allowedText } from "./execution-guard.ts";
 import { placeOf } from "./option-page.ts";
 
 const input = () =>

@@ -10,9 +10,8 @@ import { LIMITS } from "../spec/limits.ts";
 import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import type { OptionPage } from "../spec/records.ts";
 import { managementOf } from "./apis.ts";
+import { neededTargeting, saveArguments, targetingArguments, ulidArgument, withNote } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
-import { saveArguments } from "./input-file.ts";
-import { neededTargeting, targetingArguments, ulidArgument, withNote } from "./names.ts";
 import {
   type ListForm,
   type OptionsQuery,

@@ -15,9 +15,8 @@ import type { Hit, Wanted } from "../reads/option-lists.ts";
 import { asksDesired, isPart } from "../saves/save-options.ts";
 import type { ListAsked, SaveCall } from "../saves/save-state.ts";
 import { savesOf } from "./apis.ts";
+import type { FoundByName, SaveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
-import type { SaveArguments } from "./input-file.ts";
-import type { FoundByName } from "./names.ts";
 import { reportedRun } from "./run-reports.ts";
 import { followRun } from "./write/follow-run.ts";
 

@@ -28,8 +28,8 @@ import { capitalized } from "../platform/text.ts";
 import { RunStoreError } from "../runs/store.ts";
 import { nearContextIds } from "../spec/names-and-contexts.ts";
 import { changesOf, DeadlineExceeded, fileWithinWait, undefinedIfLate } from "./apis.ts";
+import { readableDirs, sheetArguments, sheetReadingArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
-import { readableDirs, sheetArguments, sheetReadingArguments } from "./input-file.ts";
 import { newPlanAnswer, planNowOrInBackground } from "./plan-in-time.ts";
 import { runOutput } from "./write/write.ts";
 

@@ -25,8 +25,8 @@ import { desiredRows } from "../plans/file/sheet.ts";
 import { capitalized } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import type { Reason, Standing } from "../runs/outcome.ts";
+import type { SaveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
-import type { SaveArguments } from "./input-file.ts";
 import { documentOf } from "./kept-plan.ts";
 import { isSheet, type SheetRun, sheetRunOf } from "./run-files.ts";
 

@@ -4,9 +4,9 @@ import { eventsIn, sourceOfEvents } from "../events/run/source.ts";
 import { parseNestedJson } from "../events/spelling.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
 import { sendingOf } from "./apis.ts";
+import { checkJsonValues, onUnknownArgument, openObject } from "./arguments.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 import { checkNotSentWithoutResult, eventRunReport, plannedEventReport } from "./event-report.ts";
-import { checkJsonValues, onUnknownArgument, openObject } from "./input-file.ts";
 import { followRun } from "./write/follow-run.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 

@@ -15,8 +15,6 @@ import { parseNestedJson } from "../events/spelling.ts";
 import { thousands } from "../platform/text.ts";
 import type { EarlierRuns } from "../runs/kind-runs.ts";
 import { fileWithinWait, sendingOf, undefinedIfLate } from "./apis.ts";
-import { type ToolDefinition, ToolError, timeLeft, type Waiting } from "./define-tool.ts";
-import { checkNotSentWithoutResult, eventRunReport, plannedEventReport } from "./event-report.ts";
 import {
   checkJsonValues,
   eventFileArguments,
@@ -24,7 +22,9 @@ import {
   onUnknownArgument,
   openedFile,
   openObject,
-} from "./input-file.ts";
+} from "./arguments.ts";
+import { type ToolDefinition, ToolError, timeLeft, type Waiting } from "./define-tool.ts";
+import { checkNotSentWithoutResult, eventRunReport, plannedEventReport } from "./event-report.ts";
 import { followRun, interruptedHints } from "./write/follow-run.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 

@@ -9,16 +9,19 @@ import { FileError } from "../platform/files.ts";
 import { bytesAt } from "../platform/held-folder.ts";
 import { thousands } from "../platform/text.ts";
 import { fileWithinWait } from "./apis.ts";
-import { type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
-import { fileArguments, fileArgumentsOf, openedFile, readableDirs } from "./input-file.ts";
 import {
   aboutTargeting,
+  fileArguments,
+  fileArgumentsOf,
   findTargeting,
+  openedFile,
+  readableDirs,
   referenceOf,
   targetingArguments,
   targetingArgumentsOf,
   withNote,
-} from "./names.ts";
+} from "./arguments.ts";
+import { type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { everyOption } from "./option-search.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";

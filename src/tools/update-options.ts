@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { ARGUMENTS } from "../changes/call.ts";
+import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./arguments.ts";
 import type { ToolDefinition } from "./define-tool.ts";
-import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./names.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
 const input = () => {

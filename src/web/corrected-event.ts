@@ -6,7 +6,7 @@ import { sampleParameters } from "../events/suites/generate.ts";
 import { validateEvent } from "../events/validate.ts";
 import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
 import { cutText, thousands } from "../platform/text.ts";
-import type { ArrivedEvent } from "../sandbox/event-log.ts";
+import type { ArrivedEvent } from "../sandbox/logs.ts";
 import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import type { BodyLine, CorrectedEvent, Words } from "./sandbox-wire.ts";

@@ -4,7 +4,7 @@ import { arrivedFindings } from "../events/findings.ts";
 import { nearestName } from "../events/spelling.ts";
 import { isJsonObject, parseJson } from "../platform/json.ts";
 import { cutText, thousands } from "../platform/text.ts";
-import type { ArrivedEvent, EventLog } from "../sandbox/event-log.ts";
+import type { ArrivedEvent, EventLog } from "../sandbox/logs.ts";
 import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { correctedEvent, fixOf } from "./corrected-event.ts";

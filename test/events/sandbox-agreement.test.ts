@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
 import { eventsOf } from "../../src/events/suites/suite.ts";
 import { validateEvent } from "../../src/events/validate.ts";
-import { eventFindings, verdictOf } from "../../src/sandbox/event-log.ts";
+import { eventFindings, verdictOf } from "../../src/sandbox/logs.ts";
 import { VERDICT_CASES } from "./verdicts.ts";
 
 /** The sandbox has its own reading of the documents, and records what they leave open. */

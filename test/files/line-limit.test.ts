@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { type BoundedUnit, lineLimit } from "../../src/files/delimited.ts";
-import { ndjsonTexts } from "../../src/files/json-texts.ts";
+import { ndjsonTexts } from "../../src/files/rows.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { advertised } from "../../src/mcp/json-schema.ts";
 import { describeIssues, parseStringifiedArguments } from "../../src/mcp/read-arguments.ts";
+import { advertised } from "../../src/mcp/tool-list.ts";
 
 const schema = z.strictObject({
   targetingId: z.string(),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { membersIn, valuesIn } from "../../src/mcp/json-schema.ts";
+import { membersIn, valuesIn } from "../../src/mcp/read-arguments.ts";
 
 /** Counted as JSON.parse makes them. */
 function made(value: unknown): number {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { eventLog, eventPage } from "../../src/sandbox/event-log.ts";
+import { eventLog, eventPage } from "../../src/sandbox/logs.ts";
 
 const event = (uid: string, text = "{}") => ({
   at: "2026-01-01T00:00:00.000Z",

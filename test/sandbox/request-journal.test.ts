@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { requestJournal } from "../../src/sandbox/last-entries.ts";
+import { requestJournal } from "../../src/sandbox/logs.ts";
 
 test("the last 10,000 requests are kept, and older ones counted", () => {
   const journal = requestJournal();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { DeadlineExceeded, fileWithinWait } from "../../src/tools/apis.ts";
-import { openedFile } from "../../src/tools/input-file.ts";
+import { openedFile } from "../../src/tools/arguments.ts";
 
 /** A call that arrived a minute ago: its wait is over before anything can be read. */
 const late = {

@@ -11,8 +11,15 @@ import {
   type UpdateItem,
   Work,
 } from "../../model/targeting-model.ts";
-import type { ParentRef, PlanItem } from "../../plans/diff/plan.ts";
-import { changeOf, groupAt, knownOption, NO_CONTEXTS, positionOf } from "../../plans/modelled.ts";
+import {
+  changeOf,
+  groupAt,
+  knownOption,
+  NO_CONTEXTS,
+  type ParentRef,
+  type PlanItem,
+  positionOf,
+} from "../../plans/diff/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";

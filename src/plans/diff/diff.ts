@@ -5,7 +5,6 @@ import { bytesOf } from "../../spec/names-and-contexts.ts";
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";
 import { type ContextsWish, Problems, quoted, type Spot } from "../file/desired.ts";
 import { addSuspect } from "../file/read-desired.ts";
-import { changeOf, knownOption, positionOf } from "../modelled.ts";
 import { type DesiredRow, matchRows, type Service, type Sides, serviceOf } from "./match.ts";
 import {
   checkOrphans,
@@ -20,13 +19,16 @@ import {
   type ChangeItem,
   type ContextsChange,
   type CreateItem,
+  changeOf,
   type Difference,
   type DifferingField,
   type ExceededLimit,
   exceededThresholds,
+  knownOption,
   type ParentRef,
   type PlanItem,
   type PlannedTargeting,
+  positionOf,
   type SeenOption,
   type ShownValue,
   type StatePlan,

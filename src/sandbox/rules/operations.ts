@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import { isUlid } from "../../spec/names-and-contexts.ts";
 import { addOptions, type Sources } from "./add-options.ts";
-import { deleteOptions, treeItemsError } from "./delete-options.ts";
+import { deleteOptions, treeItemsError, updateOptions } from "./change-options.ts";
 import { bulkBody, businessError, type Interference, type ItemOutcome, type Outcome } from "./outcome.ts";
 import { BODIES, type Bodies, type BodyOperation, QUERIES, requestProblems, validate } from "./requests.ts";
 import type { Project } from "./store.ts";
@@ -13,7 +13,6 @@ import {
   listOptions,
   renameTargetings,
 } from "./targetings.ts";
-import { updateOptions } from "./update-options.ts";
 
 export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { arrivedEvent, eventFindings, eventLog, finding } from "../../../src/sandbox/event-log.ts";
+import { arrivedEvent, eventFindings, eventLog, finding } from "../../../src/sandbox/logs.ts";
 import { eventDetail, eventFigures, matchingEvents } from "../../../src/web/event-figures.ts";
 import type { Words } from "../../../src/web/sandbox-wire.ts";
 
