@@ -1,5 +1,5 @@
 import type { StaleField } from "../changes/rows/entries.ts";
-import type { UndoReason } from "../plans/undo-plan.ts";
+import type { RowLabel, UndoReason, UndoRow } from "../plans/undo-plan.ts";
 import { thousands } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
@@ -130,6 +130,34 @@ function plainWords(why: string): string {
 
 export function saying({ messages }: Detail): string {
   return Array.isArray(messages) && messages.length > 0 ? `, saying ${list(messages, 2)}` : "";
+}
+
+const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
+  unresolved: "unresolved: sent, and not answered",
+  exact: "undone exactly",
+  caveat: "undone with differences",
+  notOurs: "changed since and not undone",
+  impossible: "impossible to undo",
+};
+
+/** The results of an undo before a person approves it. */
+const AHEAD_WORDS: Readonly<Record<RowLabel, string>> = {
+  ...LABEL_WORDS,
+  exact: "will be undone exactly",
+  caveat: "will be undone with differences",
+  notOurs: "changed since and will not be undone",
+};
+
+/** Describes a result of an undo. If all its objects differ only in their IDs, it says that instead of "differences". */
+export function aheadWords(label: RowLabel, rows: readonly UndoRow[], words = AHEAD_WORDS): string {
+  const its = rows.filter(({ undo }) => undo === label);
+  const isNew = label === "caveat" && its.every(({ reasons = [] }) => reasons.every((reason) => reason === "newId"));
+  return isNew ? words[label].replace("differences", its.length === 1 ? "a new ID" : "new IDs") : words[label];
+}
+
+/** Describes the result of an undo of one object. */
+export function undoneWords(row: UndoRow): string {
+  return aheadWords(row.undo, [row], LABEL_WORDS);
 }
 
 /** Why an undo leaves an object as it is, or restores it with differences. */

@@ -27,7 +27,7 @@ import {
 } from "./budget.ts";
 import { OPERATION_WORDS } from "./failures.ts";
 import { fenceIfForeign, quoteUntrusted } from "./fence.ts";
-import { UNDO_REASON_WORDS } from "./message-words.ts";
+import { aheadWords, UNDO_REASON_WORDS, undoneWords } from "./message-words.ts";
 import { sheetCall } from "./next-steps.ts";
 import {
   changeCounts,
@@ -406,26 +406,10 @@ function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDoc
   const [shared, ...others] = new Set(rows.map((row) => reasonWords(row).join("; ")));
   const isShared = others.length === 0 && rows.length > 1 && shared !== "";
   return [
-    `${capitalized(AHEAD_WORDS[label])}${isShared ? ` (${shared})` : ""}:`,
+    `${capitalized(aheadWords(label, rows))}${isShared ? ` (${shared})` : ""}:`,
     ...rows.map((row) => `- ${undoneObject(row, changesOfRow(row, document), !isShared)}`),
   ];
 }
-
-const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
-  unresolved: "unresolved: sent, and not answered",
-  exact: "undone exactly",
-  caveat: "undone with differences",
-  notOurs: "changed since and not undone",
-  impossible: "impossible to undo",
-};
-
-/** The results of an undo before a person approves it. */
-export const AHEAD_WORDS: Readonly<Record<RowLabel, string>> = {
-  ...LABEL_WORDS,
-  exact: "will be undone exactly",
-  caveat: "will be undone with differences",
-  notOurs: "changed since and will not be undone",
-};
 
 /**
  * Counts the results of an undo: "3 will be undone exactly, 1 impossible to undo". `already` counts objects that are as
@@ -434,7 +418,7 @@ export const AHEAD_WORDS: Readonly<Record<RowLabel, string>> = {
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>
-    counts[label] === 0 ? [] : [`${count(counts[label])} ${AHEAD_WORDS[label]}`],
+    counts[label] === 0 ? [] : [`${count(counts[label])} ${aheadWords(label, rows)}`],
   );
   if (picked.length === 0) return "everything is as it was before";
   return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");
@@ -442,7 +426,7 @@ export function undoCounts(rows: readonly UndoRow[], already = 0): string {
 
 /** Returns an object of an undo as a line. `changes` are the changes that restore the object. */
 export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): string {
-  return `${LABEL_WORDS[row.undo]}: ${undoneObject(row, changes)}`;
+  return `${undoneWords(row)}: ${undoneObject(row, changes)}`;
 }
 
 function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = true): string {

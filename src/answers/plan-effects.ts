@@ -14,8 +14,8 @@ import {
   shortName,
   targetingWords,
 } from "./approvals.ts";
-import { many } from "./message-words.ts";
-import { AHEAD_WORDS, changesOfRow, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
+import { aheadWords, many } from "./message-words.ts";
+import { changesOfRow, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
 /** Returns the effect of a plan for the person who approves it. `undone` describes what the undone run did. */
@@ -155,7 +155,7 @@ function keptWords({ reasons = [], contextIds: many }: UndoRow): readonly string
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
     effectPart(
-      capitalized(AHEAD_WORDS[label]),
+      capitalized(aheadWords(label, rows)),
       rows
         .filter(({ undo }) => undo === label)
         .map((row) => ({ row, changes: changesOfRow(row, document) }))

@@ -39,13 +39,13 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     expect(removed.trim().split("\n")).toHaveLength(2);
     await button(page, "undo").click();
     await page.getByText("The undo is planned, and waits for your approval: Deleted 2 options").waitFor();
-    await page.getByText(/Undoes an earlier run in .*: 2 will be undone with differences/).waitFor();
+    await page.getByText(/Undoes an earlier run in .*: 2 will be undone with new IDs/).waitFor();
     const table = page.getByRole("table", { name: "What changes" });
     expect((await table.innerText()).replaceAll(/\s+/g, " ")).toContain("new Running c-3,");
     await page
       .getByRole("heading", { level: 1, name: /^Undo “Deleted 2 options from .*”: restore 2 options\?$/ })
       .waitFor();
-    await page.locator("summary").getByText("Will be undone with differences").waitFor();
+    await page.locator("summary").getByText("Will be undone with new IDs").waitFor();
     expect(await button(page, "approve").innerText()).toBe("Undo: restore 2 options");
     await button(page, "approve").click();
     await page.locator(".decided").getByText("Done", { exact: true }).waitFor();
