@@ -11,7 +11,7 @@ import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { cutText } from "../platform/text.ts";
 import type { ChangedOption, Done, OptionEffect, TargetingEffect } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
-import { kindOfPart } from "./waiting.ts";
+import { freedBy, kindOfPart } from "./waiting.ts";
 import type { ChangeRow, ChangeSide } from "./wire.ts";
 
 // Makes rows of changes from a plan, from the effect of a call that waits for approval, and from the journal of a run.
@@ -179,12 +179,18 @@ function inputIds({ tool, input }: WriteCall): GivenIds {
   );
 }
 
+/** The changes of a run, and the names by ID of the sub-options that moved because their group was deleted. */
+interface EndedRows {
+  readonly rows: readonly Placed[];
+  readonly freed: ReadonlyMap<string, string | undefined>;
+}
+
 /** Returns the changes of a run that are known to have been applied. */
 export async function rowsOfEndedRun(
   { header: { runId }, state }: ChangeRun,
   groups: Map<string, string>,
   { runs }: ToolServices,
-): Promise<readonly Placed[]> {
+): Promise<EndedRows> {
   const former = runs.part(runId, "former");
   const done = await effectsOfRun(state, former());
   const previous = await readPreviousValues(former());
@@ -193,7 +199,12 @@ export async function rowsOfEndedRun(
     if (name !== undefined) groups.set(option._id, name);
   }
   const known = { groups, previous, names: knownNames(state, previous), options: done.options };
-  return [...done.targetings.map(ofTargeting), ...done.options.map((option) => ofOption(option, known))];
+  const freed = freedBy(done, state);
+  const others = done.options.filter(({ _id }) => !freed.has(_id));
+  return {
+    rows: [...done.targetings.map(ofTargeting), ...others.map((option) => ofOption(option, known))],
+    freed: new Map([...freed].map((_id) => [_id, known.names.get(_id)])),
+  };
 }
 
 /**

@@ -1,6 +1,5 @@
 import { many } from "../answers/message-words.ts";
 import { isChangeRun } from "../changes/change-run.ts";
-import type { EffectPart } from "../changes/rows/entries.ts";
 import type { Run } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import { documentOf } from "../tools/kept-plan.ts";
@@ -13,7 +12,7 @@ import {
   rowsOfEndedRun,
   type WholeSide,
 } from "./change-rows.ts";
-import { type Lost, type LostOption, readLost } from "./lost.ts";
+import { freedNamesOf, type Lost, type LostOption, readLost } from "./lost.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
 // Lists the changes of a run as rows with the state before and after. The rows of a plan come from its document, those
@@ -27,6 +26,8 @@ const MAX_IDS = 5;
 const READING_MS = 1500;
 
 interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
+  /** The names by ID of the sub-options that moved because their group was deleted, as far as they are known. */
+  readonly freedNames?: ReadonlyMap<string, string | undefined>;
   readonly rows: readonly Placed[];
   /** Whether the objects to delete could not be read from the service. */
   readonly isUnread?: true;
@@ -34,7 +35,7 @@ interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
 
 /** Returns one page of a run's changes in the order of the targeting. `kind` and `search` of the query filter them. */
 export async function changeList(run: Run, query: URLSearchParams, services: ToolServices): Promise<ChangeList> {
-  const { rows, isUnread, ...about } = await changesOfRun(run, services);
+  const { rows, isUnread, freedNames, ...about } = await changesOfRun(run, services);
   const kind = query.get("kind") ?? "";
   const text = (query.get("search") ?? "").toLowerCase();
   const found = rows.filter((row) => (kind === "" || row.kind === kind) && (text === "" || holds(row, text)));
@@ -126,7 +127,7 @@ function madeChanges(run: Run, services: ToolServices): Made {
   const known = last.get(runId);
   if (known?.mark === mark) return known;
   const changes = allChanges(run, services);
-  const whole = changes.then((stored) => (isUnstarted(run) ? addDeleted(stored, services) : stored));
+  const whole = changes.then((stored) => (isUnstarted(run) ? addDeleted : addFreed)(stored, services));
   const made: Made = { mark, changes, whole };
   // After a failed read from the service, the next request tries again.
   const forget = ({ isUnread }: AllChanges) => isUnread && last.get(runId) === made && last.delete(runId);
@@ -150,10 +151,13 @@ async function allChanges(run: Run, services: ToolServices): Promise<AllChanges>
   if (isUnstarted(run)) {
     if (document !== undefined) return withCounts(changesOfPlan(document), there);
     const parts = run.state.facts.waits?.parts ?? [];
-    return withFreed(withCounts(rowsOfEffect(parts, run), there), call.tool === "delete_options" ? parts : []);
+    const objects = call.tool === "delete_options" ? parts.flatMap((part) => part.objects) : [];
+    const count = objects.reduce((sum, { freed = 0 }) => sum + freed, 0);
+    return withFreed(withCounts(rowsOfEffect(parts, run), there), count);
   }
   const names = new Map(Object.entries(document?.groups ?? {}));
-  return withCounts(await rowsOfEndedRun(run, names, services), there);
+  const { rows, freed } = await rowsOfEndedRun(run, names, services);
+  return { ...withFreed(withCounts(rows, there), freed.size), freedNames: freed };
 }
 
 function withCounts(rows: readonly Placed[], there?: number): AllChanges {
@@ -164,12 +168,20 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   return { rows: inOrder(rows), counts, unchanged, removed };
 }
 
-/** Counts the sub-options of deleted groups that move to the top level. They do not count as unchanged. */
-function withFreed(all: AllChanges, parts: readonly EffectPart[]): AllChanges {
-  const count = parts.flatMap(({ objects }) => objects).reduce((sum, { freed = 0 }) => sum + freed, 0);
+/** Adds the number of sub-options of deleted groups that move to the top level. They are not unchanged. */
+function withFreed(all: AllChanges, count: number): AllChanges {
   if (count === 0) return all;
   const { unchanged } = all;
   return { ...all, freed: { count, names: [] }, unchanged: unchanged && Math.max(0, unchanged - count) };
+}
+
+/** Adds the names of the first sub-options that moved because their group was deleted. */
+async function addFreed(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
+  const { freed, freedNames = new Map() } = stored;
+  if (freed === undefined) return stored;
+  const names = await freedNamesOf(freedNames, services);
+  if (names === undefined) return { ...stored, isUnread: true };
+  return { ...stored, freed: { ...freed, names: names.map(cut) } };
 }
 
 /** Adds the Context IDs of deleted options, and the options of deleted targetings. */

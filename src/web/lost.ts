@@ -83,6 +83,27 @@ export async function readLost(
   }
 }
 
+/**
+ * Returns the names of the first of these sub-options, whose group was deleted. Reads the unknown ones; undefined if the
+ * service cannot be read now.
+ */
+export async function freedNamesOf(
+  freed: ReadonlyMap<string, string | undefined>,
+  { management }: Pick<ToolServices, "management">,
+): Promise<readonly string[] | undefined> {
+  const first = [...freed].slice(0, MAX_FREED);
+  const unknown = first.flatMap(([_id, name]) => (name === undefined ? [_id] : []));
+  if (unknown.length === 0 || management === undefined) return first.flatMap(([, name]) => name ?? []);
+  const signal = AbortSignal.timeout(MAX_MS);
+  try {
+    const { found } = await findOptions(management.forCall?.() ?? management, unknown, signal);
+    return first.flatMap(([_id, name]) => name ?? found.get(_id)?.name ?? []);
+  } catch (thrown) {
+    if (!isApiError(thrown) && !signal.aborted) throw thrown;
+    return undefined;
+  }
+}
+
 /** Reads the first sub-options of groups that are to be deleted. Omits those that are to be deleted, too. */
 async function freedNames(
   deleted: readonly OptionRecord[],

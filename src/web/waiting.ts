@@ -7,7 +7,7 @@ import type { EffectPart } from "../changes/rows/entries.ts";
 import { undoPlanUnread } from "../plans/undo.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
 import { capitalized, thousands } from "../platform/text.ts";
-import type { Run } from "../runs/kind.ts";
+import type { Done, Run } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
@@ -224,7 +224,8 @@ export async function undoOfRun(run: ChangeRun, { runs }: Pick<ToolServices, "ru
   const { header, state } = run;
   if (run.status() === "running" || state.objects.length > MAX_PLANNED) return undefined;
   const done = await effectsOfRun(state, runs.part(header.runId, "former")());
-  const { rows } = undoPlanUnread(done);
+  const freed = freedBy(done, state);
+  const rows = undoPlanUnread(done).rows.filter(({ _id }) => _id === undefined || !freed.has(_id));
   const { exact, caveat, impossible, notOurs, unresolved } = countsOfRows(rows);
   const newIds = rows.filter(({ reasons }) => reasons?.includes("newId")).length;
   const deletable = new Set(rows.flatMap(({ undo, _id }) => (undo === "exact" && _id !== undefined ? [_id] : [])));
@@ -235,7 +236,19 @@ export async function undoOfRun(run: ChangeRun, { runs }: Pick<ToolServices, "ru
   const created = [done.targetings.filter(isNew).length, groups, made.length - groups] as const;
   const counts = { exact: exact - created[0] - made.length, newIds, differing: caveat - newIds };
   const lost = impossible + notOurs + unresolved;
-  return undoWords({ created, ...counts, lost }, isUndoPlan(run) ? "restored" : "new");
+  const words = undoWords({ created, ...counts, lost }, isUndoPlan(run) ? "restored" : "new");
+  return freed.size === 0 ? words : `${words}, with ${many(freed.size, "sub-option")} inside`;
+}
+
+/** Returns the IDs of the sub-options that moved to the top level because a run deleted their group. */
+export function freedBy({ options }: Pick<Done, "options">, state: ChangeRun["state"]): ReadonlySet<string> {
+  const groups = new Set(options.flatMap(({ _id, did }) => (did === "deleted" ? [_id] : [])));
+  if (groups.size === 0) return new Set();
+  const own = new Set(Array.from({ length: state.objects.length }, (_, object) => state.idOf(object)));
+  const freed = options.filter(
+    (one) => one.did === "changed" && one.parent?.to === null && groups.has(one.parent.from ?? "") && !own.has(one._id),
+  );
+  return new Set(freed.map(({ _id }) => _id));
 }
 
 function contextIdsIn({ objects }: EffectPart): number {

@@ -251,8 +251,13 @@ describe("a deletion that waits", () => {
     expect([freed, unchanged]).toEqual([{ count: 2, names: ["Jackets", "Jeans"] }, 1]);
     await person.press(runId, "approve");
     await answer;
+    // The sub-options are named as before, and are not counted as changes of the run.
+    const { freed: moved, ...done } = await changesOf(person, runId);
+    expect([moved, done.total, done.unchanged]).toEqual([{ count: 2, names: ["Jackets", "Jeans"] }, 2, 1]);
+    expect((await detailOf(person, runId)).undo).toBe("Undo restores all 2 under new IDs, with 2 sub-options inside");
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
+    expect(back.waiting?.effect).toContain("2 will be undone exactly, 2 will be undone with new IDs");
     expect(back.title).toBe(
       "Undo “Deleted 1 group and 1 option from Grouped sale”: restore 1 group and 1 option, move 2 options to Clothing",
     );
@@ -410,7 +415,7 @@ describe("a run on the page", () => {
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
-    expect(back.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": 2 will be undone with differences/);
+    expect(back.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": 2 will be undone with new IDs/);
     const { changes, downloads } = await detailOf(person, back.runId);
     expect(downloads).toEqual(["plan"]);
     expect(changes?.rows).toMatchObject([

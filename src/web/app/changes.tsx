@@ -90,7 +90,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, d
           )}
         </span>
       </div>
-      <ChangeTable rows={rows} title={title} {...(isAll && { unchanged, freed })} />
+      <ChangeTable rows={rows} title={title} isWaiting={isWaiting} {...(isAll && { unchanged, freed })} />
       {total === 0 && <p>Nothing has this in its {findsNames || isReading ? "name" : "name or Context IDs"}.</p>}
       {isReading && <p class="quiet small">The Context IDs are being read…</p>}
       {findsNames && <p class="quiet small">Not all Context IDs are known here, so the search looks at names alone.</p>}
@@ -139,7 +139,7 @@ function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
  * Shows changes as a table with columns for before and after. Each group has a heading row. Unchanged options are
  * counted in the last line.
  */
-function ChangeTable({ rows, title, unchanged, freed }: TableProps) {
+function ChangeTable({ rows, title, unchanged, freed, isWaiting = false }: TableProps) {
   const hasOneSide = rows.every(({ after }) => after === undefined) || rows.every(({ before }) => before === undefined);
   let group: string | null | undefined;
   const hasGroups = rows.some((row) => typeof row.group === "string");
@@ -176,7 +176,7 @@ function ChangeTable({ rows, title, unchanged, freed }: TableProps) {
                 →
               </td>
               <td class="inside" colSpan={2}>
-                <Freed {...freed} />
+                <Freed {...freed} areAhead={isWaiting} />
               </td>
             </tr>
           )}
@@ -196,17 +196,18 @@ function ChangeTable({ rows, title, unchanged, freed }: TableProps) {
 
 interface TableProps extends Pick<ChangeList, "rows" | "unchanged" | "freed"> {
   readonly title: string;
+  readonly isWaiting: boolean | undefined;
 }
 
 /** Names the sub-options that move to the top level because their group is deleted. */
-function Freed({ count, names }: NonNullable<ChangeList["freed"]>) {
+function Freed({ count, names, areAhead }: NonNullable<ChangeList["freed"]> & { readonly areAhead: boolean }) {
   const more = count - names.length;
   return (
     <>
       {names.length > 0 && <Text of={names.join(", ")} most={1000} />}
       {names.length > 0 && more > 0 && " and "}
       {more > 0 && (names.length > 0 ? `${number(more)} more` : counted(more, "sub-option"))}
-      {count === 1 ? " moves" : " move"} to the top level
+      {areAhead ? (count === 1 ? " moves" : " move") : " moved"} to the top level
     </>
   );
 }

@@ -200,7 +200,7 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
           <i class={`dot ${tone}`} />
           <Text of={title} />
           {at !== undefined && <ClockTime at={at} to="minute" />}
-          {title === end.title && isBegun && counts.items > 1 && (status !== "cancelled" || doneOf(run) > 0) && (
+          {title === end.title && isBegun && doneOf(run) > 0 && doneOf(run) < counts.items && (
             <span class="quiet">
               {number(doneOf(run))} of {counted(counts.items, run.noun)}
             </span>
