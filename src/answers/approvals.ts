@@ -495,5 +495,11 @@ export function approvalWords({ decision, channel, by }: Approval, reader?: stri
   if (decision === "not_needed" || channel === undefined) return undefined;
   if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval";
   if (decision === "declined" && channel === "client") return "The client declined";
-  return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${by === reader ? `you (${plain(by)})` : plain(by)}`}`;
+  return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${personWords(by, reader)}`}`;
+}
+
+/** Returns the name of a person for text. A person named `reader` is called "you". */
+export function personWords(who: string, reader?: string): string {
+  const name = approverName(who);
+  return name === reader ? `you (${plain(name)})` : plain(name);
 }

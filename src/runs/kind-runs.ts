@@ -29,7 +29,7 @@ export interface RunInput {
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
 /** Fields that are only shown to people. Two calls that differ only in these fields count as the same call. */
-export type Requested = Pick<RunHeader, "client" | "fileName">;
+export type Requested = Pick<RunHeader, "client" | "fileName" | "person">;
 
 /**
  * The wait before a run that was taken over is read, in milliseconds. No request may be sent that soon after a

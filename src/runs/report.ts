@@ -327,7 +327,7 @@ export function summaryOf(
 const MAX_LETTERS = 120;
 
 function aboutOf(
-  { call, client, fileName }: RunHeader<{ readonly tool: string }>,
+  { call, client, person, fileName }: RunHeader<{ readonly tool: string }>,
   state: ReportedState,
 ): NonNullable<RunSummary["about"]> {
   const { same: _, gone = 0, ...did } = didCounts(state) ?? { same: 0 };
@@ -344,6 +344,7 @@ function aboutOf(
     ...(only !== undefined && { only: only.slice(0, MAX_LETTERS) }),
     ...(to !== undefined && { to: to.slice(0, MAX_LETTERS) }),
     ...(client !== undefined && { client }),
+    ...(person !== undefined && { person }),
     ...(fileName !== undefined && { fileName }),
     ...(state.facts?.rows !== undefined && state.facts.rows.merged > 0 && { mergesRows: true }),
     ...(plannedBy !== undefined && { plannedBy }),

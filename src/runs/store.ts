@@ -287,6 +287,8 @@ export const runHeaderSchema = z.object({
   unplanned: z.literal(true).exactOptional(),
   /** What the caller's client calls itself (not verified), and the name of the input file. */
   client: z.string().exactOptional(),
+  /** The person who requested the run on the web page. */
+  person: z.string().exactOptional(),
   fileName: z.string().exactOptional(),
   /** The run is a dry run: a plan for `apply_plan`. It is removed after a day, or earlier for a newer dry run. */
   dryRun: z.literal(true).exactOptional(),
@@ -330,6 +332,7 @@ export const runSummarySchema = z.object({
       only: z.string().exactOptional(),
       to: z.string().exactOptional(),
       client: z.string().exactOptional(),
+      person: z.string().exactOptional(),
       fileName: z.string().exactOptional(),
       /** Set if several rows of the run's file are one item, so that its counts are not counts of rows. */
       mergesRows: z.literal(true).exactOptional(),

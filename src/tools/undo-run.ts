@@ -185,6 +185,17 @@ async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undo
   return { doneByRun, notes: [`Run ${by} has undone the rest before.`], undone: error };
 }
 
+/** Returns whether `undo_run` would plan something for a run that was undone before. */
+export async function isLeftToUndo(run: ChangeRun, context: ToolContext): Promise<boolean> {
+  try {
+    await undoableAgain(run, context);
+    return true;
+  } catch (thrown) {
+    if (!(thrown instanceof ToolError)) throw thrown;
+    return false;
+  }
+}
+
 function undoneError(by: string | undefined): ToolError {
   return new ToolError(
     `this run was undone before${by === undefined ? "" : ` by run ${by}`}`,

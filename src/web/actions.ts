@@ -58,7 +58,7 @@ export async function actOn({ runId, action, data, who }: PageAction, shown: Pag
   // Declining sends nothing to the service, so a process without the project's key may record it.
   if (action !== "decline" && !(await canBeDriven(run, seen.shown))) throw new RefusedRequest(409, ENDED);
   try {
-    if (action === "undo") return await undo(run, services);
+    if (action === "undo") return await undo(run, who, services);
     if (action === "resume") {
       await resumeFor(run, personOf(who, shown), services);
       return {};
@@ -124,12 +124,15 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
   NO_TOKENS: [403, UNKNOWN],
 };
 
-/** Plans the undo of a run. The new run then waits for a decision. Throws a ToolError if the run cannot be undone. */
-async function undo(run: Run, services: ToolServices): Promise<Acted> {
+/** Plans the undo of a run, as `who` requested on the page. The new run then waits for a decision. Throws a ToolError if the run cannot be undone. */
+async function undo(run: Run, who: string, services: ToolServices): Promise<Acted> {
   const { runId } = run.header;
   // Imported on demand to keep the start fast: few runs are undone.
   const { keepUndoPlan } = await import("../tools/undo-run.ts");
-  const { rows, already, kept } = await keepUndoPlan(runId, callerContext(run, services));
+  const { rows, already, kept } = await keepUndoPlan(runId, {
+    ...callerContext(run, services),
+    requested: { person: who },
+  });
   if (kept === undefined) throw new RefusedRequest(409, `Nothing can be undone: ${undoCounts(rows, already)}.`);
   const { header, plan, document } = kept;
   checkApplicable(document, services);

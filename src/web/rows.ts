@@ -1,4 +1,4 @@
-import { approvalWords, approvedIn, declinedIn } from "../answers/approvals.ts";
+import { approvalWords, approvedIn, declinedIn, personWords } from "../answers/approvals.ts";
 import { groupFailures } from "../answers/failures.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
@@ -12,6 +12,7 @@ import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
 import { callerName, undefinedIfUnreadable } from "../runs/store.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import { isDryRun } from "../tools/get-run.ts";
+import { callerContext } from "../tools/granted-approval.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
@@ -86,7 +87,7 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
   const status = statusOf(listed);
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
   const counts = { ...NO_COUNTS, ...listed.counts };
-  const { did, inside, client, fileName, mergesRows, plannedBy, beganAt, decided, groups } = about;
+  const { did, inside, client, person, fileName, mergesRows, plannedBy, beganAt, decided, groups } = about;
   const targeting = listedTargeting(listed, known, run);
   const title = run
     ? titleOf({
@@ -109,6 +110,7 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
       beganAt,
       noun: nounOf({ tool, fileName, mergesRows, groups }, inside),
     },
+    requestedBy: person && personWords(person, shown.services.person),
     optionsInside: inside?.succeeded,
     decided: decided && decisionWords(decided, shown.services.person),
     ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
@@ -230,7 +232,10 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
     saved: isOwn ? (await files()).savedBy(run) : undefined,
     changes: await firstChanges(run, services),
     undone: isChangeRun(run) && isUndone(run.state) ? await undoneOf(undoneByRun(run.state), services) : undefined,
-    undo: row.undoUntil !== undefined && isChangeRun(run) ? await undoOfRun(run, services) : undefined,
+    undo:
+      row.undoUntil !== undefined && isChangeRun(run) && !isUndone(run.state)
+        ? await undoOfRun(run, services)
+        : undefined,
     ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };
 }
@@ -248,6 +253,7 @@ async function undoneOf(by: string | undefined, services: ToolServices): Promise
     notOurs === 1 && "1 was kept since it was changed later",
     notOurs > 1 && `${thousands(notOurs)} were kept since they were changed later`,
     lost > 0 && `${thousands(lost)} could not be undone`,
+    isChangeRun(found) && isUndone(found.state) && "that run was undone later",
   ].filter((words) => words !== false);
   const says = lost + notOurs === 0 ? "Undone" : `${thousands(undone)} of ${many(all, "change")} undone`;
   return { by, says, rest: rest.join("; ") || undefined };
@@ -296,6 +302,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
     ...{ tool, status, counts, targeting, did: its, client: header.client, fileName },
     noun: nounOf({ tool, fileName, mergesRows, groups }, about?.inside),
     isUndo: isUndo(tool, plannedByOf(run)),
+    requestedBy: header.person && personWords(header.person, to.services.person),
     optionsInside: about?.inside?.succeeded,
     beganAt: about?.beganAt,
     updatedAt: changedAt(header, state),
@@ -368,7 +375,7 @@ async function actionsWithUndo(
 ): Promise<Pick<RunRow, "actions" | "disabled" | "undoUntil">> {
   const isDriven = await canBeDriven(run, shown);
   const refusal = await shown.services.runs.refusal(run);
-  const goesBack = canBeUndone(run);
+  const goesBack = await canBeUndone(run, shown);
   const all = goesBack && !shown.services.readOnly ? [...actions, "undo" as const] : actions;
   const why = (action: RunAction): string | undefined => {
     if (action !== "undo" && action !== "resume") return undefined;
@@ -382,10 +389,15 @@ async function actionsWithUndo(
   };
 }
 
-function canBeUndone(run: Run): boolean {
-  if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isUndone(run.state) || isWithdrawn(run.state)) return false;
+/** Returns whether some changes of a run can be undone, also after its undo was undone or failed in part. */
+async function canBeUndone(run: Run, { services }: PageScope): Promise<boolean> {
+  if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isWithdrawn(run.state)) return false;
   const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
-  return created + changed + deleted + gone > 0;
+  if (created + changed + deleted + gone === 0) return false;
+  if (!isUndone(run.state)) return true;
+  // Imported on demand to keep the start fast: few runs were undone.
+  const { isLeftToUndo } = await import("../tools/undo-run.ts");
+  return isLeftToUndo(run, callerContext(run, services));
 }
 
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);

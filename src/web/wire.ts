@@ -103,6 +103,8 @@ export interface RunRow {
   readonly caller?: string;
   /** The name by which the client calls itself, at most 40 characters. It is not verified. */
   readonly client?: string | undefined;
+  /** The person who requested the run on the page, e.g. `you (ann)`. Absent if an agent requested it. */
+  readonly requestedBy?: string | undefined;
   /** The name of the call's input file. */
   readonly fileName?: string | undefined;
   readonly project?: string | undefined;

@@ -46,6 +46,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
       .getByRole("heading", { level: 1, name: /^Undo “Deleted 2 options from .*”: restore 2 options\?$/ })
       .waitFor();
     await page.locator("summary").getByText("Will be undone with new IDs").waitFor();
+    await page.getByText(/^Requested by you \(.+\) on the page$/).waitFor();
     expect(await button(page, "approve").innerText()).toBe("Undo: restore 2 options");
     await button(page, "approve").click();
     await page.locator(".decided").getByText("Done", { exact: true }).waitFor();

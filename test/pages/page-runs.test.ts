@@ -415,6 +415,7 @@ describe("a run on the page", () => {
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
+    expect(back.requestedBy).toMatch(/^you \(.+\)$/);
     expect(back.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": 2 will be undone with new IDs/);
     const { changes, downloads } = await detailOf(person, back.runId);
     expect(downloads).toEqual(["plan"]);
@@ -433,6 +434,29 @@ describe("a run on the page", () => {
       undo: "Undo deletes the 2 restored options",
     });
     expect((await person.press(back.runId, "approve")).status).toBe(409);
+  });
+
+  test("Undo is offered again once the undo of a run was undone itself", async () => {
+    const session = await deleted();
+    const { person, runId, targetingId } = session;
+    const undone = async (id: string) => {
+      expect((await person.press(id, "undo")).status).toBe(200);
+      const { runId: by } = await newlyWaiting(person);
+      expect((await person.press(by, "approve")).status).toBe(200);
+      await expect.poll(async () => (await detailOf(person, by)).run.status).toBe("succeeded");
+      return by;
+    };
+    const back = await undone(runId);
+    expect((await detailOf(person, runId)).run.actions).toEqual([]);
+    expect((await person.press(runId, "undo")).status).toBe(409);
+    await undone(back);
+    expect(await detailOf(person, runId)).toMatchObject({
+      run: { actions: ["undo"] },
+      undone: { says: "Undone", by: back, rest: "that run was undone later" },
+    });
+    await undone(runId);
+    const there = await session.client.callTool("list_options", { targetingId, all: true });
+    expect(JSON.stringify(there.structuredContent)).toMatch(/Running.*Hats|Hats.*Running/);
   });
 
   test("a way back that no longer fits is stale, and is not approved", async () => {

@@ -239,12 +239,15 @@ function Outcome({ run, now }: Decided) {
 
 /** Shows the outcome of a run that was decided, with the undo button. */
 function Over({ now }: Pick<Decided, "now">) {
+  const { detail } = useDetail(now?.runId);
   if (now === undefined) return <p class="warning">This run is no longer stored.</p>;
+  // The list does not say whether a run can be undone that was undone before.
+  const known = detail?.run.updatedAt === now.updatedAt && detail.run.status === now.status ? detail.run : now;
   return (
     <div class="card row decided">
       <Status of={now} />
       {now.decided !== undefined && <Text of={now.decided} />}
-      <UndoButton run={now} />
+      <UndoButton run={known} />
     </div>
   );
 }

@@ -69,7 +69,8 @@ export function Title({ run, end = "", isWithin }: Titled) {
 /**
  * Shows who requested a run, for a list: the authenticated caller or, on this computer, the quoted name of the client.
  */
-export function ShortRequester({ run: { caller = "", client } }: { readonly run: RunRow }) {
+export function ShortRequester({ run: { caller = "", client, requestedBy } }: { readonly run: RunRow }) {
+  if (requestedBy !== undefined) return <Text of={requestedBy} most={80} />;
   if (client === undefined || !isLocal(caller)) return <Text of={callerWords(caller)} most={80} />;
   return (
     <>
@@ -83,8 +84,14 @@ export function ShortRequester({ run: { caller = "", client } }: { readonly run:
  * itself.
  */
 export function Requester({ run }: { readonly run: RunRow }) {
-  const { caller = "", client } = run;
-  // A run that a person requests on the page has no client.
+  const { caller = "", client, requestedBy } = run;
+  if (requestedBy !== undefined) {
+    return (
+      <>
+        <Text of={requestedBy} most={80} /> on the page
+      </>
+    );
+  }
   return (
     <>
       {isLocal(caller) && (client === undefined ? "someone on " : "an agent on ")}
