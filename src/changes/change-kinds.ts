@@ -130,10 +130,10 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     deletions: (input) => (input.ids ?? []).length + (input.names ?? []).length,
   },
   apply_plan: {
-    async plan(_, { bytes, lookAgain, ...reading }) {
-      if (bytes === undefined || lookAgain === undefined)
-        throw new RangeError("apply_plan needs the stored plan and a function that reads the current state");
-      const changes = await lookAgain(bytes, reading);
+    async plan(_, { bytes, ...reading }) {
+      if (bytes === undefined) throw new RangeError("apply_plan needs the stored plan");
+      const { checkStoredPlan } = await import("../plans/look-again.ts");
+      const changes = await checkStoredPlan(bytes, reading);
       return (await planners()).planDesired(changes);
     },
     // The objects are stored with the plan that the call applies.

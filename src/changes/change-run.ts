@@ -1,7 +1,7 @@
 import { isApiError } from "../api/errors.ts";
 import type { BulkItems, ManagementApi } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
-import type { AppliedObjects, checkStoredPlan, renewBaseAt } from "../plans/look-again.ts";
+import type { AppliedObjects } from "../plans/look-again.ts";
 import type { Reading, ResolvedRun } from "../plans/planned-undo.ts";
 import type { Clock } from "../platform/clock.ts";
 import { inPieces } from "../platform/files.ts";
@@ -57,7 +57,6 @@ export interface ChangeWorld extends FinishingWorld {
   readonly project: string;
   /** The time limit of a request, in milliseconds. An unanswered request has ended by then. */
   readonly requestTimeoutMs: number;
-  readonly lookAgain?: typeof checkStoredPlan;
 }
 
 export type ChangeRun = Run<WriteCall, RunState>;
@@ -134,9 +133,9 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
     resume: (run, agreed) =>
       goOn(run, async (driver) => {
         if (!run.state.planned) {
-          const { api, lookAgain } = world;
+          const { api } = world;
           const { call } = run.header;
-          const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input"), lookAgain };
+          const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input") };
           const plan = await changeOf(call).plan({ ...reading, resolve: others.resolve(call, run.signal) });
           if (plan.facts.stale === undefined) await others.end(run.header);
           await recordPlan(run, driver, plan, { ...world, ...others });
@@ -418,14 +417,12 @@ interface FinishingWorld {
   /** Returns the sentence that explains a reason, for the file of failed rows. */
   readonly words: (reason: Reason) => string | Promise<string>;
   readonly memory: TargetingMemory;
-  /** Updates the base after a plan was applied. Absent if no run applies a desired state. */
-  readonly renewBase?: typeof renewBaseAt;
 }
 
 /** Stores the failed rows of the run's file, remembers targeting names, and updates the base of an applied file. */
 async function finishChange(
   { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
-  { words, memory, renewBase, api, retryBudgetMs }: FinishingWorld,
+  { words, memory, api, retryBudgetMs }: FinishingWorld,
 ): Promise<void> {
   const { rejects } = changeOf(call);
   const file = fileOf(call);
@@ -443,7 +440,8 @@ async function finishChange(
   const base = call.tool === "apply_plan" ? call.input.base : undefined;
   if (base === undefined) return;
   const reading = { api, signal: AbortSignal.timeout(retryBudgetMs) };
-  await renewBase?.(base, { plan: part("input"), objects: endingsOf(state) }, reading);
+  const { renewBaseAt } = await import("../plans/look-again.ts");
+  await renewBaseAt(base, { plan: part("input"), objects: endingsOf(state) }, reading);
 }
 
 export function endingsOf(state: Pick<RunState, "standing" | "idOf">): AppliedObjects {

@@ -79,9 +79,8 @@ export class Changes {
 
   /** Plans without writing anything. Throws the ApiError of a failed read, or a FileError. */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
-    const { lookAgain } = this.#context;
     const resolve = this.#resolveUndone(call, signal);
-    const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain, resolve });
+    const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, resolve });
     if (call.tool !== "apply_plan" && needsConfirmation(plan)) {
       const { noteTargetingFacts } = await import("./plan/planners.ts");
       await noteTargetingFacts(plan, { api: this.api(), signal });
@@ -141,8 +140,8 @@ export class Changes {
   }
 
   /**
-   * Stores a plan in a new run, or in `earlier`, a run that has no plan yet. `kept.text` is the plan that `lookAgain`
-   * reads.
+   * Stores a plan in a new run, or in `earlier`, a run that has no plan yet. `kept.text` is the plan that
+   * `checkStoredPlan` reads.
    */
   async keepPlan(
     changes: PlannedChanges,
@@ -417,7 +416,7 @@ function resumedError(): FileError {
 
 type PlanText = string | ByteSource;
 
-/** A plan as `lookAgain` reads it. `undoes` is the ID of the run to undo. */
+/** A plan as `checkStoredPlan` reads it. `undoes` is the ID of the run to undo. */
 export interface StoredPlan {
   readonly text: PlanText;
   readonly plannedBy: PlanningTool;

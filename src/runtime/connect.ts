@@ -12,7 +12,6 @@ import type { ToolAvailability } from "../mcp/tool-list.ts";
 import { type Audit, auditInto, auditRun } from "../observe/audit.ts";
 import type { Log, LogFields } from "../observe/log.ts";
 import type { Observer } from "../observe/observer.ts";
-import type { checkStoredPlan, renewBaseAt } from "../plans/look-again.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Backend, TargetingMemory } from "../runs/backend.ts";
 import type { MayExecute, RestedRun, RunsContext } from "../runs/kind.ts";
@@ -178,12 +177,6 @@ interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "ri
   readonly log: Log;
 }
 
-const lookAgain: typeof checkStoredPlan = async (...given) =>
-  (await import("../plans/look-again.ts")).checkStoredPlan(...given);
-const renewBase: typeof renewBaseAt = async (...given) =>
-  (await import("../plans/look-again.ts")).renewBaseAt(...given);
-const PLANS = { lookAgain, renewBase };
-
 /** Returns the check that decides whether a run may be executed now. Imported with the first run. */
 function executionGuardOf(
   settings: Settings,
@@ -233,7 +226,6 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     return api && rememberingNames(api, memory);
   });
   const world = {
-    ...PLANS,
     mayExecute: executionGuardOf(settings, read, { backend, rightsOf }),
     onRest,
     store: backend.runs,

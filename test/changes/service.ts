@@ -5,7 +5,6 @@ import { managementOver } from "../../src/api/management.ts";
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { ChangeRun } from "../../src/changes/change-run.ts";
 import { Changes } from "../../src/changes/changes.ts";
-import { checkStoredPlan } from "../../src/plans/look-again.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { TargetingMemory } from "../../src/runs/backend.ts";
 import { processLock } from "../../src/runs/files/lease.ts";
@@ -50,7 +49,6 @@ export async function startService(requestTimeoutMs = 120_000) {
     ...{ retryBudgetMs: 300_000, requestTimeoutMs: 1000 },
     words: ({ code }: { readonly code: string }) => code,
     memory: noMemory(),
-    lookAgain: checkStoredPlan,
   } as const;
   const changes = new Changes(world);
   const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {

@@ -1,7 +1,6 @@
 import * as z from "zod";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { Changes } from "../../src/changes/changes.ts";
-import { checkStoredPlan } from "../../src/plans/look-again.ts";
 import type { ProjectLock } from "../../src/runs/backend.ts";
 import { processLock } from "../../src/runs/files/lease.ts";
 import { targetingMemory } from "../../src/runs/files/side-stores.ts";
@@ -73,7 +72,6 @@ export function processesFor(
       ...{ retryBudgetMs: settings.retryBudgetMs, requestTimeoutMs: 60_000 },
       words: ({ code }: { readonly code: string }) => code,
       memory,
-      lookAgain: checkStoredPlan,
     } as const;
     const changes = new Changes(world);
     return { changes, runs: new Runs(world, [changes.runs]), mortal };

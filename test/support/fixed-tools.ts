@@ -6,7 +6,6 @@ import { managementOver } from "../../src/api/management.ts";
 import { Changes } from "../../src/changes/changes.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { observerOf } from "../../src/events/run/verdicts.ts";
-import { checkStoredPlan } from "../../src/plans/look-again.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { processLock } from "../../src/runs/files/lease.ts";
 import { Runs } from "../../src/runs/registry.ts";
@@ -56,7 +55,6 @@ export async function fixedTools(): Promise<{ readonly context: ToolContext; rea
     ...world,
     api,
     routes: ROUTES,
-    lookAgain: checkStoredPlan,
     random: numbers(2),
     newRunId: ulidSource(clock.now, numbers(3)),
   });

@@ -1,7 +1,6 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { invisibleIn } from "../../files/cells.ts";
 import { placeOf } from "../../files/rows.ts";
-import type { checkStoredPlan } from "../../plans/look-again.ts";
 import type { ResolvedRun } from "../../plans/planned-undo.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
@@ -18,8 +17,6 @@ export interface PlanningContext {
   readonly signal: AbortSignal;
   /** The call's file, or the stored plan that a run applies. */
   readonly bytes?: ByteSource | undefined;
-  /** Compares the stored plan with the service. */
-  readonly lookAgain?: typeof checkStoredPlan | undefined;
   /** Resolves unanswered requests of the undone run. */
   readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
 }
