@@ -270,8 +270,7 @@ export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): re
 }
 
 /**
- * Returns a note on the options that the run did not read. Undo cannot remove Context IDs from them, because they may
- * have had them before the run.
+ * Returns a note on options that were not read. Undo keeps their Context IDs, because they may have had them before.
  */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];

@@ -252,7 +252,7 @@ export async function checkIssuer(
     if (usable.length === 0) throw new Error(noneUsable(count));
     return `${usable.length} of ${count} published keys can be used`;
   });
-  const login = orProblem("people cannot log in there", async () => {
+  const login = orProblem("people cannot log in at the authorization server", async () => {
     await readLoginMetadata(issuer, proxies);
     return "people can log in there";
   });

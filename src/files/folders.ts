@@ -50,7 +50,7 @@ async function placesOf(given: string, allowedDirs: readonly string[]): Promise<
     throw new FolderRefused(
       given,
       "file and saveTo are refused: no folder is allowed",
-      "TARGETING_MCP_ALLOWED_DIRS names the folders that may be used; over HTTP the caller's token does. " +
+      "To allow folders, list them in TARGETING_MCP_ALLOWED_DIRS; over HTTP, in the entry of the caller's token. " +
         "If no folder can be allowed, give the data in the call.",
     );
   }

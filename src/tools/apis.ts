@@ -27,7 +27,7 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
   const pair = blocked ?? (toolset === "either" ? ofEither : half?.[toolset]);
   if (pair === undefined) return;
   const { missing: variable, present } = pair;
-  const otherwise = present === undefined ? "" : ` (or to take ${present} out there)`;
+  const otherwise = present === undefined ? "" : ` (or to remove ${present} there)`;
   throw new ToolError(
     `${halfWords(pair)}; nothing was sent`,
     `Tell the person to set ${variable}${pair.problem === undefined ? "" : " to a valid value"} where this server is started, ` +

@@ -80,7 +80,7 @@ export async function findSeenTargeting(
   { memory }: Pick<ToolContext, "memory">,
 ): Promise<FoundByName | undefined> {
   if (targetingId && targetingName) {
-    throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
+    throw new ToolError("targetingId and targetingName were both given", "Give only one of them.");
   }
   if (targetingId) return { _id: ulidArgument("targetingId", targetingId) };
   if (!targetingName) return undefined;

@@ -85,7 +85,7 @@ async function optionAsked(
   api: ManagementApi,
   context: ToolContext,
 ): Promise<RequestedOption> {
-  if (optionId && name) throw new ToolError("optionId and name were both given", "Give one of the two.");
+  if (optionId && name) throw new ToolError("optionId and name were both given", "Give only one of them.");
   const targeting = await findTargeting(reference, context);
   const targetingId = targeting?._id;
   if (optionId) return { _id: ulidArgument("optionId", optionId), targetingId, note: targeting?.note };

@@ -88,7 +88,7 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
   const filters = { uid: given.uid, since: instant(given.since), eventName, verdict };
   const { uids, platform } = given;
   if (given.uid !== undefined && uids !== undefined) {
-    throw new ToolError("uid and uids were both given", "Give one of the two.");
+    throw new ToolError("uid and uids were both given", "Give only one of them.");
   }
   const isWanted = wantedBy({ uids, platform });
   const listed = wantedEvents(await look(filters, context), isWanted);

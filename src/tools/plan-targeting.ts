@@ -156,7 +156,7 @@ export async function planDesiredState(
 
 function targetingArgument({ targetingId, targetingName }: DesiredArguments): string | undefined {
   if (targetingId && targetingName) {
-    throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
+    throw new ToolError("targetingId and targetingName were both given", "Give only one of them.");
   }
   return targetingId || targetingName || undefined;
 }
@@ -185,7 +185,7 @@ interface MadeState extends MadePlan {
 
 async function givenBytes(given: DesiredArguments, context: Pick<ToolContext, "allowedDirs" | "roots">) {
   const { file, desired } = given;
-  if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
+  if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give only one of them.");
   if (!file && desired === undefined) throw new ToolError("neither file nor desired was given", "Give one of them.");
   const digested = (bytes: Uint8Array) => ({ bytes, digest: createHash("sha256").update(bytes).digest("hex") });
   if (!file) return { ...digested(Buffer.from(JSON.stringify(desired))), format: "json" as const, folder: undefined };

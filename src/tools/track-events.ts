@@ -55,7 +55,7 @@ export const trackEvents = {
     const { about, others: given } = fileArgumentsOf(all);
     const { environment, caller, arrivedAt, requested } = context;
     if (given.events !== undefined && sameAsEvents !== undefined) {
-      throw new ToolError("events and items were both given, and mean the same", "Give one of the two.");
+      throw new ToolError("events and items were both given, and mean the same", "Give only one of them.");
     }
     const events = given.events ?? sameAsEvents;
     const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);

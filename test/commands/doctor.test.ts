@@ -250,7 +250,7 @@ describe("settings and folders", () => {
     const { problems } = await at(ill, { TARGETING_MCP_OAUTH_JWKS_URL: `${ill}/keys` });
     expect(problems).toMatchObject([
       { about, found: "its keys cannot be read: none of the 1 published keys can be used" },
-      { about, found: expect.stringMatching(/^people cannot log in there: .*status 503/) },
+      { about, found: expect.stringMatching(/^people cannot log in at the authorization server: .*status 503/) },
     ]);
     expect(problems[0]?.remedy).toContain("TARGETING_MCP_OAUTH_JWKS_URL");
     const nowhere = await at(await closedPort());

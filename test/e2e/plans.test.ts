@@ -341,7 +341,7 @@ test("the targeting of a state that names none is given by ID or by name, and no
   const both = await call("plan_targeting", { desired, targetingId, targetingName: "Spring" });
   expect(both).toMatchObject({
     isError: true,
-    text: "targetingId and targetingName were both given\nGive one of the two.",
+    text: "targetingId and targetingName were both given\nGive only one of them.",
   });
   expect((await call("plan_targeting", { desired, targetingName: "Autumn" })).text).toContain('"Spring"');
 });
