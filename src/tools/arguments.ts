@@ -291,7 +291,7 @@ export async function openedFile(
     if (useless === undefined || other === undefined) return undefined;
     throw new ToolError(`${useless} was given together with ${other}`, `${useless} is only for file: leave it out.`);
   }
-  if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give one of the two.");
+  if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give only one of them.");
   // Imported with the first file, which makes the start faster.
   const [{ openFile }, { withDetectedForm }] = await Promise.all([
     import("../files/open-file.ts"),
