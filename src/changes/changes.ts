@@ -3,6 +3,7 @@ import type { OpenedFile } from "../files/rows.ts";
 import type { PlannedChanges, ResolvedRun } from "../plans/planned-undo.ts";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, digestOf } from "../platform/held-folder.ts";
+import { messageOf } from "../platform/text.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type Requested, type RunInput, type RunMarks, startOrJoin } from "../runs/kind-runs.ts";
 import { ownReason } from "../runs/outcome.ts";
@@ -384,7 +385,7 @@ export class Changes {
 
   /** Ends a run whose planning failed. `isOver`: it can never be resumed; otherwise the error decides. */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
-    const error = thrown instanceof Error ? thrown.message : String(thrown);
+    const error = messageOf(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });
     const ending = endingOf(thrown) ?? ({ cause: "interrupted", reason } as const);
     const detail = { ...ending.reason?.detail, isOver };

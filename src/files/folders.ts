@@ -60,7 +60,7 @@ async function placesOf(given: string, allowedDirs: readonly string[]): Promise<
   if (given.includes("\0") || given.trim() === "") throw new FileError(`${quoted(given)} is not a path`, inside);
   const places: Place[] = [];
   for (const folder of allowedDirs) {
-    const root = await realFolder(folder);
+    const root = await unlessAbsent(folder, (one) => realpath(one));
     if (root === undefined) continue;
     const parts = partsInside(root, resolve(root, given)) ?? partsInside(folder, resolve(folder, given));
     if (parts === undefined) continue;
@@ -82,18 +82,19 @@ function partsInside(folder: string, path: string): readonly string[] | undefine
   return parts[0] === ".." ? undefined : parts;
 }
 
-async function realFolder(folder: string): Promise<string | undefined> {
+/** Returns what `read` finds at a path. Undefined if nothing is there. Throws a FileError if it cannot be read. */
+async function unlessAbsent<Found>(path: string, read: (path: string) => Promise<Found>): Promise<Found | undefined> {
   try {
-    return await realpath(folder);
+    return await read(path);
   } catch (thrown) {
     if (hasCode(thrown, "ENOENT") || hasCode(thrown, "ENOTDIR")) return undefined;
-    throw unreadable(folder, thrown);
+    throw unreadable(path, thrown);
   }
 }
 
 async function hasLink(root: string, parts: readonly string[]): Promise<boolean> {
   for (let length = 1; length <= parts.length; length += 1) {
-    const found = await statOf(join(root, ...parts.slice(0, length)));
+    const found = await unlessAbsent(join(root, ...parts.slice(0, length)), (one) => lstat(one));
     if (found === undefined) return false;
     if (found.isSymbolicLink()) return true;
   }
@@ -101,20 +102,11 @@ async function hasLink(root: string, parts: readonly string[]): Promise<boolean>
 }
 
 async function exists(path: string, kind: "file" | "folder" | "any" = "file"): Promise<boolean> {
-  const found = await statOf(path);
+  const found = await unlessAbsent(path, (one) => lstat(one));
   if (found === undefined || kind === "any") return found !== undefined;
   if (kind === "folder") return found.isDirectory();
   if (found.isFile()) return true;
   throw new FileError(`${quoted(path)} is not a file`, "Give the path of a CSV, NDJSON or JSON file.");
-}
-
-async function statOf(path: string) {
-  try {
-    return await lstat(path);
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT") || hasCode(thrown, "ENOTDIR")) return undefined;
-    throw unreadable(path, thrown);
-  }
 }
 
 function unreadable(path: string, thrown: unknown): FileError {

@@ -5,9 +5,9 @@ import { parseJson } from "../platform/json.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import type { OptionType } from "../spec/records.ts";
 
-const ulid = z.string().refine(isUlid);
+export const ulid = z.string().refine(isUlid);
 
-const baseLine = z.strictObject({
+export const baseLine = z.strictObject({
   _id: ulid,
   name: z.string(),
   parent: ulid.nullable(),

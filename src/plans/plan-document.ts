@@ -4,7 +4,7 @@ import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
 import type { TargetingMemory } from "../runs/backend.ts";
-import type { Base, ServiceTargeting } from "./base.ts";
+import { type Base, type ServiceTargeting, ulid } from "./base.ts";
 import { type DiffInput, planOf } from "./diff/diff.ts";
 import {
   changesOf,
@@ -17,7 +17,6 @@ import {
   type StatePlan,
   statePlan,
   type Thresholds,
-  ulid,
 } from "./diff/plan.ts";
 import { checkSeenName, whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo-plan.ts";

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
 import type { OptionType } from "../spec/records.ts";
-import type { ServiceOption } from "./base.ts";
-import { difference, type StatePlan, shownValue, ulid } from "./diff/plan.ts";
+import { type ServiceOption, ulid } from "./base.ts";
+import { difference, type StatePlan, shownValue } from "./diff/plan.ts";
 
 /**
  * How far an undo restores an object. `exact`: completely. `caveat`: with differences. `notOurs`: not at all, because

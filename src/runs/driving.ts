@@ -1,4 +1,5 @@
 import { beyondCall } from "../platform/clock.ts";
+import { messageOf } from "../platform/text.ts";
 import type { Run, RunAccess, RunExecution, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import { ownReason } from "./outcome.ts";
 import { countsOf, type ReportedState, restingStatus, statusAtRest, summaryOf } from "./report.ts";
@@ -229,7 +230,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       // The run is left as it is. The first process that reaches the store again continues it.
       if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
       if (held.isLeft) continue;
-      const error = thrown instanceof Error ? thrown.message : String(thrown);
+      const error = messageOf(thrown);
       const reason = kind.reasonOf?.(thrown) ?? ownReason("STOPPED_BY_ERROR", { error });
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);

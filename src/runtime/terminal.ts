@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import { createInterface } from "node:readline";
 import { openPort, originOf } from "../platform/listen.ts";
+import { messageOf } from "../platform/text.ts";
 import { SettingsError } from "../settings/value-types.ts";
 
 /**
@@ -53,6 +54,6 @@ export async function listen(server: Server, host: string, port: number): Promis
 }
 
 export function cannotListen(host: string, port: number, cause: unknown): SettingsError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = messageOf(cause);
   return new SettingsError(`cannot listen on ${host}, port ${port} (${why}). Use another --host or --port`);
 }

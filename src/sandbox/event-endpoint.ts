@@ -1,4 +1,5 @@
 import { parseJson } from "../platform/json.ts";
+import { messageOf } from "../platform/text.ts";
 import { EVENT_MESSAGES } from "../spec/events.ts";
 import { replyAfter, replyBefore, waitBefore } from "./faults.ts";
 import { arrivedEvent, eventFindings, type Finding, finding, type RequestEntry, verdictOf } from "./logs.ts";
@@ -93,14 +94,14 @@ async function forwardEvent(
       signal: AbortSignal.timeout(PATIENCE_MS),
     });
     const text = await response.text();
-    return { status: response.status, ...messageOf(text) };
+    return { status: response.status, ...answerIn(text) };
   } catch (error) {
-    const message = `the real endpoint could not be reached: ${error instanceof Error ? error.message : String(error)}`;
+    const message = `the real endpoint could not be reached: ${messageOf(error)}`;
     return { status: 502, message, body: { message } };
   }
 }
 
-function messageOf(text: string): { message: string; body: unknown } {
+function answerIn(text: string): { message: string; body: unknown } {
   try {
     const body: unknown = JSON.parse(text);
     const hasMessage = typeof body === "object" && body !== null && "message" in body;

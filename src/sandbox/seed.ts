@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
+import { messageOf } from "../platform/text.ts";
 import { trimContextId, ulidSource } from "../spec/names-and-contexts.ts";
 import { DEFAULT_PROJECT } from "./callers.ts";
 import { arrivedEvent, eventFindings } from "./logs.ts";
@@ -275,7 +276,7 @@ async function contentOf(file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, "utf8"));
   } catch (thrown) {
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    const why = messageOf(thrown);
     throw new SeedError(`${file} cannot be read as a seed of a sandbox: ${why}`, { cause: thrown });
   }
 }

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import { replaceFile } from "../platform/files.ts";
+import { messageOf } from "../platform/text.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import { SCOPES } from "./callers.ts";
 import { emptyProject, type Project, putAudience, putOption, putTargeting, type StoredOption } from "./rules/store.ts";
@@ -207,7 +208,7 @@ export class DataFileError extends Error {}
 export async function readDataFile(file: string): Promise<Dump | undefined> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new DataFileError(`${file} cannot be read: ${wordsOf(error)}`, { cause: error });
+    throw new DataFileError(`${file} cannot be read: ${messageOf(error)}`, { cause: error });
   });
   if (text === undefined) return undefined;
   const result = dumpSchema.safeParse(jsonOf(text, file));
@@ -227,10 +228,6 @@ export function noState(file: string, why: string, cause?: unknown): DataFileErr
   return new DataFileError(`${file} does not contain the state of a sandbox: ${why}`, { cause });
 }
 
-function wordsOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
-}
-
 export function dataFile(file: string, dump: () => Dump) {
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -241,7 +238,7 @@ export function dataFile(file: string, dump: () => Dump) {
     writing = writing
       .then(() => replaceFile(file, JSON.stringify(dump()), READABLE_BY_ALL))
       .catch((error: unknown) => {
-        failure = new DataFileError(`${file} cannot be written: ${wordsOf(error)}`, { cause: error });
+        failure = new DataFileError(`${file} cannot be written: ${messageOf(error)}`, { cause: error });
       });
   }
 

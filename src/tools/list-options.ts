@@ -6,6 +6,7 @@ import type { ManagementApi } from "../api/management.ts";
 import type { Hit, WalkPosition } from "../reads/option-lists.ts";
 import { isLastPage } from "../reads/pages.ts";
 import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
+import { undefinedIf } from "../runs/store.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import type { OptionPage } from "../spec/records.ts";
@@ -129,7 +130,7 @@ async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolC
     const group =
       parent === undefined
         ? undefined
-        : undefinedIfFailed(api.getOption(parent, { limit: 1 }, { signal: context.signal }));
+        : undefinedIf(isApiError, api.getOption(parent, { limit: 1 }, { signal: context.signal }));
     const [part, found] = await Promise.all([reading, group]);
     const contexts = form.detail === "detailed" ? await firstContextIds(part, api, context) : undefined;
     return optionsAnswer(
@@ -188,15 +189,6 @@ const DIGEST_DIGITS = 16;
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
   return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
-}
-
-async function undefinedIfFailed<Value>(read: Promise<Value>): Promise<Value | undefined> {
-  try {
-    return await read;
-  } catch (thrown) {
-    if (isApiError(thrown)) return undefined;
-    throw thrown;
-  }
 }
 
 async function scanned(query: OptionsQuery, from: Position, reading: Reading): Promise<Part<Position>> {
@@ -267,7 +259,7 @@ async function firstContextIds<P>(
         return [];
       }
       const query = { limit: FIRST_CONTEXT_IDS };
-      return (await undefinedIfFailed(api.getOption(option._id, query, { signal: within })))?.contexts;
+      return (await undefinedIf(isApiError, api.getOption(option._id, query, { signal: within })))?.contexts;
     },
     unreadAhead: MANY_UNREAD,
     signal,

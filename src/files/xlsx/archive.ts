@@ -1,6 +1,7 @@
 import { parser } from "sax";
 import { type Entry, fromBuffer, type ZipFile } from "yauzl";
 import { FileError } from "../../platform/files.ts";
+import { messageOf } from "../../platform/text.ts";
 
 const MAX_PARTS = 10_000;
 const MEGABYTE = 1_048_576;
@@ -72,10 +73,6 @@ async function* unpacked(zip: ZipFile, entry: Entry, mostBytes: number): AsyncGe
   } catch (thrown) {
     throw thrown instanceof FileError ? thrown : unreadableWorkbook(messageOf(thrown), thrown);
   }
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
 function tooLarge({ fileName }: Entry, mostBytes: number): FileError {

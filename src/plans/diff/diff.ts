@@ -2,7 +2,7 @@ import { splitBeside } from "../../files/cells.ts";
 import { type Change, type Conflict, conflicts as conflictsIn, type Ref } from "../../model/targeting-model.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { bytesOf } from "../../spec/names-and-contexts.ts";
-import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";
+import { baseOptionOf, digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";
 import { type ContextsWish, Problems, quoted, type Spot } from "../file/desired.ts";
 import { addSuspect } from "../file/read-desired.ts";
 import { type DesiredRow, matchRows, type Service, type Sides, serviceOf } from "./match.ts";
@@ -129,12 +129,10 @@ function creation(row: DesiredRow, parent: ParentRef, wanted: WantedPlaces): Cre
   return { kind: "create", line, name, type, parent, exposeChildren, contexts: contexts?.ids ?? [] };
 }
 
-function seenOf(
-  { _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption,
-  service: Service,
-): SeenOption {
-  const subOptions = type === "collection" ? (service.byParent.get(_id)?.length ?? 0) : undefined;
-  return { name, parent, type, exposeChildren, contexts: contexts.length, digest, subOptions };
+function seenOf(option: ServiceOption, service: Service): SeenOption {
+  const { _id, ...seen } = baseOptionOf(option);
+  const subOptions = seen.type === "collection" ? (service.byParent.get(_id)?.length ?? 0) : undefined;
+  return { ...seen, subOptions };
 }
 
 /** Reports texts that look damaged, unless the service or the base has exactly the same text. */

@@ -1,10 +1,8 @@
 import * as z from "zod";
 import type { Change, KnownOption, Ref } from "../../model/targeting-model.ts";
 import type { Fixed } from "../../platform/json.ts";
-import { isUlid } from "../../spec/names-and-contexts.ts";
-import type { ServiceOption } from "../base.ts";
+import { baseLine, type ServiceOption, ulid } from "../base.ts";
 
-export const ulid = z.string().refine(isUlid);
 /** A value as it is shown. For a parent, its name (null for the top level); for Context IDs, their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const type = z.enum(["atomic", "collection"]);
@@ -14,16 +12,7 @@ const type = z.enum(["atomic", "collection"]);
 const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
 const texts = z.array(z.string());
 
-const seen = z.strictObject({
-  name: z.string(),
-  parent: ulid.nullable(),
-  type,
-  exposeChildren: z.boolean().optional(),
-  /** The number of Context IDs. `digest` is their `digestOfContexts`. */
-  contexts: z.int().min(0),
-  digest: z.string(),
-  subOptions: z.int().min(0).optional(),
-});
+const seen = baseLine.omit({ _id: true }).extend({ subOptions: z.int().min(0).optional() });
 
 /** For an undo: whether the item restores the previous state completely or with differences. */
 const undo = z.enum(["exact", "caveat"]).optional();
