@@ -57,7 +57,7 @@ export function resultSheetText({
   readonly again: string;
   /** Whether that call also applies rows that have already succeeded. */
   readonly isAppliedAgain: boolean;
-  /** For a sheet of events, which contains only those that were not sent: the outcomes of all events. */
+  /** The outcomes of all events of the run, for a sheet of events: it contains only those that were not sent. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");

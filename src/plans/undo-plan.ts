@@ -77,7 +77,7 @@ export interface PresentOption extends Omit<ServiceOption, "contexts" | "context
 export interface Present {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: ReadonlyMap<string, PresentOption>;
-  /** Only the options of the undone run are known, so conflicts with others are not found. */
+  /** Whether only the options of the undone run are known, so that conflicts with other options are not found. */
   readonly isPartial?: true;
 }
 

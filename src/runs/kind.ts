@@ -253,7 +253,7 @@ export interface ExecutableRun {
 /** Returns why the settings or the caller's rights forbid to execute a run now. */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/** A run may not be executed by this process now. The process has taken no lease and sent nothing. */
+/** This process may not execute a run now. It has taken no lease and sent nothing. */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {

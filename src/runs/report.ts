@@ -233,7 +233,7 @@ export function failureGroups(
     // The key of a reason is computed once, because many objects often share it.
     const mark = keys.get(reason) ?? markOf(reason, remedyOf);
     keys.set(reason, mark);
-    // Failed objects inside new objects form their own groups, because they are sent again in another form.
+    // Failed objects inside new objects form their own groups, because sending them again needs another call.
     const isInside = outcome === "failed" && about.child !== undefined;
     const key = `${outcome} ${mark} ${isInside}`;
     const group = groups.get(key) ?? collect(outcome, reason, about, { id: state.idOf(object), isInside });

@@ -35,7 +35,7 @@ interface SearchJob {
   readonly fresh: boolean | undefined;
 }
 
-/** Reads until `most` options match, all are read, or the call must be answered. Repeats if a list changed. */
+/** Reads until `most` options match, all are read, or time is up. Starts again if a list changes while it is read. */
 export function searchOptions(
   api: ManagementApi,
   context: ToolContext,

@@ -174,7 +174,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
-  // The changes will be planned again, so they may differ from what was approved.
+  // The run has no plan yet, so its changes may differ from what was approved.
   if (!state.planned) {
     const sentence = `This starts ${tool} as it was approved; it was interrupted before it was planned.`;
     const note = "It was interrupted before anything was sent. Resuming it starts it as it was requested.";

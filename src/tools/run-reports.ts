@@ -66,7 +66,7 @@ export async function reportRun(
   more: ReportExtras = {},
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no run with this ID", "get_run without runId lists the runs.");
-  // Read while the call waits, because no time is left afterwards.
+  // The interrupted runs are read while the call waits, because no time is left afterwards.
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);

@@ -338,7 +338,7 @@ function addFix({ fixes }: CountedCause, fix: Words): void {
   else if (fixes.size < MAX_NAMES) fixes.set(key, { fix, count: 1 });
 }
 
-/** Returns the fix of most events, and how many they are if other events have another. */
+/** Returns the most frequent fix of a cause, with the number of its events if other events need another fix. */
 function mainFix({ fixes, count }: CountedCause): Words {
   const [most] = [...fixes.values()].toSorted((one, other) => other.count - one.count);
   if (most === undefined || most.count === count || most.fix.length === 0) return most?.fix ?? [];

@@ -215,7 +215,7 @@ function savedRow(value: object): RowContent<ContextRow> {
   return { item: { ...option, [wanted ?? "add"]: contexts } };
 }
 
-/** Returns a function that finds rows for another call: their action is not `does`, or they name another targeting. */
+/** Returns a function that finds rows for other calls: those with another action than `does`, or another targeting. */
 function rowChecker(header: Header, { targeting }: MoreOfSheet, does: "add" | "edit") {
   const action = cellReader(header, "action");
   const named = cellReader(header, "targeting");

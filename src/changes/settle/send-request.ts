@@ -115,7 +115,7 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // Taken right before the request, which makes the comparison of clocks more precise.
+  // The time is read right before the request, which makes the comparison of clocks more precise.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);

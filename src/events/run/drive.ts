@@ -76,7 +76,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
   run.progress();
 }
 
-/** Records events that are read for the first time, and rows that are not events. */
+/** Yields the events that have no outcome yet. Records those that are new to the run, and rows that are not events. */
 async function* remainingEvents(
   { header: { runId, call }, state, part }: DrivenEvents,
   { record, now }: { readonly record: (entry: EventEntry) => void; readonly now: () => number },

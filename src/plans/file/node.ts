@@ -3,7 +3,7 @@ import { LIMITS } from "../../spec/limits.ts";
 import { contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 import { type Problems, quoted, type Spot, UnreadableFile } from "./desired.ts";
 
-/** A text. `isPlain`: it has no quotes, which only YAML allows. */
+/** A text. `isPlain`: it is written without quotes, as only YAML allows. */
 interface TextNode extends Spot {
   readonly kind: "text";
   readonly text: string;

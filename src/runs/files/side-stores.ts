@@ -22,7 +22,7 @@ import { inFolder, unlessMissing } from "./run-folder.ts";
 interface ContentsFile {
   readonly file: string;
   readonly onProblem: (problem: unknown) => void;
-  /** The maximum size of the two files together, in bytes. The oldest Context IDs are removed first. */
+  /** The maximum size of the file and its predecessor together, in bytes. The oldest Context IDs are removed first. */
   readonly mostBytes?: number;
 }
 

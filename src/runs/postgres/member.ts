@@ -224,8 +224,8 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
 }
 
 /**
- * Ends a broken session that the database has not noticed. If another process uses the number, the next attempt takes a
- * new one.
+ * Ends this process's broken session if the database still keeps it. If another process uses `number`, throws, and
+ * the next attempt takes a new number.
  */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;

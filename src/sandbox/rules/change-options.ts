@@ -248,7 +248,7 @@ export function deleteOptions(
   return applyUnit(checked, interference);
 }
 
-/** Removes groups from `targets` whose sub-options cannot inherit the settings of the group. */
+/** Removes each group from `targets` whose sub-options cannot inherit its settings. Returns their errors by group. */
 function groupErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const before: RequiredIncreases = new Map();
   const errors = new Map<string, BusinessError>();

@@ -94,7 +94,7 @@ function openConfirmation(
   return { run, expiresAt, isFor: (digest) => timingSafeEqual(sealsFor(digest).effect, given.effect) };
 }
 
-/** Returns the time nearest to `now` whose last three bytes of seconds are these. */
+/** Returns the time nearest to `now` whose seconds end with the three bytes `seconds`. */
 function nearestTime(seconds: number, now: number): number {
   const round = Math.round((now / 1000 - seconds) / SECONDS_ROUND);
   return (round * SECONDS_ROUND + seconds) * 1000;
