@@ -331,7 +331,7 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
 async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
   const { call, caller } = header;
   if (call.tool !== "apply_plan")
-    throw new ToolError("this run is not a plan", "get_run without runId lists the runs.");
+    throw new ToolError("this run is not a plan", "Give the ID of a plan: get_run without runId lists the runs.");
   const { plannedBy, base, undoes } = call.input;
   const changes = changesOfDocument(readPlan(text, "the kept plan"));
   await changesOf(context).keepPlan(changes, { text, plannedBy, base, undoes, caller }, header);

@@ -65,7 +65,8 @@ export async function reportRun(
   nextSteps: readonly string[] = [],
   more: ReportExtras = {},
 ): Promise<ToolAnswer> {
-  if (run === undefined) throw new ToolError("there is no run with this ID", "get_run without runId lists the runs.");
+  if (run === undefined)
+    throw new ToolError("there is no run with this ID", "Check runId: get_run without it lists the runs.");
   // The interrupted runs are read while the call waits, because no time is left afterwards.
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);

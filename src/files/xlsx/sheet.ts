@@ -187,7 +187,7 @@ class RowReader {
 
   #shownText(): string {
     const value = this.#value;
-    // An empty value of type text ("str") is a stored result. With any other type, none is stored.
+    // A formula with an empty value has a stored result if its type is text ("str"), and otherwise none.
     if (this.#hasFormula && value === "" && this.#type !== "str") return NO_VALUE;
     if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
     switch (this.#type) {

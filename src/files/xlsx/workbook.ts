@@ -7,7 +7,7 @@ import { type Archive, openArchive, readWholeXml, unescaped, unreadableWorkbook 
 import { isTrue, readSheet, type SheetParts } from "./sheet.ts";
 
 const MEGABYTE = 1_048_576;
-/** The maximum unpacked size of parts that are completely in memory. */
+/** The maximum unpacked size of a part that is read into memory as a whole. */
 const MAX_PART_BYTES = 96 * MEGABYTE;
 
 const NAMED_SHEETS = 20;
