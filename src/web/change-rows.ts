@@ -267,7 +267,11 @@ function ofOption(option: OptionEffect, { groups, previous, names, options }: Kn
   }
   const before = previous.get(_id);
   const row = ofChanged(option, groupOf, names);
-  return option.parent === undefined && before?.kind === "option" ? { ...row, group: groupOf(before.parent) } : row;
+  if (option.parent !== undefined || before?.kind !== "option") return row;
+  const { parent } = before;
+  // Options of several groups without known names would be under one heading.
+  const name = groups.get(parent ?? "") ?? names.get(parent ?? "");
+  return { ...row, group: typeof parent === "string" ? name && cut(name) : parent };
 }
 
 function nameOfDeleted(options: Done["options"], id: string): string | undefined {

@@ -149,7 +149,9 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
     case "update_options":
       return changed(`${verb("change")} ${only ?? countOf("option")}${within("in")}`);
     case "delete_options":
-      return `${verb("delete")} ${names.deletes || (only ?? countOf("option"))}${within("from")}`;
+      if (only !== undefined && !names.deletes)
+        return `${verb("delete")} ${names.groups === undefined ? "" : "group "}${only}${within("from")}`;
+      return `${verb("delete")} ${names.deletes || countOf("option")}${within("from")}`;
     case "delete_targeting":
       return `${verb("delete")} ${targetings}${withOptions(only !== undefined || items === 1, names.options)}`;
     case "create_targetings":

@@ -73,12 +73,14 @@ export function undoOf(
   const title = undoTitle(counts, until, { isUndo, hasInside: optionsWithin(parts) > 0 });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (created + changed + counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
+  const isOne = counts.newIds === 1 && optionsWithin(parts) === 0;
   const notBack = [
     lost > 0 && `${thousands(lost)} of ${thousands(deleted)}, because ${refused}`,
     counts.newIds > 0 && "use in campaigns and ad products",
   ].filter((words) => words !== false);
   const notes = [
-    counts.newIds > 0 && `Back: ${restoredWithin(parts, counts.newIds === 1)}${freedWords(parts)?.undo ?? ""}.`,
+    counts.newIds > 0 &&
+      `Back: ${restoredWithin(parts, counts.newIds === 1)}${freedWords(parts)?.undo ?? ""}, under ${isOne ? "a new ID" : "new IDs"}.`,
     notBack.length > 0 && `Not back: ${notBack.join("; ")}.`,
   ];
   return { title, notes: notes.filter((note) => note !== false) };
@@ -137,7 +139,7 @@ function freedWords(parts: readonly EffectPart[]): { readonly stay: string; read
   if (count === 0) return undefined;
   const stay = many(count, "sub-option");
   return {
-    stay: `${stay} ${count === 1 ? "stays" : "stay"}, at the top level.`,
+    stay: `${stay} ${count === 1 ? "stays" : "stay"}.`,
     undo: `, with ${stay} in the ${groups.length === 1 ? "group" : "groups"}`,
   };
 }
@@ -170,7 +172,7 @@ function undoTitle(
   if (newIds + lost === 0) return `You can undo it ${until}`;
   if (created + exact + lost > 0)
     return `You can undo it ${until}: this ${undoWords(counts, isUndo ? "restored" : "new").replace("Undo ", "")}`;
-  return `You can get ${it} back ${until}, with ${newIds === 1 && !hasInside ? "a new ID" : "new IDs"}`;
+  return `You can get ${it} back ${until}`;
 }
 
 /**

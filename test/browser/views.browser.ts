@@ -230,7 +230,7 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /You can get it back for 30 days, with a new ID/,
+      /You can get it back for 30 days/,
       long(2),
       /Not back: use in campaigns and ad products/,
     ];

@@ -162,7 +162,7 @@ describe("a deletion that waits", () => {
     expect(waiting?.undo).toMatchObject({
       title: "You can undo it for 30 days: this restores 1 of 2 under a new ID; 1 cannot be restored",
       notes: [
-        "Back: its name, group and Context IDs.",
+        "Back: its name, group and Context IDs, under a new ID.",
         "Not back: 1 of 2, because the service does not accept its name; use in campaigns and ad products.",
       ],
     });
@@ -187,14 +187,14 @@ describe("a deletion that waits", () => {
   test("of moves and renamings names the groups", async () => {
     const { client, control, sandbox, person } = await shared();
     const targeting = await sandbox.targeting("Moved sale");
-    const [SHOES = "", COATS = "", BOOTS = "", PARKA = ""] = ["0", "1", "2", "3"].map(
+    const [SHOES = "", COATS = "", BOOTS = "", PARKA = "", SANDALS = ""] = ["0", "1", "2", "3", "4"].map(
       (end) => `01HZZZZZZZZZZZZZZZZZZZZZM${end}`,
     );
     const options = [
       { _id: SHOES, targeting, name: "Shoes", type: "collection" },
       { _id: COATS, targeting, name: "Coats", type: "collection" },
       { _id: BOOTS, targeting, name: "Boots", parent: SHOES },
-      { targeting, name: "Sandals", parent: SHOES },
+      { _id: SANDALS, targeting, name: "Sandals", parent: SHOES },
       { _id: PARKA, targeting, name: "Parka", parent: COATS },
     ];
     await control("/seed", { options });
@@ -211,6 +211,11 @@ describe("a deletion that waits", () => {
       }),
       expect.objectContaining({ ...row, after: expect.objectContaining({ name: "Parkas" }) }),
     ]);
+    // The names of these groups were not read, so the two options are not under one heading.
+    const contexts = { items: [BOOTS, SANDALS].map((_id) => ({ _id, add: ["new"] })) };
+    const added = checkedReport(await client.callTool("update_contexts", contexts));
+    const { rows } = await changesOf(person, added.runId ?? "");
+    expect(rows.map(({ group }) => group)).toEqual([undefined, undefined]);
   });
 
   test("of a group says which sub-options stay and move to the top level", async () => {
@@ -228,15 +233,15 @@ describe("a deletion that waits", () => {
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
-      consequence: "2 sub-options stay, at the top level.",
+      consequence: "2 sub-options stay.",
       check: expect.stringMatching(/^Campaigns and ad products that use these objects lose them at once\./),
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "You can get them back for 30 days, with new IDs",
+          title: "You can get them back for 30 days",
           notes: [
-            "Back: names and groups, with 2 sub-options in the group.",
+            "Back: names and groups, with 2 sub-options in the group, under new IDs.",
             "Not back: use in campaigns and ad products.",
           ],
         },

@@ -285,18 +285,14 @@ function Summary({ run, waiting, removed = 0, isRead }: SummaryProps) {
     <div class="card summary">
       {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} isUndo={run.isUndo} />}
       {isDeletion && <LostNames of={waiting} title={run.title} />}
-      {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
       {consequence !== undefined && <span class="line">{consequence}</span>}
-      {undo !== undefined && (
-        <>
-          <strong class="line">{undo.title}</strong>
-          {undo.notes.map((note) => (
-            <span key={note} class="line">
-              {note}
-            </span>
-          ))}
-        </>
-      )}
+      {undo !== undefined && <strong class="line">{undo.title}</strong>}
+      {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
+      {undo?.notes.map((note) => (
+        <span key={note} class="line">
+          {note}
+        </span>
+      ))}
       {!isRead && isDeletion && <span class="line quiet small">The Context IDs are being read…</span>}
     </div>
   );
@@ -316,7 +312,7 @@ function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
 }
 
 /** The number of deleted objects that the summary names. The table below names all. */
-const MAX_NAMES = 3;
+const MAX_NAMES = 2;
 
 /** Names the first objects that are deleted, unless the title of the run names all. */
 function LostNames({ of: { parts }, title }: { readonly of: Waiting; readonly title: string }) {
@@ -336,14 +332,15 @@ const TARGETINGS = "Targetings deleted";
 
 /** Shows how many objects are changed, and their share of the targeting. */
 function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: boolean | undefined }) {
-  const { counts, magnitude: { count, whole, verb, what, within = "" } = NO_MAGNITUDE } = waiting;
+  const { counts, magnitude: { count, whole, verb, within } = NO_MAGNITUDE } = waiting;
   const total = whole === undefined || whole < count ? undefined : whole;
   const share = total !== undefined && ` of ${wholeWords(total)} (${percent(count, total)})`;
   if (!hasKinds(waiting)) {
+    // Without the size of the targeting, the title says everything.
     return (
       <span class="line">
-        <strong class={verb}>{share ? number(count) : what}</strong>
-        {share || ` ${within}`}
+        {share ? <strong class={verb}>{number(count)}</strong> : within}
+        {share}
       </span>
     );
   }

@@ -24,7 +24,7 @@ const HOURS = 24;
 /** Every sixth hour of the chart has a label. */
 const LABEL_EVERY = 6;
 /** The maximum number of entries in each list. */
-const MAX_WAITING = 3;
+const MAX_WAITING = 4;
 const MAX_RECENT = 5;
 
 /** Shows runs and problems that need the person's attention, and what happened today. */

@@ -61,6 +61,10 @@ describe("a run as a sentence", () => {
         targetings: { items: 1, created: 1, changed: 0, deleted: 0 },
       },
     ],
+    [
+      "Deleted group Clothing from Footwear KR",
+      { tool: "delete_options", items: 1, only: "Clothing", groups: ONE_GROUP },
+    ],
     ["Deleted Jeans from Footwear KR", { tool: "delete_options", items: 1, only: "Jeans" }],
     [
       "Delete group Clothing from Footwear KR",
@@ -242,11 +246,11 @@ describe("what an undo brings back", () => {
   });
   const use = "Not back: use in campaigns and ad products.";
   const refused = "Not back: 1 of 2, because the service does not accept its name; use in campaigns and ad products.";
-  const back = "Back: names, groups and Context IDs.";
-  const itsBack = "Back: its name, group and Context IDs.";
+  const back = "Back: names, groups and Context IDs, under new IDs.";
+  const itsBack = "Back: its name, group and Context IDs, under a new ID.";
   test.each([
-    [0, ["Shoes"], ["You can get it back for 30 days, with a new ID", itsBack, use]],
-    [0, ["Shoes", "Hats"], ["You can get them back for 30 days, with new IDs", back, use]],
+    [0, ["Shoes"], ["You can get it back for 30 days", itsBack, use]],
+    [0, ["Shoes", "Hats"], ["You can get them back for 30 days", back, use]],
     [
       0,
       ["Shoes", "bad_name"],
@@ -297,16 +301,16 @@ describe("what an undo brings back", () => {
     const note = (count: number, options: number) =>
       undoOf({ created: 0, changed: 0, deleted: count }, whole(count, options), { days: 30 })?.notes[0];
     expect([note(1, 315), note(1, 1), note(2, 40), note(1, 0)]).toEqual([
-      "Back: its 315 options with names, groups and Context IDs.",
-      "Back: its 1 option with names, groups and Context IDs.",
-      "Back: 40 options with names, groups and Context IDs.",
-      "Back: its name.",
+      "Back: its 315 options with names, groups and Context IDs, under new IDs.",
+      "Back: its 1 option with names, groups and Context IDs, under new IDs.",
+      "Back: 40 options with names, groups and Context IDs, under new IDs.",
+      "Back: its name, under a new ID.",
     ]);
   });
 
   test.each([
-    [0, 4, "Back: its name, with 4 sub-options in the group."],
-    [2, 1, "Back: its name and Context IDs, with 1 sub-option in the group."],
+    [0, 4, "Back: its name, with 4 sub-options in the group, under a new ID."],
+    [2, 1, "Back: its name and Context IDs, with 1 sub-option in the group, under a new ID."],
   ])("a group with %i Context IDs and %i sub-options comes back with what it had", (contextIds, freed, note) => {
     const groups = [
       { title: "Option groups deleted", count: 1, objects: [{ name: "Shoes", says: "", contextIds, freed }] },
