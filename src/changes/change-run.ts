@@ -365,7 +365,7 @@ async function* removedLines(
         former.record({ ...option, ...within });
         former.option({ _id: option._id, held: [...held] });
       };
-      for await (const read of withContexts(api, options, signal, undefined, note)) {
+      for await (const read of withContexts(api, options, { signal, onRead: note })) {
         yield `${JSON.stringify(savedOption(read, read.contexts))}\n`;
       }
     }

@@ -1,9 +1,9 @@
 import type { ManagementApi } from "../api/management.ts";
 import { folded } from "../platform/by-key.ts";
 import { FileError } from "../platform/files.ts";
-import { contextIdsOf, isMissing } from "../reads/option-contents.ts";
+import { isMissing } from "../reads/option-contents.ts";
 import { readOptions } from "../reads/option-lists.ts";
-import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
+import { type PlacedOption, withContexts } from "../reads/saved-options.ts";
 import type { ContentsStore, TargetingMemory } from "../runs/backend.ts";
 import { undefinedIf } from "../runs/store.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
@@ -33,35 +33,27 @@ export async function readTargeting(
   const records: OptionRecord[] = [];
   for await (const record of readOptions(api, targetingId, signal)) records.push(record);
   const count = records.length;
-  await store?.refresh();
-  const source = { targetingId, store, fresh };
-  const options: ServiceOption[] = [];
   let read = 0;
-  const reading = sideBySide({
-    source: () => takenFrom(records),
-    async map(record: OptionRecord, within, withoutRead) {
-      const isEmpty = record.contextCount === 0 || !wants(record);
-      if (isEmpty) withoutRead();
-      const contexts = isEmpty ? [] : await unlessMissing(contextIdsOf(api, record, source, within, withoutRead));
+  const reads = withContexts(api, takenFrom(records), {
+    ...{ signal, source: { targetingId, store, fresh }, wants },
+    onRead() {
       read += 1;
       onProgress?.(read, count);
-      if (contexts === undefined) return undefined;
-      const option = serviceOption(record, contexts);
-      // Without Context IDs, their number is added, which shows that the option is not empty.
-      return wants(record) ? option : { ...option, contextCount: record.contextCount };
     },
-    unreadAhead: MANY_UNREAD,
-    signal,
-    pace: api.pace,
   });
-  for await (const { value } of reading) if (value !== undefined) options.push(value);
+  const options: ServiceOption[] = [];
+  for await (const { option: record, contexts } of reads) {
+    const option = serviceOption(record, contexts);
+    // Without Context IDs, their number is added, which shows that the option is not empty.
+    options.push(wants(record) ? option : { ...option, contextCount: record.contextCount });
+  }
   return { targeting: { _id, name }, options };
 }
 
 /** Empties the list while returning its items, so that old and new forms are not in memory together. */
-function* takenFrom<Item>(list: Item[]): Generator<Item> {
+function* takenFrom(list: OptionRecord[]): Generator<PlacedOption> {
   list.reverse();
-  for (let next = list.pop(); next !== undefined; next = list.pop()) yield next;
+  for (let option = list.pop(); option !== undefined; option = list.pop()) yield { option };
 }
 
 /** Returns the result of a read. Undefined if the service says that the object does not exist. */

@@ -12,6 +12,7 @@ import {
   workbookCell,
 } from "../files/written-rows.ts";
 import { inPieces } from "../platform/files.ts";
+import { undefinedIf } from "../runs/store.ts";
 import type { OptionRecord, OptionType } from "../spec/records.ts";
 import { type ContentsSource, contextIdsOf, isMissing, readOptionContents } from "./option-contents.ts";
 import { readOptions } from "./option-lists.ts";
@@ -51,39 +52,39 @@ export interface ReadOption extends PlacedOption {
   readonly contexts: readonly string[];
 }
 
-/**
- * Yields options with their Context IDs, read or stored. Omits options that no longer exist. Calls `onRead` in any
- * order.
- */
+interface ContextReads {
+  readonly signal: AbortSignal;
+  readonly source?: ContentsSource | undefined;
+  /** Returns whether the Context IDs of an option are needed. Default: always. */
+  readonly wants?: ((option: OptionRecord) => boolean) | undefined;
+  /** Called with each option that was found, in any order. */
+  readonly onRead?: ((option: OptionRecord, contexts: readonly string[]) => void) | undefined;
+}
+
+/** Yields options with their Context IDs, read or stored. Omits options that no longer exist. */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,
-  signal: AbortSignal,
-  kept?: ContentsSource,
-  onRead: (option: OptionRecord, contexts: readonly string[]) => void = () => {},
+  { signal, source, wants = () => true, onRead }: ContextReads,
 ): AsyncGenerator<ReadOption> {
   const contextsOf = async (option: OptionRecord, within: AbortSignal, withoutRead: () => void) => {
-    if (option.contextCount === 0) {
+    if (option.contextCount === 0 || !wants(option)) {
       withoutRead();
       return [];
     }
-    if (kept !== undefined) return contextIdsOf(api, option, kept, within, withoutRead);
+    if (source !== undefined) return contextIdsOf(api, option, source, within, withoutRead);
     return (await readOptionContents(api, option._id, within)).contexts;
   };
   const rows = sideBySide<PlacedOption, ReadOption>({
     async *source() {
-      await kept?.store?.refresh();
+      await source?.store?.refresh();
       yield* options;
     },
     async map(placed, within, withoutRead) {
-      try {
-        const contexts = await contextsOf(placed.option, within, withoutRead);
-        onRead(placed.option, contexts);
-        return { ...placed, contexts };
-      } catch (thrown) {
-        if (isMissing(thrown)) return undefined;
-        throw thrown;
-      }
+      const contexts = await undefinedIf(isMissing, contextsOf(placed.option, within, withoutRead));
+      if (contexts === undefined) return undefined;
+      onRead?.(placed.option, contexts);
+      return { ...placed, contexts };
     },
     unreadAhead: MANY_UNREAD,
     signal,

@@ -47,7 +47,7 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
     }
   };
   const source = { targetingId: asked.targetingId, store, fresh: asked.fresh };
-  const pieces = lines(counted(withContexts(api, options, signal, source, whole?.take)));
+  const pieces = lines(counted(withContexts(api, options, { signal, source, onRead: whole?.take })));
   // The base comes second, because it is made from the options that were written to the file.
   const base = whole === undefined ? [] : [{ place: whole.base, pieces: whole.baseText() }];
   await saveFiles([{ place, pieces }, ...base]);

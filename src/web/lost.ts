@@ -67,7 +67,7 @@ export async function readLost(
     const isWhole = all.length <= MAX_READ;
     const read = new Map<string, readonly string[]>();
     if (isWhole) {
-      for await (const { option, contexts } of withContexts(api, all, signal)) read.set(option._id, contexts);
+      for await (const { option, contexts } of withContexts(api, all, { signal })) read.set(option._id, contexts);
     }
     const lostOf = (placed: PlacedOption): LostOption => lostOption(placed, read.get(placed.option._id));
     const individual = new Map(alone.map((one) => [one.option._id, lostOf(one)]));
