@@ -2,19 +2,16 @@ import * as z from "zod";
 import { decided, waits } from "../changes/rows/entries.ts";
 import { endingOf } from "../changes/run-rules.ts";
 import type { Fixed } from "../platform/json.ts";
-import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.ts";
-import { KindRuns, type Requested } from "../runs/kind-runs.ts";
 import {
-  asked,
-  type Counts,
-  NO_COUNTS,
-  ownReason,
-  type Reason,
-  type ReportedObject,
-  type Standing,
-  type StopCause,
-  stopEntry,
-} from "../runs/outcome.ts";
+  type Run,
+  type RunForm,
+  type RunKind,
+  type RunsContext,
+  type RunView,
+  SingleObjectState,
+} from "../runs/kind.ts";
+import { KindRuns, type Requested } from "../runs/kind-runs.ts";
+import { asked, ownReason, type Reason, stopEntry } from "../runs/outcome.ts";
 import { isUnstarted, type RunHeader } from "../runs/store.ts";
 
 /** Work besides changes that needs a person's approval: resuming a run, or sending tests to a live endpoint. */
@@ -47,13 +44,8 @@ const approvalEntry = z.discriminatedUnion("t", [
 ]);
 type ApprovalEntry = Fixed<z.infer<typeof approvalEntry>>;
 
-class ApprovalState implements RunView<ApprovalEntry> {
-  objects: readonly ReportedObject[] = [];
-  readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
-  stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
-  updatedAt = 0;
+class ApprovalState extends SingleObjectState implements RunView<ApprovalEntry> {
   facts: ApprovalFacts = {};
-  #standing: Standing = "pending";
 
   apply(entry: ApprovalEntry): void {
     this.updatedAt = entry.t === "agreed" ? entry.decided.at : entry.at;
@@ -66,30 +58,18 @@ class ApprovalState implements RunView<ApprovalEntry> {
         this.facts = { ...this.facts, asked: entry.asked, decided: entry.decided };
         return;
       case "done":
-        this.#standing = "succeeded";
+        this.outcome = "succeeded";
         return;
       case "stop":
         this.stopped = { cause: entry.cause, reason: entry.reason };
-        if (this.#standing === "pending") this.#standing = entry.cause === "ended" ? "failed" : "notApplied";
+        if (this.outcome === "pending") this.outcome = entry.cause === "ended" ? "failed" : "notApplied";
         return;
     }
   }
 
-  counts(): Counts {
-    return { ...NO_COUNTS, [this.#standing]: this.objects.length };
-  }
-
-  standing(): Standing {
-    return this.#standing;
-  }
-
   reason(): Reason | undefined {
-    if (this.#standing !== "failed" && this.#standing !== "notApplied") return undefined;
+    if (this.outcome !== "failed" && this.outcome !== "notApplied") return undefined;
     return this.stopped?.reason ?? ownReason("INTERRUPTED");
-  }
-
-  idOf(): undefined {
-    return undefined;
   }
 }
 

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Clock } from "../platform/clock.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
-import type { Reason, StopCause } from "./outcome.ts";
+import { type Counts, NO_COUNTS, type Reason, type ReportedObject, type Standing, type StopCause } from "./outcome.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
 import {
   DamagedRunError,
@@ -33,6 +33,27 @@ export interface RunView<Entry> extends ReportedState {
   apply(entry: Entry): void;
   /** Makes the objects of unanswered requests `unknown`, because no process waits for the answers. */
   settleUnanswered?(): unknown;
+}
+
+/** The state of a run with one object. The kind of the run applies the entries. */
+export class SingleObjectState {
+  objects: readonly ReportedObject[] = [];
+  readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
+  stopped: ReportedState["stopped"];
+  updatedAt = 0;
+  protected outcome: Standing = "pending";
+
+  counts(): Counts {
+    return { ...NO_COUNTS, [this.outcome]: this.objects.length };
+  }
+
+  standing(): Standing {
+    return this.outcome;
+  }
+
+  idOf(): undefined {
+    return undefined;
+  }
 }
 
 /** How a run stops. `reason` is reported for the objects that were not attempted. */

@@ -1,16 +1,7 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
-import type { RunForm, RunView } from "../runs/kind.ts";
-import {
-  type Counts,
-  NO_COUNTS,
-  ownReason,
-  type Reason,
-  type ReportedObject,
-  type Standing,
-  type StopCause,
-  stopEntry,
-} from "../runs/outcome.ts";
+import { type RunForm, type RunView, SingleObjectState } from "../runs/kind.ts";
+import { ownReason, type Reason, stopEntry } from "../runs/outcome.ts";
 
 const at = z.number();
 const text = z.string().optional();
@@ -78,52 +69,35 @@ export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
   line: (entry) => [JSON.stringify(entry)],
 };
 
-export class SaveState implements RunView<SaveEntry> {
-  readonly objects: ReportedObject[] = [];
-  readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
-  stopped: { readonly cause: StopCause } | undefined;
-  updatedAt = 0;
+export class SaveState extends SingleObjectState implements RunView<SaveEntry> {
   saved: Saved | undefined;
-  #standing: Standing = "pending";
   #reason: Reason | undefined;
 
   apply(entry: SaveEntry): void {
     this.updatedAt = entry.at;
     switch (entry.t) {
       case "begin":
-        this.objects.push({ index: 0, name: entry.saveTo });
+        this.objects = [{ index: 0, name: entry.saveTo }];
         return;
       case "saved":
         this.saved = entry.saved;
-        this.#standing = "succeeded";
+        this.outcome = "succeeded";
         return;
       case "stop":
         this.stopped = { cause: entry.cause };
-        if (this.#standing !== "pending") return;
-        this.#standing = entry.cause === "ended" ? "failed" : "notApplied";
+        if (this.outcome !== "pending") return;
+        this.outcome = entry.cause === "ended" ? "failed" : "notApplied";
         this.#reason = entry.reason ?? ownReason(entry.cause === "cancelled" ? "CANCELLED" : "INTERRUPTED");
         return;
       case "resume":
         this.stopped = undefined;
-        if (this.#standing === "notApplied") this.#standing = "pending";
+        if (this.outcome === "notApplied") this.outcome = "pending";
         this.#reason = undefined;
         return;
     }
   }
 
-  counts(): Counts {
-    return { ...NO_COUNTS, [this.#standing]: this.objects.length };
-  }
-
-  standing(): Standing {
-    return this.#standing;
-  }
-
   reason(): Reason | undefined {
     return this.#reason;
-  }
-
-  idOf(): undefined {
-    return undefined;
   }
 }
