@@ -255,7 +255,7 @@ function expectedBy(issue: z.core.$ZodIssue | undefined): string {
   return issue?.code === "invalid_type" ? issue.expected : "another form";
 }
 
-export interface JsonText {
+interface JsonText {
   readonly line: number;
   readonly text: string;
 }
@@ -285,7 +285,7 @@ const NOT_AN_ARRAY =
   "A .json file must contain one array of rows: [{...}, {...}]. If each line is one object, name the file .ndjson.";
 
 /** Yields the elements of a JSON array one by one, unparsed. Throws a FileError if the file is not one array. */
-export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
+async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   const splitter = new ArraySplitter();
   for await (const chunk of textOf(bytes, encoding)) yield splitter.take(chunk);
   splitter.end();

@@ -176,7 +176,7 @@ export async function* writtenSheet(
 const TAB_NAMES = ["\t", "tab", "\\t"];
 
 /** Returns the delimiter that an argument means. Undefined if files cannot be written with it. */
-export function delimiterNamed(text: string): string | undefined {
+function delimiterNamed(text: string): string | undefined {
   if (TAB_NAMES.includes(text.toLowerCase())) return "\t";
   return DELIMITERS.find((one) => one === text && one !== "|");
 }

@@ -147,7 +147,7 @@ export async function* sheetRecords({
 }
 
 /** Yields the records of a text in batches. Throws a FileError if a quotation mark has no partner. */
-export async function* textRecords(
+async function* textRecords(
   bytes: ByteSource,
   encoding: Encoding,
   options: Delimited,
@@ -162,7 +162,7 @@ export async function* textRecords(
   }
 }
 
-export async function isArchive(bytes: ByteSource): Promise<boolean> {
+async function isArchive(bytes: ByteSource): Promise<boolean> {
   for await (const [first, second, third] of bytes()) return first === 0x50 && second === 0x4b && third === 0x03;
   return false;
 }

@@ -132,7 +132,7 @@ function fieldsOf(item: PlanItem): WrittenOption["fields"] {
   return (["name", "parent", "exposeChildren", "contexts"] as const).filter((field) => item[field] !== undefined);
 }
 
-export function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
+function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
   return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
 }
 

@@ -313,7 +313,7 @@ const changeKinds = z.object({
 });
 export type ChangeKinds = Readonly<z.infer<typeof changeKinds>>;
 
-export const runSummarySchema = z.object({
+const runSummarySchema = z.object({
   tool: z.string(),
   caller: z.string(),
   fingerprint: z.string(),

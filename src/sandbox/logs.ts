@@ -6,7 +6,7 @@ import { codePoints } from "../spec/names-and-contexts.ts";
 import type { Operation } from "../spec/routes.ts";
 
 /** Holds the last `most` entries and at most `mostLetters` characters, but at least the newest entry. */
-export function ringBuffer<Entry>({
+function ringBuffer<Entry>({
   most,
   mostLetters,
   lettersOf,

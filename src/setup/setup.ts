@@ -333,7 +333,7 @@ function hasNoFolder(fields: Fields): boolean {
 }
 
 /** Asks for folders to read and save files in, unless the settings or the entry already name some. */
-export async function withFolders(
+async function withFolders(
   input: SettingsInput,
   old: Fields | undefined,
   ask: ((question: string) => Promise<boolean>) | undefined,

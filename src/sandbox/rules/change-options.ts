@@ -96,7 +96,7 @@ function typeError(project: Project, option: StoredOption, item: OptionUpdate): 
 }
 
 /** Returns whether the API cannot change an option: a group inside a group, or an option of such a group. */
-export function isUnchangeable(project: Project, option: StoredOption): boolean {
+function isUnchangeable(project: Project, option: StoredOption): boolean {
   if (option.parent === undefined) return false;
   return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
 }
