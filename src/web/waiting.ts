@@ -79,7 +79,9 @@ export function undoOf(
     counts.newIds > 0 && "use in campaigns and ad products",
   ].filter((words) => words !== false);
   const notes = [
+    // The title says what comes back if the run also creates or changes objects.
     counts.newIds > 0 &&
+      created + changed === 0 &&
       `Back: ${restoredWithin(parts, counts.newIds === 1)}${freedWords(parts)?.undo ?? ""}, under ${isOne ? "a new ID" : "new IDs"}.`,
     notBack.length > 0 && `Not back: ${notBack.join("; ")}.`,
   ];

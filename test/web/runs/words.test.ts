@@ -256,6 +256,7 @@ describe("what an undo brings back", () => {
       ["Shoes", "bad_name"],
       ["You can undo it for 30 days: this restores 1 of 2 under a new ID; 1 cannot be restored", itsBack, refused],
     ],
+    [2, ["Shoes"], ["You can undo it for 30 days: this restores 2 of 3 as they were and 1 under a new ID", use]],
     [0, ["bad_name"], ["You cannot get it back", "The service does not accept its name."]],
     [3, [], ["You can undo it for 30 days"]],
     [
