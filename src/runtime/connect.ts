@@ -177,25 +177,26 @@ interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "ri
   readonly log: Log;
 }
 
+/** Returns the settings that limit what calls may do. */
+function limitsOf(settings: Settings) {
+  const { readOnly, maxDeletes, maxChangePercent, allowedDirs, waitMs, allowedTargetings } = settings;
+  const environment = settings.environment.kind;
+  const limits = { environment, readOnly, maxDeletes, maxChangePercent, allowedDirs, waitMs };
+  return { ...limits, ...(allowedTargetings && { allowedTargetings }) };
+}
+
 /** Returns the check that decides whether a run may be executed now. Imported with the first run. */
 function executionGuardOf(
   settings: Settings,
   management: ManagementApi | undefined,
   { backend, rightsOf }: Pick<Below, "backend" | "rightsOf">,
 ): MayExecute {
-  const { allowedTargetings } = settings;
   const parts: GuardParts = {
-    environment: settings.environment.kind,
+    ...limitsOf(settings),
     project: settings.project.id,
     toolsets: settings.toolsets,
-    waitMs: settings.waitMs,
     management,
     rightsOf,
-    readOnly: settings.readOnly,
-    maxDeletes: settings.maxDeletes,
-    maxChangePercent: settings.maxChangePercent,
-    allowedDirs: settings.allowedDirs,
-    ...(allowedTargetings && { allowedTargetings }),
     input: (runId) => backend.runs.parts.read(runId, "input"),
   };
   const guard = once(async () => (await import("../tools/execution-guard.ts")).executionGuard(parts));
@@ -204,7 +205,7 @@ function executionGuardOf(
 
 function servicesOver(apis: Apis, settings: Settings, { backend, log, around, onRest, rightsOf }: Below) {
   const { management, events, bench, sandbox } = apis;
-  const { environment, retryBudgetMs, requestTimeoutMs, waitMs, allowedTargetings, readConcurrency: width } = settings;
+  const { environment, retryBudgetMs, requestTimeoutMs, waitMs, readConcurrency: width } = settings;
   const { id, name = id } = settings.project;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
@@ -252,7 +253,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   const approvals = new Approvals(world);
   const kinds = [changes?.runs, sending?.runs, saves?.runs, approvals.runs].filter((kind) => kind !== undefined);
   return {
-    environment: environment.kind,
+    ...limitsOf(settings),
     ...(settings.blocked !== undefined && { blocked: settings.blocked }),
     ...(half !== undefined && {
       half: { ...(half.management && { targeting: half.management }), ...(half.events && { events: half.events }) },
@@ -269,19 +270,13 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...(saves && { saves }),
     approvals,
     suites: suiteStore(backend.suites),
-    readOnly: settings.readOnly,
     confirm: settings.confirm,
     trustViews: settings.trustViews,
-    maxDeletes: settings.maxDeletes,
-    maxChangePercent: settings.maxChangePercent,
     keep: settings.keep,
-    allowedDirs: settings.allowedDirs,
     maxLineBytes: settings.maxLineBytes,
-    ...(allowedTargetings && { allowedTargetings }),
     project: { id, name },
     apiUrl: (environment.kind === "live" ? environment.management?.url : environment.url) ?? "embedded sandbox",
     clock: systemClock,
-    waitMs,
   };
 }
 
