@@ -1,7 +1,7 @@
 import { completable, type McpServer } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { quoteUntrusted, type Redactor } from "../answers/fence.ts";
-import { matching, type ResourceContext, runsLike, targetingsLike } from "./resource-definition.ts";
+import { matching, type ResourceContext, runsLike, targetingsLike } from "./resources.ts";
 
 interface PromptArgument {
   readonly meaning: string;
