@@ -87,19 +87,22 @@ export async function changedSince(
   });
 }
 
+const CREATES: ReadonlySet<Step["operation"]> = new Set(["createTargetings", "addOptions"]);
+
 /**
  * Returns whether a step may revert changes by others. Adding or removing certain Context IDs does not affect any
  * others.
  */
 function overwrites(step: Step): boolean {
-  if (step.undoes !== undefined || step.operation === "createTargetings" || step.operation === "addOptions")
-    return false;
+  if (step.undoes !== undefined || CREATES.has(step.operation)) return false;
   if (step.operation !== "updateOptions") return true;
   const { name, parent, contexts } = step.item;
   return name !== undefined || parent !== undefined || contexts?.set !== undefined;
 }
 
 function openReplacements(state: RunState): readonly Step[] {
+  // A large import only creates options.
+  if ([...state.steps.parts()].every(({ operation }) => CREATES.has(operation))) return [];
   const steps = new Map<number, Step>();
   for (let object = 0; object < state.objects.length; object += 1) {
     for (const step of state.openSteps(object)) if (overwrites(step)) steps.set(step.id, step);
