@@ -296,7 +296,7 @@ function unitEnds(unit: BoundedUnit): (byte: number) => boolean {
   };
 }
 
-export function tooLong(line: number, mostBytes: number): FileError {
+function tooLong(line: number, mostBytes: number): FileError {
   return new FileError(
     `line ${line} of the file is longer than ${mostBytes / MEGABYTE} MB; nothing was sent`,
     "Check the file: a quote or a line break may be missing there. Otherwise split that line, or ask the person who runs " +

@@ -38,7 +38,7 @@ interface OpenProblem {
 }
 
 /** Returns the problems of the last 24 hours that the person has not dismissed, the largest first. */
-export function openProblems(): readonly OpenProblem[] {
+function openProblems(): readonly OpenProblem[] {
   const from = now.value - DAY;
   const isShown = (id: string): boolean => !dismissed.value.includes(id);
   const runs = runList.value.filter(
