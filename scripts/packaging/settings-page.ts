@@ -44,5 +44,5 @@ export function settingsPage(): string {
 
 function rowOf({ variable, flag, meaning, form, otherwise, secret }: Setting<unknown>): readonly string[] {
   const name = flag === undefined ? "" : `\`--${flag}\``;
-  return [`\`${variable}\``, name, meaning + (secret ? " (secret)" : ""), form.words, otherwise];
+  return [`\`${variable}\``, name, meaning + (secret ? " (a secret)" : ""), form.words, otherwise];
 }

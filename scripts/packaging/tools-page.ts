@@ -76,7 +76,7 @@ function chapter({ tool, annotations, inputSchema }: ListedTool): string {
     ...(shared.length === 0
       ? []
       : [
-          `\`${tool.name}\` takes these [arguments of several tools](#arguments-of-several-tools): ${codeList(shared)}.`,
+          `\`${tool.name}\` also takes ${shared.length === 1 ? "this [shared argument]" : "these [shared arguments]"}(#arguments-of-several-tools): ${codeList(shared)}.`,
         ]),
   ].join("\n\n");
 }

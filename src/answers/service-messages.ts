@@ -94,8 +94,8 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
     return {
       message: `the project would hold more than ${MOST.project} Context IDs over all its targetings${comes}${there(detail)}`,
       remedy: texts(
-        "The item is valid: remove Context IDs elsewhere in the project with update_contexts, or leave it out.",
-        "The item is valid: remove Context IDs elsewhere in the project, or leave it out.",
+        "The item itself is valid. Remove Context IDs elsewhere in the project with update_contexts, or leave the item out.",
+        "The item itself is valid. Remove Context IDs elsewhere in the project, or leave the item out.",
       ),
     };
   }

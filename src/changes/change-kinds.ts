@@ -136,7 +136,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       const changes = await checkStoredPlan(bytes, reading);
       return (await planners()).planDesired(changes);
     },
-    // The objects are stored with the plan that the call applies.
+    // Empty, because the objects are stored with the plan that the call applies.
     objects: () => new ObjectList(),
     // Undefined for a desired state without a targeting, which creates one. An undo without a targeting has nothing
     // to do.

@@ -105,7 +105,8 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // The host is not a setting, so the check assumes one: any host with authentication, otherwise this machine.
+    // The address to listen on is no setting, so the check assumes one: every address if callers are identified, otherwise
+    // only this machine.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {

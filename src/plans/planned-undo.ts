@@ -138,7 +138,8 @@ async function takenNames(
       if (there?.name === name) holders.set(_id, one._id);
     }
   }
-  // Collects the taken names. A targeting that gets its previous name back gives up its current one.
+  // Collects the targetings whose previous names stay taken. A targeting that cannot get its name back keeps its current
+  // one, which may be the previous name of another. So this repeats until no targeting is added.
   const taken = new Set<string>();
   for (let before = -1; before < taken.size; ) {
     before = taken.size;

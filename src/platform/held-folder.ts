@@ -107,7 +107,10 @@ const O_NOFOLLOW_ANY = 0x2000_0000;
 const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
-/** Opens a folder. Linux opens each folder from its parent and so follows no link. Other systems need `check`. */
+/**
+ * Opens a folder. On Linux, each folder is opened from its parent, so no link is followed. On other systems, the caller
+ * must call `check` of the result before and after each use.
+ */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
   const identity = () => identityOf(place.root, folders);

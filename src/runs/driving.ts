@@ -118,7 +118,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
       return other?.state ?? stateNow();
     },
     status: () => {
-      // After a takeover, the run counts as running until the stored run was found.
+      // If another process has taken over the run, it counts as running until its stored state has been read.
       if (!isResting || (isTakenOver() && isLookedFor)) return "running";
       return other?.status() ?? restingStatus(state);
     },

@@ -62,7 +62,7 @@ export const SETTINGS = {
   confirm: optional(
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
-    "approval of deletions. ask: ask a person; strict: refuse if no person can be asked; off: no approval",
+    "approval of deletions. ask: ask a person, if need be through the agent; strict: ask directly or refuse; off: no approval",
     "ask over stdio, strict over HTTP",
   ),
   page: setting(
@@ -217,8 +217,12 @@ export const SETTINGS = {
     "claim of an access token that names a project of the access file",
     "none: the configured keys are used",
   ),
-  oauthClientId: optional("TARGETING_MCP_OAUTH_CLIENT_ID", text, "OAuth client for logging in to the page"),
-  oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "secret of the OAuth client", text),
+  oauthClientId: optional(
+    "TARGETING_MCP_OAUTH_CLIENT_ID",
+    text,
+    "ID of the OAuth client for logging in to the page of this server",
+  ),
+  oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "password of the OAuth client", text),
   approvalWebhook: key(
     "TARGETING_MCP_APPROVAL_WEBHOOK",
     "address that gets a POST for each run that waits for approval",

@@ -91,7 +91,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const run = await waitForRun(await followResumedRun(await ownRun(runId, context), context), query.waitMs, context);
   if (query.saveTo) {
     const { savedResults } = await import("./result-sheet.ts");
-    return savedResults(run, { saveTo: query.saveTo, delimiter: query.delimiter || undefined }, context);
+    return savedResults(run, { outcome, saveTo: query.saveTo, delimiter: query.delimiter || undefined }, context);
   }
   const isAsked = isChangeRun(run) && context.changes?.asks(run) !== undefined;
   const isPlan = isChangeRun(run) && !run.header.dryRun && run.status() === "planned";

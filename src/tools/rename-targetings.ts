@@ -15,7 +15,8 @@ export const renameTargetings = {
   description: "Renames targetings, given by ID or current name; names may be swapped in one call.",
   toolset: "targeting",
   effect: "changes",
-  idempotent: true,
+  // With names instead of IDs, a repeated call may swap names back.
+  idempotent: false,
   input,
   output: runOutput,
   async handler({ items, dryRun, ...others }, context) {

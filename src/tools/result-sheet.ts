@@ -233,7 +233,7 @@ async function savedFailedRows(
 /** Saves the sheet of a run with the result of each row. Of files that are not sheets, saves the failed rows. */
 export async function savedResults(
   run: Run,
-  { saveTo, delimiter }: SaveArguments,
+  { saveTo, delimiter, outcome }: SaveArguments & { readonly outcome?: string | undefined },
   context: SavingContext,
 ): Promise<ToolAnswer> {
   const { allowedDirs, environment, runs } = context;
@@ -241,6 +241,12 @@ export async function savedResults(
   const isRows = input !== undefined && !isSheet(input);
   if (isRows && savedForm(saveTo, delimiter).format === "ndjson") return savedFailedRows(run, saveTo, context);
   const found = await readSheetRun(neededSheet(run), { runs });
+  if (outcome !== undefined) {
+    throw new ToolError(
+      "saveTo and outcome were both given, but the saved sheet has every row",
+      `Leave out one of the two. The column Result of the sheet says what became of each row. The rows that failed are also at targeting://runs/${run.header.runId}/rejects.`,
+    );
+  }
   const place = await freePlaceFor(saveTo, allowedDirs, delimiter);
   const { form } = place;
   if (form.format === "ndjson") {

@@ -16,7 +16,8 @@ export const updateOptions = {
     "Renames options (names may be swapped), moves them into or out of a group, sets exposeChildren of groups. For Context IDs: update_contexts.",
   toolset: "targeting",
   effect: "changes",
-  idempotent: true,
+  // With names instead of IDs, a repeated call may swap names back.
+  idempotent: false,
   input,
   output: runOutput,
   async handler({ dryRun, ...given }, context) {

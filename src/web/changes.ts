@@ -15,9 +15,10 @@ import {
 import { freedNamesOf, type Lost, type LostOption, readLost } from "./lost.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
-// Lists the changes of a run as rows with the state before and after. The rows of a plan come from its document, those
-// of another waiting run from the effect to approve, and those of an executed run from its journal. These sources
-// contain only the number of Context IDs that a deletion removes, so the objects to delete are read from the service.
+// Lists the changes of a run as rows with the state before and after. The rows of a plan come from its document. The rows
+// of any other run that waits for approval come from the effect that the person approves. The rows of an executed run
+// come from its journal. These sources contain only the number of Context IDs that a deletion removes, so the objects to
+// delete are read from the service.
 
 /** The maximum number of rows in one response, and of Context IDs on one side of a row. */
 const MAX_ROWS = 100;

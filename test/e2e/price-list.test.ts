@@ -36,6 +36,11 @@ test("a German price list goes into a targeting, three bad rows fixed in the ret
   expect(made.text).not.toContain("commas, read as part");
   // "Fix the three bad rows in the returned sheet and send it again."
   await call(client, "get_run", { runId: made.runId, saveTo: "ergebnis.csv" });
+  // "Only those that failed": the sheet has all rows, and says what became of each.
+  const only = { runId: made.runId, saveTo: "nur-fehler.csv", outcome: "failed" };
+  expect((await call(client, "get_run", only)).text).toContain(
+    "saveTo and outcome were both given, but the saved sheet has every row",
+  );
   const sheet = readFileSync(join(folder, "ergebnis.csv"), "utf8");
   expect(sheet).toContain("Copy it from its source again");
   const fixed = sheet

@@ -77,8 +77,12 @@ test("annotations tell what reads, what adds and what may take away", async () =
   for (const name of ["create_targetings", "bulk_add_options", "track_event"]) {
     expect(hints[name], name).toMatchObject({ readOnlyHint: false, destructiveHint: false, idempotentHint: false });
   }
-  for (const name of ["delete_targeting", "delete_options", "update_contexts", "update_options", "rename_targetings"]) {
+  for (const name of ["delete_targeting", "delete_options", "update_contexts"]) {
     expect(hints[name], name).toMatchObject({ readOnlyHint: false, destructiveHint: true, idempotentHint: true });
+  }
+  // Given by name, a repeated swap swaps back.
+  for (const name of ["update_options", "rename_targetings"]) {
+    expect(hints[name], name).toMatchObject({ readOnlyHint: false, destructiveHint: true, idempotentHint: false });
   }
   expect(hints.cancel_run).toMatchObject({ readOnlyHint: false, destructiveHint: false, openWorldHint: false });
 });
