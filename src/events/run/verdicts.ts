@@ -29,7 +29,7 @@ interface VerdictKind {
 
 /** The maximum number of combinations of findings. Beyond it, events with the same first rule are grouped. */
 const MAX_VERDICT_KINDS = 200;
-const OBJECTS_NAMED = 20;
+const OBJECTS_NAMED = 10;
 const FINDINGS_KEPT = 5;
 
 const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
@@ -89,7 +89,8 @@ export class VerdictKinds {
     }
     const rule = key === exact ? rules[0] : findings[0]?.rule;
     const prediction = { predicted, ...(rule !== undefined && { rule }), ...(observed !== undefined && { observed }) };
-    this.#kinds.push({ verdict, prediction: predicted === "recorded" ? undefined : prediction, isOfFirst: false });
+    const isPlain = predicted === "recorded" && rule === undefined;
+    this.#kinds.push({ verdict, prediction: isPlain ? undefined : prediction, isOfFirst: false });
     this.#byKey.set(key, this.#kinds.length);
     return this.#kinds.length;
   }
