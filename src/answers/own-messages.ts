@@ -188,7 +188,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     }
     const isOfFile = typeof detail.duplicateOfLine === "number";
     return {
-      message: `${earlier} has the same name`,
+      message: `same name as ${earlier}`,
       remedy: isOfFile
         ? texts(
             'Use each name once. If each row has one Context ID of the option, name their column with columns {"contextId": HEADING}.',

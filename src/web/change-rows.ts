@@ -139,7 +139,7 @@ function ofPart({ name, _id, says, contextIds, freed = 0 }: EffectObject, title:
   if (title === WITHIN_TITLE) return { kind: "deleted", _id, before: { ...side, says } };
   const isGroup = title === "Option groups deleted";
   if (!isGroup) return { kind: "deleted", _id, before: { ...side, count: contextIds } };
-  const stay = `group; its ${many(freed, "sub-option")} ${freed === 1 ? "stays" : "stay"}`;
+  const stay = `group without its ${many(freed, "sub-option")}`;
   return { kind: "deleted", _id, before: { ...side, count: contextIds, isGroup, says: freed > 0 ? stay : undefined } };
 }
 

@@ -76,7 +76,7 @@ export function undoOf(
   const isOne = counts.newIds === 1 && optionsWithin(parts) === 0;
   const notBack = [
     lost > 0 && `${thousands(lost)} of ${thousands(deleted)}, because ${refused}`,
-    counts.newIds > 0 && "use in campaigns and ad products",
+    counts.newIds > 0 && `use in ${hasTargeting(parts) ? "" : "campaigns and "}ad products`,
   ].filter((words) => words !== false);
   const notes = [
     // The title says what comes back if the run also creates or changes objects.
@@ -92,12 +92,19 @@ function consequenceOf(...sentences: readonly (string | false | undefined)[]): s
   return sentences.filter((one) => one !== false && one !== undefined).join(" ") || undefined;
 }
 
+const TARGETINGS = "Targetings deleted";
+
+function hasTargeting(parts: readonly EffectPart[]): boolean {
+  return parts.some(({ title }) => title === TARGETINGS);
+}
+
 /** Says what follows for campaigns if objects are deleted. The service does not delete a targeting that they use. */
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const kinds = parts.filter((part) => Object.hasOwn(DELETED, part.title));
-  const targetings = kinds.find(({ title }) => title === "Targetings deleted")?.count ?? 0;
+  const targetings = kinds.find(({ title }) => title === TARGETINGS)?.count ?? 0;
   const refused =
-    targetings > 0 && "The service does not delete a targeting while an approved campaign uses one of its options.";
+    targetings > 0 &&
+    "The service refuses to delete a targeting while an approved campaign uses one of its options. Check that first in the web console of the ad platform: the API does not show it.";
   const noun = kinds.length === 1 ? kinds.map(({ title }) => DELETED[title]).join("") : "object";
   const [what, them] = count === 1 ? [`the ${noun}`, "it"] : [`these ${noun}s`, "them"];
   const lost =
@@ -141,7 +148,7 @@ function freedWords(parts: readonly EffectPart[]): { readonly stay: string; read
   if (count === 0) return undefined;
   const stay = many(count, "sub-option");
   return {
-    stay: `${stay} ${count === 1 ? "stays" : "stay"}.`,
+    stay: `${stay} ${count === 1 ? "moves" : "move"} to the top level.`,
     undo: `, with ${stay} in the ${groups.length === 1 ? "group" : "groups"}`,
   };
 }

@@ -433,7 +433,7 @@ test("each run is of one kind, runs of one minute show their times, and the larg
     await page.getByText("3 more for 3 other reasons").waitFor();
     await page.getByText("Changes today").locator("..").getByText("3 created").waitFor();
     expect(await page.locator(".axis > span").count()).toBe(4);
-    await page.getByRole("link", { name: "and 3 more runs today" }).click();
+    await page.getByRole("link", { name: "All 4 runs of today" }).click();
     const kinds = page.getByRole("group", { name: "Kinds of runs" }).getByRole("button");
     await expect.poll(() => kinds.allInnerTexts()).toEqual(["All 4", "Changes 2", "Events 1", "Exports 1"]);
     expect((await rowNames(page, "Runs"))[0]).toMatch(/just now · \d\d:\d\d:\d\d$/);
@@ -617,7 +617,7 @@ test("on a phone four reasons with all their rows, examples and the remedy are o
   });
 });
 
-test("the reasons after the fifth are shown in place, and events that were held back were not sent", async () => {
+test("the reasons after the sixth are shown in place, and events that were held back were not sent", async () => {
   const failures = Array.from({ length: 7 }, (_, nth) => {
     const one = { outcome: "failed", count: 1, places: `item ${nth + 1}`, examples: [], isHeldBack: true } as const;
     return { ...one, message: `reason ${nth}`, remedy: `Remedy ${nth}.` };
@@ -631,7 +631,7 @@ test("the reasons after the fifth are shown in place, and events that were held 
     await page.getByRole("link", { name: "Show", exact: true }).click();
     const box = page.getByRole("region", { name: "7 events not sent" });
     expect(await box.getByText("Remedy 6.").count()).toBe(0);
-    await box.getByRole("button", { name: "Show 2 more reasons (2 events)" }).click();
+    await box.getByRole("button", { name: "Show 1 more reason (1 event)" }).click();
     await box.getByText("Remedy 6.").waitFor();
   });
 });
@@ -754,9 +754,10 @@ test("today's figures say what was restored, and today's runs are named under th
     const lines = (await today.innerText()).split("\n").filter((line) => line !== "");
     expect(lines).toEqual([
       ...["Today", "Added an option", "Created 4 targetings and their 2 options", "Renamed Fall to Autumn"],
-      ...["Spring", "Undid “Deleted Bags”", "Added 3 options", "and 3 more runs today"],
+      ...["Deleted 2 targetings", "Renamed Hats", "Spring", "Undid “Deleted Bags”", "Added 3 options"],
+      "All 8 runs of today",
     ]);
-    await today.getByRole("link", { name: "and 3 more runs today" }).click();
+    await today.getByRole("link", { name: "All 8 runs of today" }).click();
     await page.getByRole("heading", { name: "Runs: Today" }).waitFor();
     await page.getByRole("button", { name: "All 8" }).waitFor();
     expect(await page.getByText("Added the day before").count()).toBe(0);
@@ -776,7 +777,7 @@ test("on a phone a deletion says above its buttons what goes, what stays, and wh
     notes: [first, "Campaigns and ad products that use the old IDs stay disconnected."],
   });
   const counts = { created: 0, changed: 0, deleted: 2 };
-  const consequence = "4 sub-options stay and become top-level options.";
+  const consequence = "4 sub-options move to the top level.";
   const back = "Names, groups and Context IDs come back.";
   const group = {
     ...{
@@ -1005,7 +1006,7 @@ test("an approval says which part comes back under new IDs, and each fact once",
       await page.getByText(words, { exact: true }).waitFor();
       await page.getByText("being read").waitFor({ state: "detached" });
       const summary = await page.locator(".summary").innerText();
-      expect(summary.replaceAll(/\s+/g, " ")).toBe(`${size} ${words} Removes 14 Context IDs ${notes.join(" ")}`);
+      expect(summary.replaceAll(/\s+/g, " ")).toBe(`${size} Removes 14 Context IDs ${words} ${notes.join(" ")}`);
       expect((await page.locator("main").innerText()).match(/Removes 14 Context IDs/g)).toHaveLength(1);
     });
   }

@@ -233,7 +233,7 @@ describe("a deletion that waits", () => {
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
-      consequence: "2 sub-options stay.",
+      consequence: "2 sub-options move to the top level.",
       check: expect.stringMatching(/^Campaigns and ad products that use these objects lose them at once\./),
       ...{
         effect: "",
@@ -250,7 +250,7 @@ describe("a deletion that waits", () => {
     await expect.poll(async () => (await changesOf(person, runId)).isReading).toBeUndefined();
     const { rows, freed, unchanged } = await changesOf(person, runId);
     expect(rows.map(({ before }) => [before.name, before.says])).toEqual([
-      ["Clothing", "group; its 2 sub-options stay"],
+      ["Clothing", "group without its 2 sub-options"],
       ["Bags", undefined],
     ]);
     expect([freed, unchanged]).toEqual([{ count: 2, names: ["Jackets", "Jeans"] }, 1]);
@@ -309,7 +309,8 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
-      check: "The service does not delete a targeting while an approved campaign uses one of its options.",
+      check:
+        "The service refuses to delete a targeting while an approved campaign uses one of its options. Check that first in the web console of the ad platform: the API does not show it.",
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     // The options are named before their Context IDs are read.

@@ -286,8 +286,8 @@ function Summary({ run, waiting, removed = 0, isRead }: SummaryProps) {
       {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} isUndo={run.isUndo} />}
       {isDeletion && <LostNames of={waiting} title={run.title} />}
       {consequence !== undefined && <span class="line">{consequence}</span>}
-      {undo !== undefined && <strong class="line">{undo.title}</strong>}
       {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
+      {undo !== undefined && <strong class="line">{undo.title}</strong>}
       {undo?.notes.map((note) => (
         <span key={note} class="line">
           {note}

@@ -25,7 +25,7 @@ const HOURS = 24;
 const LABEL_EVERY = 6;
 /** The maximum number of entries in each list. */
 const MAX_WAITING = 4;
-const MAX_RECENT = 5;
+const MAX_RECENT = 8;
 
 /** Shows runs and problems that need the person's attention, and what happened today. */
 export function Overview() {
@@ -211,13 +211,12 @@ function PerHour() {
   );
 }
 
-/** Shows the last runs of today that changed something or are running, by targeting, and a link to all runs of today. */
+/** Shows the last runs of today that changed something or are running, by targeting, and how many more there are. */
 function ChangedToday() {
   const all = today();
-  const some = all
-    .filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0)
-    .slice(0, MAX_RECENT);
-  const more = all.length - some.length;
+  const changed = all.filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0);
+  const some = changed.slice(0, MAX_RECENT);
+  const more = changed.length - some.length;
   return (
     <div class="card recent">
       <h2>Today</h2>
@@ -237,9 +236,9 @@ function ChangedToday() {
           </ul>
         </Fragment>
       ))}
-      {more > 0 && (
+      {all.length > some.length && (
         <a href={`#/runs/${dateOf(now.value)}`}>
-          {some.length === 0 ? counted(more, "run") : `and ${counted(more, "more run")}`} today
+          {more > 0 ? `and ${counted(more, "more run")} with changes` : `All ${counted(all.length, "run")} of today`}
         </a>
       )}
     </div>

@@ -25,7 +25,7 @@ export const OUTCOMES = {
 } as const;
 
 /** The maximum number of reasons that are shown before the list of all objects. */
-const MAX_REASONS = 5;
+const MAX_REASONS = 6;
 
 /** Returns how many objects did not succeed, as the heading of their reasons: `57 rows failed, 3 not applied`. */
 function problemWords({ counts, noun }: RunRow, failures: readonly FailureRow[]): string {
