@@ -91,6 +91,20 @@ test("a missing group says how to create it, and how many there are", async () =
   );
 });
 
+test("a group that exists and has an item of the same call is listed once", async () => {
+  const session = await startSession();
+  const groups = ["Summer", "Shoes"].map((name) => ({ name, children: [{ name: `${name} 1` }] }));
+  await session.client.callTool("create_targetings", { items: [{ name: "Seasons", options: groups }] });
+  const added = await session.client.callTool("bulk_add_options", {
+    targetingName: "Seasons",
+    items: [
+      { name: "Summer", type: "collection", children: [{ name: "Hats" }] },
+      { name: "Boots", parentName: "Nope" },
+    ],
+  });
+  expect(textOf(added)).toContain('Existing groups: "Summer", "Shoes". ');
+});
+
 test("a group that the same call renames is found by its new name, too", async () => {
   const session = await startSession();
   await session.client.callTool("create_targetings", {

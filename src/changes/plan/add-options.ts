@@ -121,7 +121,7 @@ async function assignToGroups(
       const there = found(existing, item.parentName, "parentName");
       if (isOption(there)) placed.push({ option, parent: there._id });
       else if (there.code === "NAME_NOT_FOUND") {
-        const all = [...groups.keys(), ...existing.names()];
+        const all = [...new Set([...groups.keys(), ...existing.names()])];
         const detail = { ...there.detail, groups: all.slice(0, 10), groupCount: all.length };
         plan.fail(object, { ...there, detail });
       } else plan.fail(object, there);
