@@ -252,8 +252,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: texts("Call plan_targeting or undo_run again.", "Make a new plan."),
   },
   NEEDS_FAILED: {
-    message: "the item was not sent, because its group or targeting was not created",
-    remedy: "Fix the group or targeting, and send it again together with this item.",
+    message: "the item was not sent, because the item or row of its group or targeting failed",
+    remedy: "Fix that item or row, and send it again together with this one.",
   },
   NO_ANSWER: (detail) => ({
     message: `the request was sent, but no usable answer came${because(detail)}: the item may or may not have been applied`,

@@ -179,7 +179,7 @@ export const OWN_CODES = {
   PLAN_STALE: "the object has changed since the plan was made, and the change affects the plan",
   NO_FREE_PLACE: "the changes need a placeholder option for a moment, but the targeting is full",
   PLAN_STALE_ELSEWHERE: "another object of the plan has changed since the plan was made",
-  NEEDS_FAILED: "the group or targeting of the object was not created",
+  NEEDS_FAILED: "the item or row of its group or targeting failed",
   NO_ANSWER: "no answer came within the retry budget",
   NOT_SENT: "the service could not be reached within the retry budget",
   BUSY: "other writes kept the project locked during the whole retry budget",
