@@ -442,7 +442,9 @@ function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = 
   const values =
     field === undefined || left === undefined || now === undefined
       ? ""
-      : `: ${picked(left)} after the run, ${picked(now)} now`;
+      : left === now
+        ? `: ${picked(now)}, as after the run, but others were added or some were changed since`
+        : `: ${picked(left)} after the run, ${picked(now)} now`;
   return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
 }
 

@@ -289,6 +289,19 @@ test("what others added to a new group or targeting is counted with what the run
   expect(text).not.toContain("added by others");
 });
 
+test("a group with as many sub-options as after the run, but with others, says so", async () => {
+  const { call } = await session();
+  const options = [{ name: "Accessories", children: [{ name: "Belts" }, { name: "Hats" }] }];
+  const made = await call("create_targetings", { items: [{ name: "Replaced", options }] });
+  const targetingId = made.data.results?.[0]?._id;
+  await call("bulk_add_options", { targetingId, items: [{ name: "Scarves", parentName: "Accessories" }] });
+  await call("delete_options", { targetingName: "Replaced", names: ["Belts"] });
+  const { text } = await call("undo_run", { runId: made.data.runId });
+  expect(text).toMatch(
+    /"Accessories" \(\w+\): sub-options: 2, as after the run, but others were added or some were changed/,
+  );
+});
+
 test("what others changed since of new and renamed objects stays, with both values", async () => {
   const { call, sandbox, shop } = await session();
   const { targetingId } = await shop("Changed since");
