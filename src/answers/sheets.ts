@@ -2,7 +2,7 @@ import { HEADINGS, headingOf, plainHeading } from "../files/columns.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
-import type { Counts, JoinedIds, Reason } from "../runs/outcome.ts";
+import type { Counts, DidCounts, JoinedIds, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
 import { quoteShort, quoteUntrusted } from "./fence.ts";
 import { many, separatorWords } from "./message-words.ts";
@@ -30,6 +30,15 @@ export function sheetNotes(file: InputFile | undefined, beside: readonly string[
     ...rowWords(file, seen),
   ];
   return notes.filter((note) => note !== undefined);
+}
+
+/** Returns a note that advises other columns. If the run created options, it has to be undone first. */
+export function withUndoFirst(
+  note: string,
+  { runId, did, isUndone }: { readonly runId?: string; readonly did?: DidCounts; readonly isUndone?: boolean },
+): string {
+  if (!did?.created || isUndone || !/^no column of /i.test(note)) return note;
+  return `${note}. The new options exist already, so first undo_run ${JSON.stringify({ runId })}, then import again with columns`;
 }
 
 /** Returns a note about Context IDs of items that may be several in one text. */

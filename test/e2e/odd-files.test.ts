@@ -59,6 +59,18 @@ test("the ignored columns are named if no column of Context IDs is read, and one
   expect(textOf(korean)).toContain('"컨텍스트" as Context ID');
 });
 
+test.each(["Kontexts", "Shelf"])(
+  "options created without the Context IDs of a column %s are undone before the next import",
+  async (heading) => {
+    const { send } = await withFiles();
+    const sheet = `Name,${heading},Group\nShoes,A-1,\n`;
+    expect(textOf(await send("bulk_add_options", "twice.csv", sheet, { dryRun: true }))).not.toContain("undo_run");
+    const made = await send("bulk_add_options", "twice.csv", sheet);
+    const undo = `first undo_run {"runId":"${made.structuredContent?.runId}"}, then import again with columns`;
+    expect(textOf(made)).toContain(undo);
+  },
+);
+
 test("an export whose base belongs to another export says why that file exists", async () => {
   const { client, folder, targetingId } = await withFiles();
   const save = (name: string) => client.callTool("list_options", { targetingId, saveTo: join(folder, name) });
