@@ -287,7 +287,9 @@ function addPlace(group: Collected, place: number, most: number): void {
 function markOf(reason: Reason, remedyOf: (reason: Reason) => string): string {
   const { code, statusCode, detail, operation, sent } = reason;
   const [rule] = Array.isArray(detail?.rules) ? detail.rules : [detail?.rule];
-  return JSON.stringify([code, statusCode, detail?.problem ?? rule, operation, sent, remedyOf(reason)]);
+  // An empty name and a short one are two groups, because a few short names would hide many empty cells.
+  const length = rule === "tooShort" ? detail?.length : undefined;
+  return JSON.stringify([code, statusCode, detail?.problem ?? rule, length, operation, sent, remedyOf(reason)]);
 }
 
 function isTheSame(details: readonly FailureDetail[]): boolean {

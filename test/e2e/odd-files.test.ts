@@ -71,6 +71,14 @@ test.each(["Kontexts", "Shelf"])(
   },
 );
 
+test("empty names are counted apart from names that are too short", async () => {
+  const { send } = await withFiles();
+  const sheet = "Name,Context IDs\nA,c-1\n,c-2\n,c-3\nShoes,c-4\n,c-5\n";
+  const text = textOf(await send("bulk_add_options", "empty.csv", sheet, { dryRun: true }));
+  expect(text).toMatch(/INVALID_NAME, 3 lines \(3-4, 6\).*: the name is empty/);
+  expect(text).toMatch(/INVALID_NAME, line 2 .*: the name has 1 character \(at least 2\)/);
+});
+
 test("an export whose base belongs to another export says why that file exists", async () => {
   const { client, folder, targetingId } = await withFiles();
   const save = (name: string) => client.callTool("list_options", { targetingId, saveTo: join(folder, name) });
