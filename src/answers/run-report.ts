@@ -36,7 +36,7 @@ import {
 } from "./run-headline.ts";
 import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
-import { joinedNote, sheetNotes, withUndoFirst } from "./sheets.ts";
+import { joinedNote, sheetNotes, undoFirstNote } from "./sheets.ts";
 
 /** Tokens for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
@@ -211,7 +211,8 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...(run.notes ?? []),
     ...endNotes(run),
     ...unansweredNote(run),
-    ...sheetNotes(run.file, run.notes).map((note) => withUndoFirst(note, run)),
+    ...sheetNotes(run.file, run.notes),
+    ...undoFirstNote(run),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...fuzzyMatchNote(run),
     ...nearNote(run),

@@ -32,13 +32,20 @@ export function sheetNotes(file: InputFile | undefined, beside: readonly string[
   return notes.filter((note) => note !== undefined);
 }
 
-/** Returns a note that advises other columns. If the run created options, it has to be undone first. */
-export function withUndoFirst(
-  note: string,
-  { runId, did, isUndone }: { readonly runId?: string; readonly did?: DidCounts; readonly isUndone?: boolean },
-): string {
-  if (!did?.created || isUndone || !/^no column of /i.test(note)) return note;
-  return `${note}. The new options exist already, so first undo_run ${JSON.stringify({ runId })}, then import again with columns`;
+interface ImportedSheet {
+  readonly file?: InputFile | undefined;
+  readonly runId?: string | undefined;
+  readonly did?: DidCounts | undefined;
+  readonly isUndone?: boolean | undefined;
+}
+
+/** Returns how to import a sheet again whose Context IDs were not read, if the first import has created options. */
+export function undoFirstNote({ file, runId, did, isUndone }: ImportedSheet): readonly string[] {
+  const { likelyContexts, withoutContexts } = file?.seen ?? {};
+  if (!did?.created || isUndone || !(likelyContexts || withoutContexts)) return [];
+  return [
+    `to give the new options Context IDs of this file, first undo_run ${JSON.stringify({ runId })}, then import again with columns`,
+  ];
 }
 
 /** Returns a note about Context IDs of items that may be several in one text. */
