@@ -35,7 +35,12 @@ export interface Prediction {
 
 /** The part of the state of a run that reports need, in all kinds of runs. */
 export interface ReportedState {
-  readonly objects: { readonly length: number; at(object: number): ReportedObject | undefined };
+  readonly objects: {
+    readonly length: number;
+    at(object: number): ReportedObject | undefined;
+    /** Absent for runs that change no groups and no targetings. */
+    kindOf?(object: number): ReportedObject["kind"];
+  };
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
   readonly updatedAt: number;
@@ -365,7 +370,7 @@ const NO_OBJECTS = { items: 0, created: 0, changed: 0, deleted: 0 };
 function otherKinds(state: ReportedState): Pick<NonNullable<RunSummary["about"]>, "groups" | "targetings"> {
   const counts = { group: { ...NO_OBJECTS }, targeting: { ...NO_OBJECTS } };
   for (let object = 0; object < state.objects.length; object += 1) {
-    const kind = state.objects.at(object)?.kind;
+    const kind = state.objects.kindOf?.(object);
     if (kind === undefined) continue;
     counts[kind].items += 1;
     const did = state.didOf?.(object);

@@ -269,6 +269,12 @@ export class ObjectList {
     return part instanceof RowBlock ? undefined : part?._id;
   }
 
+  /** Returns the kind of a group or targeting. The row of a block is neither of them, so it is not parsed. */
+  kindOf(object: number): ReportedObject["kind"] {
+    const part = this.#parts[object];
+    return part instanceof RowBlock ? undefined : part?.kind;
+  }
+
   /** Returns the row of an object. Undefined for a separate object. */
   rowAt(object: number): { readonly block: RowBlock; readonly row: number } | undefined {
     const part = this.#parts[object];
