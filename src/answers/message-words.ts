@@ -132,32 +132,23 @@ export function saying({ messages }: Detail): string {
   return Array.isArray(messages) && messages.length > 0 ? `, saying ${list(messages, 2)}` : "";
 }
 
-const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
-  unresolved: "unresolved: sent, and not answered",
-  exact: "undone exactly",
-  caveat: "undone with differences",
-  notOurs: "changed since and not undone",
-  impossible: "impossible to undo",
-};
-
-/** The results of an undo before a person approves it. */
-const AHEAD_WORDS: Readonly<Record<RowLabel, string>> = {
-  ...LABEL_WORDS,
-  exact: "will be undone exactly",
-  caveat: "will be undone with differences",
-  notOurs: "changed since and will not be undone",
-};
-
-/** Describes a result of an undo. If all its objects differ only in their IDs, it says that instead of "differences". */
-export function aheadWords(label: RowLabel, rows: readonly UndoRow[], words = AHEAD_WORDS): string {
+/**
+ * Describes a result of an undo before a person approves it, or with `isDone` afterwards. `rows` are all objects of the
+ * undo; objects that differ only in their IDs get new IDs.
+ */
+export function undoResultWords(label: RowLabel, rows: readonly UndoRow[], { isDone = false } = {}): string {
   const its = rows.filter(({ undo }) => undo === label);
-  const isNew = label === "caveat" && its.every(({ reasons = [] }) => reasons.every((reason) => reason === "newId"));
-  return isNew ? words[label].replace("differences", its.length === 1 ? "a new ID" : "new IDs") : words[label];
-}
-
-/** Describes the result of an undo of one object. */
-export function undoneWords(row: UndoRow): string {
-  return aheadWords(row.undo, [row], LABEL_WORDS);
+  const areNew = its.every(({ reasons = [] }) => reasons.every((reason) => reason === "newId"));
+  const differences = areNew ? (its.length === 1 ? "a new ID" : "new IDs") : "differences";
+  const undone = isDone ? "undone" : "will be undone";
+  const words: Readonly<Record<RowLabel, string>> = {
+    unresolved: "unresolved: sent, and not answered",
+    exact: `${undone} exactly`,
+    caveat: `${undone} with ${differences}`,
+    notOurs: isDone ? "changed since and not undone" : "changed since and will not be undone",
+    impossible: "impossible to undo",
+  };
+  return words[label];
 }
 
 /** Why an undo leaves an object as it is, or restores it with differences. */

@@ -27,7 +27,7 @@ import {
 } from "./budget.ts";
 import { OPERATION_WORDS } from "./failures.ts";
 import { fenceIfForeign, quoteUntrusted } from "./fence.ts";
-import { aheadWords, UNDO_REASON_WORDS, undoneWords } from "./message-words.ts";
+import { UNDO_REASON_WORDS, undoResultWords } from "./message-words.ts";
 import { sheetCall } from "./next-steps.ts";
 import {
   changeCounts,
@@ -406,7 +406,7 @@ function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDoc
   const [shared, ...others] = new Set(rows.map((row) => reasonWords(row).join("; ")));
   const isShared = others.length === 0 && rows.length > 1 && shared !== "";
   return [
-    `${capitalized(aheadWords(label, rows))}${isShared ? ` (${shared})` : ""}:`,
+    `${capitalized(undoResultWords(label, rows))}${isShared ? ` (${shared})` : ""}:`,
     ...rows.map((row) => `- ${undoneObject(row, changesOfRow(row, document), !isShared)}`),
   ];
 }
@@ -418,7 +418,7 @@ function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDoc
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>
-    counts[label] === 0 ? [] : [`${count(counts[label])} ${aheadWords(label, rows)}`],
+    counts[label] === 0 ? [] : [`${count(counts[label])} ${undoResultWords(label, rows)}`],
   );
   if (picked.length === 0) return "everything is as it was before";
   return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");
@@ -426,7 +426,7 @@ export function undoCounts(rows: readonly UndoRow[], already = 0): string {
 
 /** Returns an object of an undo as a line. `changes` are the changes that restore the object. */
 export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): string {
-  return `${undoneWords(row)}: ${undoneObject(row, changes)}`;
+  return `${undoResultWords(row.undo, [row], { isDone: true })}: ${undoneObject(row, changes)}`;
 }
 
 function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = true): string {

@@ -14,7 +14,7 @@ import {
   shortName,
   targetingWords,
 } from "./approvals.ts";
-import { aheadWords, many } from "./message-words.ts";
+import { many, undoResultWords } from "./message-words.ts";
 import { changesOfRow, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
@@ -155,7 +155,7 @@ function keptWords({ reasons = [], contextIds: many }: UndoRow): readonly string
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
     effectPart(
-      capitalized(aheadWords(label, rows)),
+      capitalized(undoResultWords(label, rows)),
       rows
         .filter(({ undo }) => undo === label)
         .map((row) => ({ row, changes: changesOfRow(row, document) }))

@@ -197,7 +197,7 @@ export async function* rejectedRows<Item>(
 ): AsyncGenerator<string> {
   const owners = new Map<string, number>();
   let header: readonly string[] = [];
-  let told = false;
+  let hasHeader = false;
   const read = rowsOf(bytes, file, shape, ({ cells }) => {
     header = cells;
   });
@@ -214,8 +214,8 @@ export async function* rejectedRows<Item>(
         continue;
       }
       const place = header.findIndex((cell) => cell.trim() === REASON_COLUMN);
-      if (!told) yield BYTE_ORDER_MARK + csvLine(place < 0 ? [...header, REASON_COLUMN] : header);
-      told = true;
+      if (!hasHeader) yield BYTE_ORDER_MARK + csvLine(place < 0 ? [...header, REASON_COLUMN] : header);
+      hasHeader = true;
       yield csvLine(withReason(raw, header.length, place, await words(first.reason)));
     }
   }

@@ -58,7 +58,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);
       if (state.objects.length > 0) return { state };
-      // A run without entries begins anew: its process ended while it was starting the run, and nothing was read yet.
+      // A run without entries starts from the beginning: its process ended before anything was read.
       const begin = { t: "begin", saveTo: call.input.saveTo, at: createdAt } as const;
       state.apply(begin);
       return { state, first: [begin] };
