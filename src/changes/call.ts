@@ -7,7 +7,6 @@ const texts = (what: string) => z.array(z.string()).optional().describe(what);
 
 const childFields = () => ({ name: z.string(), contexts: texts("Context IDs") });
 
-/** The fields of an option to add. The plan checks names and Context IDs. */
 const optionFields = () => ({
   ...childFields(),
   type: z.enum(["atomic", "collection"]).optional().describe("collection: an option group; default atomic"),
@@ -15,7 +14,6 @@ const optionFields = () => ({
   exposeChildren: z.boolean().optional().describe("Groups only"),
 });
 
-/** The arguments that describe the change, as a run stores them. */
 export const ARGUMENTS = {
   create_targetings: () => ({
     items: z.array(
@@ -88,7 +86,7 @@ export const ARGUMENTS = {
   }),
 };
 
-/** What was found under a remembered name: one ID, several IDs, or similar names. */
+/** What was found under a targeting name that the server remembered: one ID, several IDs, or similar names. */
 const foundUnderName = {
   _id: z.string().optional(),
   ids: z.array(z.string()).optional(),
@@ -101,7 +99,7 @@ const { targetingId } = inTargeting;
 
 const renamed = ARGUMENTS.rename_targetings();
 
-/** The stored input of each tool: its arguments, and what was found for targetings given by name. */
+/** By tool: the input as a run stores it, which is the arguments and what was found for named targetings. */
 export const INPUTS = {
   create_targetings: z.object(ARGUMENTS.create_targetings()),
   rename_targetings: z.object({ ...renamed, items: z.array(renamed.items.element.extend(foundUnderName)) }),
@@ -114,18 +112,18 @@ export const INPUTS = {
   update_options: z.object({ ...ARGUMENTS.update_options(), targetingId }),
   update_contexts: z.object({ ...ARGUMENTS.update_contexts(), ...inTargeting }),
   delete_options: z.object({ ...ARGUMENTS.delete_options(), targetingId }),
-  /** The call that applies a plan. The run stores the text of the plan separately. */
+  /** The call that applies a stored plan. The run stores the text of the plan separately, not in the call. */
   apply_plan: z.object({
-    /** The tool under which the run is reported until it starts. */
+    /** The tool that made the plan. The run is reported under the name of this tool until it starts. */
     plannedBy: z.enum(["plan_targeting", "undo_run"]),
-    /** The targeting that the plan changes. Absent if the plan creates it. */
+    /** The targeting that the plan changes. Absent if the plan creates a targeting. */
     targetingId,
     furtherIds: z.array(z.string()).optional(),
-    /** The run that the plan undoes. It cannot be resumed once the undo starts. */
+    /** ID of the run that the plan undoes. That run cannot be resumed once the undo has started. */
     undoes: z.string().optional(),
     /** SHA-256 of the stored plan, in hexadecimal digits. */
     digest: z.string(),
-    /** The base (the exported state) beside the planned file. It is updated when the run ends. */
+    /** Position of the exported state (the base) next to the planned file. The base is updated when the run ends. */
     base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
     sheet: inputFile.optional(),
   }),
@@ -135,14 +133,14 @@ export type WriteTool = keyof typeof INPUTS;
 
 export type Inputs = { readonly [Tool in WriteTool]: Fixed<z.infer<(typeof INPUTS)[Tool]>> };
 
-/** A call as the caller sent it. A run needs nothing else from the caller. */
+/** A tool call that changes the service, as the caller sent it. */
 export type WriteCall<Tool extends WriteTool = WriteTool> = {
   readonly [T in Tool]: { readonly tool: T; readonly input: Inputs[T] };
 }[Tool];
 
 export type PlanningTool = Inputs["apply_plan"]["plannedBy"];
 
-/** The real path of an allowed folder, and the path segments below it. */
+/** The path of a file: the real path of an allowed folder, and the path segments below that folder. */
 export type BaseFile = NonNullable<Inputs["apply_plan"]["base"]>;
 
 export type NamedTargeting = Fixed<z.infer<typeof namedTargeting>>;
@@ -156,15 +154,15 @@ export type ChildInput = NonNullable<OptionInput["children"]>[number];
 type AddedOption = Inputs["bulk_add_options"]["items"][number];
 
 export interface AddOptionInput extends AddedOption {
-  /** For a row of a file: the ID of its option, if the targeting has that option. */
+  /** The ID of the option in a row of a file. Undefined if the targeting has no such option. */
   readonly _id?: string | undefined;
 }
 
 type ChangedContexts = Inputs["update_contexts"]["items"][number];
 
 export interface UpdateContextsItem extends ChangedContexts {
-  /** The name in a row with an `_id`. The option must have this name. */
+  /** The name in a row that also has an `_id`. The row fails if the option with this ID has another name. */
   readonly calledName?: string | undefined;
-  /** For a row of a file: how its cells were split. */
+  /** How the cells of a file's row were split into Context IDs. Undefined for an item without a file. */
   readonly split?: SplitCells | undefined;
 }

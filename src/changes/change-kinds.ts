@@ -17,29 +17,27 @@ import { INPUTS, type Inputs, type OnExisting, type WriteCall, type WriteTool } 
 import type { Plan, PlanningContext } from "./plan/plan.ts";
 import { ObjectList } from "./rows/steps.ts";
 
-/** The objects that a call changes. Options whose Context IDs are only read are not included. */
 interface Targets {
   readonly targetings: readonly string[];
   readonly options: readonly string[];
 }
 
-/** Everything that differs between the writing tools. `bytes` is the content of a call's file. */
+/** What one writing tool does in its own way. `bytes` is the content of the file that the call names. */
 interface ChangeKind<Input> {
-  /** Plans a call, with the reads that this requires. Throws an ApiError if a read fails. */
+  /** Plans a call and reads from the service what the plan needs. Throws an ApiError if a read fails. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
-  /** Returns the objects that the plan will report, without reading from the service. Throws a FileError. */
+  /** Returns the objects that the plan will report. Reads nothing from the service. Throws a FileError. */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
-  /** Returns what a call changes. Undefined for a call that creates targetings. */
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   deletions?(input: Input): number;
-  /** Whether the plan may remove Context IDs, judged by the input alone. */
+  /** Returns whether the plan may remove Context IDs. Only the input is known at this time. */
   mayTakeAway?(input: Input): boolean;
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
-  /** Returns what happens to names that exist. Default: `fail`. */
+  /** Returns what the call does with an option whose name exists already. Default: `fail`. */
   onExisting?(input: Input): OnExisting;
 }
 
-/** Imports the planners. Planners and row readers are loaded late, so that start-up stays fast. */
+/** Imports the planners only when a call needs them, so that the server starts fast. */
 const planners = () => import("./plan/planners.ts");
 
 const optionRows = async () => (await import("./rows/input-rows.ts")).optionRows;
@@ -136,10 +134,9 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       const changes = await checkStoredPlan(bytes, reading);
       return (await planners()).planDesired(changes);
     },
-    // Empty, because the objects are stored with the plan that the call applies.
+    // No objects are listed here, because they are stored together with the plan that the call applies.
     objects: () => new ObjectList(),
-    // Undefined for a desired state without a targeting, which creates one. An undo without a targeting has nothing
-    // to do.
+    // A desired state without a targeting creates one. An undo without a targeting has nothing to do.
     targets: ({ plannedBy, targetingId, furtherIds = [] }) =>
       plannedBy === "plan_targeting" && targetingId === undefined
         ? undefined
@@ -158,7 +155,6 @@ async function* rejectsOf<Item>(
   yield* rejectedRows(bytes, of, await shape, rejected);
 }
 
-/** The names under which change runs are reported. */
 export const WRITE_TOOLS: readonly string[] = [...Object.keys(KINDS), "plan_targeting", "undo_run"];
 
 export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool>) {
@@ -177,14 +173,14 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
     targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
     deletes: kind.deletions !== undefined,
     deletions: kind.deletions?.(input) ?? 0,
-    /** Whether the plan may need approval, judged by the input alone. */
+    /** Whether the plan may need approval. Only the input is known at this time. */
     mayTakeAway: kind.deletions !== undefined || kind.mayTakeAway?.(input) === true,
     rejects: kind.rejects,
     onExisting: kind.onExisting?.(input) ?? ("fail" as const),
   };
 }
 
-/** Detects how to read the sheet of a call, unless the call says so. */
+/** Detects the format of a call's sheet, unless the arguments of the call state it. */
 async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,
@@ -228,7 +224,7 @@ interface CallContent<Item> {
   readonly file?: InputFile | undefined;
 }
 
-/** Returns the items of a call or of its file. An invalid row becomes its reason. */
+/** Returns the items of a call or of its file. For an invalid row, returns the reason instead of an item. */
 async function givenIn<Item, Full extends Item>(
   { items, file }: CallContent<Item>,
   shape: RowShape<Full>,

@@ -52,10 +52,9 @@ export interface ChangeWorld extends FinishingWorld {
   readonly routes: RouteTable;
   readonly lock: ProjectLock;
   readonly clock: Clock;
-  /** Returns a random number from 0 up to but not including 1. */
   readonly random: () => number;
   readonly project: string;
-  /** The time limit of a request, in milliseconds. An unanswered request has ended by then. */
+  /** The time limit of a request, in milliseconds. After this time, no request of the run can be in progress. */
   readonly requestTimeoutMs: number;
 }
 
@@ -65,7 +64,7 @@ export function isChangeRun(run: Run): run is ChangeRun {
   return run.kind === CHANGE_FORM.name;
 }
 
-/** Returns whether a run is a change, like `isChangeRun`, for a run whose state has not been read. */
+/** Returns whether a run changes targetings or options. Needs only the header of the run, not its state. */
 export function isChangeKind(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
@@ -80,9 +79,9 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** How long a resumed run waits for the write lock in advance, in milliseconds. */
+/** The maximum time that a resumed run waits for the write lock before it is planned, in milliseconds. */
 const TURN_MS = 10_000;
-/** How many entries of a plan may be in memory before they are written to disk. */
+/** The maximum number of plan entries in memory before they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
 
 export type NewApproval = Pick<RunFacts, "asked" | "decided">;
@@ -90,11 +89,10 @@ export type NewApproval = Pick<RunFacts, "asked" | "decided">;
 type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
 
 interface OtherRuns {
-  /** Ends the run that is being undone, so that it cannot be resumed meanwhile. */
+  /** Permanently ends the run that is being undone, so that it cannot be resumed. */
   end(header: { readonly runId: string; readonly call: WriteCall }): Promise<void>;
-  /** Returns a function that resolves the unanswered requests of a run. */
+  /** Returns a function that finds out what a run's unanswered requests did. Undefined if the call undoes no run. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
-  /** Returns the state of a run. Undefined if the run is no longer stored or cannot be read. */
   stateOf(runId: string): Promise<RunState | undefined>;
 }
 
@@ -123,7 +121,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
-    // Leaves out the settings that were detected in the file, because they follow from the file and the arguments.
+    // Settings that were detected in the file are left out, because they follow from the file and the arguments.
     identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     isPlannedFirst: true,
     recoversOrphans: false,
@@ -145,7 +143,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
       }),
-    // Waits for the previous holder of the write lock before the resumed run needs the lock.
+    // Waits until the previous process has released the write lock, before the resumed run needs that lock.
     takenOver() {
       const signal = AbortSignal.timeout(TURN_MS);
       void world.lock.hold(world.project, (turn) => turn.settled(signal), signal).catch(() => undefined);
@@ -172,8 +170,8 @@ function withoutFound(file: InputFile | undefined) {
 }
 
 /**
- * Reads a run from its journal. If the run has not started, its state is the plan that waits for approval, or else
- * lists its whole input.
+ * Reads the state of a run from its journal. If the run has not started, returns the plan that waits for approval. If
+ * there is no such plan, returns a state that lists the whole input.
  */
 async function readBack({
   header,
@@ -188,7 +186,7 @@ async function readBack({
   const restart = { from: new RunState(), first: [{ t: "replan" }] } as const;
   if (state.stopped !== undefined) return { ...restart, state, unwritten: () => objectEntries(state) };
   const asked = status === "planning" ? state : await stateFrom(proposed);
-  // A stored plan with nothing to do names a tool, but has no objects.
+  // A plan with nothing to do has no objects, but it names a tool.
   const isThere = asked.objects.length > 0 || asked.facts.tool !== undefined;
   if (isThere) return { ...restart, state: asked, unwritten: () => proposed };
   const given = await unplanned(status === "planning", header, part);
@@ -201,7 +199,7 @@ function unplanned(
   part: StoredParts<WriteCall, JournalEntry>["part"],
 ): RunState | Promise<RunState> {
   if (call.tool === "apply_plan") return unfinishedPlanState(call);
-  // The state is empty if the run was just stored and is about to be planned or started.
+  // A run that was just stored is planned or started next, so its state may be empty.
   return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
 
@@ -214,7 +212,7 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
   return state;
 }
 
-/** Starts a run. If planning fails or is stopped, the journal gets the objects and the reason. */
+/** Starts a run. If planning fails or is stopped, writes the objects and the reason to the journal. */
 async function begun(
   run: DrivenChange,
   begin: () => Promise<Requests | undefined>,
@@ -236,7 +234,7 @@ async function begun(
   }
 }
 
-/** Writes a plan to the journal. Previous values are stored before `planned`, as nothing may be sent without them. */
+/** Writes a plan to the journal. Stores the previous values first, because requests may follow the entry `planned`. */
 async function recordPlan(
   run: DrivenChange,
   driver: ChangeDriver,
@@ -251,15 +249,14 @@ async function recordPlan(
   let waiting = 0;
   for (const entry of plan.entries()) {
     run.append(entry);
-    // Blocks of rows are not counted: they share their bytes with the plan, so they take no memory of their own while
-    // they wait.
+    // Blocks of rows are not counted, because they share their memory with the plan.
     if (entry.t !== "rows") waiting += 1;
     if (waiting === ENTRIES_PER_FLUSH) {
       await run.flush();
       waiting = 0;
     }
   }
-  // Starts writing the entries now, because the first request waits for that.
+  // Starts to write the entries now, because the first request waits until they are on disk.
   run.write();
   await storePreviousValues(plan, run, world);
   driver.compareAt = clock.monotonic() + COMPARE_AGAIN.ms;
@@ -318,19 +315,19 @@ function driverOf(
   };
 }
 
-/** Returns why a failed read ends the run. Undefined for an error of this machine. */
+/** Returns the reason that a failed read gives to a run. Undefined for an error of this machine. */
 function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
   const reason = requestReason("deleteTargetings", thrown);
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
-/** How long the values that a plan read count as current, in milliseconds. */
+/** For how many milliseconds after planning the values that the plan read still count as current. */
 const FRESH_MS = 60_000;
 
 /**
- * Stores what the run will remove (part `removed`) and the previous values (part `former`). If a read throws, nothing
- * may be deleted.
+ * Stores what the run will remove (part `removed`) and the previous values (part `former`). Throws if a read fails; the
+ * run must then delete nothing.
  */
 async function storePreviousValues(
   plan: Plan,
@@ -346,8 +343,8 @@ async function storePreviousValues(
 }
 
 /**
- * Yields the lines of the stored part `removed`: what the run will remove. Records the options that it reads as
- * previous values.
+ * Yields the lines of the part `removed`: what the run will remove. Adds the options that it reads to the previous
+ * values.
  */
 async function* removedLines(
   { removed, former }: Plan,
@@ -373,8 +370,9 @@ async function* removedLines(
 }
 
 /**
- * Returns the JSON items of a request. IDs that only became known during the run come first in each item. With
- * `targetingInPath`, the URL contains the targeting. Throws a RangeError if a required ID is missing.
+ * Returns the items of a request as JSON. IDs that the run learned after planning come first in each item. If
+ * `targetingInPath` is set, the targeting is in the URL and not in the items. Throws a RangeError if a required ID is
+ * missing.
  */
 export function requestItems(state: RunState, ids: readonly number[], targetingInPath: boolean): BulkItems {
   const pieces: Uint8Array[] = [OPENING];
@@ -414,12 +412,12 @@ function itemText(state: RunState, { id: step, item, bindings }: Step, targeting
 interface FinishingWorld {
   readonly api: ManagementApi;
   readonly retryBudgetMs: number;
-  /** Returns the sentence that explains a reason, for the file of failed rows. */
+  /** Returns the sentence that explains a reason. The file of failed rows contains these sentences. */
   readonly words: (reason: Reason) => string | Promise<string>;
   readonly memory: TargetingMemory;
 }
 
-/** Stores the failed rows of the run's file, remembers targeting names, and updates the base of an applied file. */
+/** Stores the failed rows of a run's file, remembers targeting names, and updates the base of an applied file. */
 async function finishChange(
   { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
   { words, memory, api, retryBudgetMs }: FinishingWorld,

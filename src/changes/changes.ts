@@ -47,17 +47,17 @@ type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
-  /** Whether the run only stores a plan. If planning fails, such a run cannot be resumed. */
+  /** Whether the run only stores a plan. Such a run cannot be resumed if planning fails. */
   readonly isForKeeping?: boolean;
 }
 
-/** Starts a planned run. Returns undefined if it was started or ended meanwhile. */
+/** Starts a planned run. Returns undefined if the run was started or ended in the meantime. */
 export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
 export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
-  /** What waiting runs would remove, by run ID, if they were planned after their calls had been answered. */
+  /** By run ID: what a run that waits for approval would remove, if it was planned after its call had been answered. */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
   constructor(context: RunsContext & ChangeWorld) {
@@ -72,7 +72,7 @@ export class Changes {
     );
   }
 
-  /** Returns the API for the reads of one plan. Only the retry budget ends these reads. */
+  /** Returns the API for the reads of one plan. These reads are retried until the retry budget is used up. */
   api(): ManagementApi {
     const { api } = this.#context;
     return api.forCall?.() ?? api;
@@ -91,8 +91,8 @@ export class Changes {
   }
 
   /**
-   * Predicts which objects of a dry run would fail. If the dry run repeats an earlier run, a name that the earlier run
-   * created is not a conflict.
+   * Predicts which objects of a dry run would fail. If an identical call already created an object, its name is no
+   * conflict.
    */
   async preflight(
     plan: Plan,
@@ -104,12 +104,12 @@ export class Changes {
     const mayRepeat = repeats !== undefined && (deletes || onExisting === "fail");
     const before = mayRepeat ? (await undefinedIfUnreadable(this.runs.find(repeats)))?.state : undefined;
     settleDeletedBefore(plan, call, before);
-    // Loaded late, so that start-up stays fast.
+    // Imported only when needed, so that the server starts fast.
     const { preflight } = await import("./plan/preflight.ts");
     return preflight(plan, { api, memory, signal, madeBefore: (object) => madeBefore(before, plan.objects, object) });
   }
 
-  /** Stores a run without starting it, or returns the run of the same call that waits for approval. */
+  /** Stores a run without starting it. If a run of the same call waits for approval, returns that run instead. */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
     const repeats = await this.lastRun(call, caller);
     const waiting = marks?.dryRun ? undefined : await this.#ifWaiting(repeats);
@@ -119,12 +119,11 @@ export class Changes {
     return this.runs.keep(call, caller, input, { ...marks, ...(repeats !== undefined && { repeats }) });
   }
 
-  /** Returns the caller's run of the same call that waits for approval. */
   async waitingRun(call: WriteCall, caller: string): Promise<ChangeRun | undefined> {
     return this.#ifWaiting(await this.lastRun(call, caller));
   }
 
-  /** Returns the caller's latest run of the same call, except dry runs. */
+  /** Returns the ID of the caller's latest run of the same call. Dry runs do not count. */
   async lastRun(call: WriteCall, caller: string): Promise<string | undefined> {
     const [last] = await this.#context.store.list({ lastOf: this.runs.fingerprint(call, caller) });
     return last;
@@ -132,7 +131,7 @@ export class Changes {
 
   async #ifWaiting(last: string | undefined): Promise<ChangeRun | undefined> {
     const { store, clock } = this.#context;
-    // Reads the small record first, because a run can be large.
+    // Reads the small record before the whole run, because a run can be large.
     if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
     const run = await undefinedIfUnreadable(this.runs.find(last));
     if (run?.status() !== "needs_confirmation") return undefined;
@@ -141,7 +140,7 @@ export class Changes {
   }
 
   /**
-   * Stores a plan in a new run, or in `earlier`, a run that has no plan yet. `kept.text` is the plan that
+   * Stores a plan as a new run or, if given, in `earlier`, a run without a plan. `kept.text` is the text that
    * `checkStoredPlan` reads.
    */
   async keepPlan(
@@ -159,19 +158,18 @@ export class Changes {
     return { header, plan };
   }
 
-  /** Returns the run of this process that is making the same plan. */
   async runMakingPlan(unfinished: UnfinishedPlan): Promise<ChangeRun | undefined> {
     const { call } = await plannedCall(unfinished, unfinished.targetings);
     return this.runs.drivenLike(this.runs.fingerprint(call, unfinished.caller));
   }
 
-  /** Stores a run and finishes its plan in the background. Meanwhile the run lists the targeting as its only object. */
+  /** Stores a run and makes its plan in the background. Until then, the targeting is the run's only object. */
   async planLater(
     unfinished: UnfinishedPlan,
     { plan: making, stop }: Planning<FinishedPlan>,
     earlier?: ChangeHeader,
   ): Promise<ChangeRun> {
-    // An error is ignored here, because the run reports why planning failed.
+    // The error is ignored here, because the run itself reports why planning failed.
     making.catch(() => undefined);
     const { call, input } = await plannedCall(unfinished, unfinished.targetings);
     const header = earlier ?? (await this.#keepPlanned(call, unfinished, input, { unplanned: true }));
@@ -198,7 +196,7 @@ export class Changes {
     return header;
   }
 
-  /** Stores the plan of a run, which then waits or is only a plan. False if it was started or ended meanwhile. */
+  /** Stores the plan of a run that is not started. Returns false if the run was started or ended in the meantime. */
   propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
     const { runId, call } = header;
     if (call.tool === "apply_plan") {
@@ -208,13 +206,13 @@ export class Changes {
     return this.runs.propose(runId, plan.outline(), isPlanAlone(header, plan) ? "planned" : "waiting");
   }
 
-  /** Returns what a waiting run would remove, if approval was not requested yet. */
+  /** Returns what a waiting run would remove. Undefined if approval was already requested. */
   asks({ header, status }: ChangeRun): readonly Loss[] | undefined {
     const isWaiting = status() === "needs_confirmation" || status() === "planned";
     return isWaiting ? this.#asked.get(header.runId)?.losses : undefined;
   }
 
-  /** Starts a stored run in the background. Undefined if it is started already. Throws an ExecutionRefusedError. */
+  /** Starts a stored run in the background. Undefined if it was started already. Throws an ExecutionRefusedError. */
   async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
     if ("plan" in plan) {
@@ -231,8 +229,8 @@ export class Changes {
 
   /**
    * Plans a stored run in the background and starts it with `begin`. If `begin` returns undefined, `ask` requests
-   * approval; without `ask`, the plan is only stored. Until then, the run's state is `meanwhile`, or lists the whole
-   * input as not applied.
+   * approval. Without `ask`, the plan is only stored. During planning, the state of the run is `meanwhile`, or a state
+   * that lists the whole input as not applied.
    */
   async prepare(
     header: ChangeHeader,
@@ -243,7 +241,7 @@ export class Changes {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
-    // Holds the lease during planning. Without it, other processes would assume that planning was abandoned.
+    // Without the lease, other processes would assume during planning that the run was abandoned.
     const lease = await this.#context.store.lease(runId).catch((thrown: unknown) => {
       planning.stop();
       throw thrown;
@@ -275,13 +273,13 @@ export class Changes {
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
       // If the withdrawal cannot be written, the run stays stored as not started.
       withdraw: () => undefinedIfUnreadable(this.runs.withdraw(runId)),
-      // A started run releases its lease itself. A lease that cannot be released expires.
+      // A started run releases its own lease. If a lease cannot be released, it expires.
       over: async () => (isStarted ? undefined : lease.release().catch(() => undefined)),
     });
     return this.runs.hold(run);
   }
 
-  /** Returns a state that lists the whole input as not applied. The rows of a file follow once it is read. */
+  /** Returns a state that lists the whole input as not applied. The rows of a file are added once the file is read. */
   async #unplanned(header: ChangeHeader, planning: Planning) {
     const { call, runId } = header;
     if (fileOf(call) === undefined) {
@@ -292,7 +290,7 @@ export class Changes {
       const objects = await changeOf(call).objects(this.#context.store.parts.read(runId, "input"));
       state.adopt({ objects, steps: new StepList(), settlements: [] });
     };
-    // An error is ignored here, because planning reads the same file and reports the error.
+    // The error is ignored here, because planning reads the same file and reports the error.
     const reading = read().catch(() => {
       if (state.objects.length === 0) state.apply(UNREADABLE_FILE);
     });
@@ -304,9 +302,9 @@ export class Changes {
   }
 
   /**
-   * Lets identical calls that arrive at the same time share one run, even across processes. Returns the run of an
-   * identical call, or the result of `make`. The argument of `make` returns the run to start: a waiting run of the same
-   * call, or a new one.
+   * Makes identical calls that arrive at the same time share one run, even in different processes. Returns the run of
+   * an identical call, or else the result of `make`. `make` gets a function that returns the run to start: a waiting
+   * run of the same call, or a new run.
    */
   once<T>(
     { call, caller, arrivedAt, bytes, requested }: ArrivedWrite,
@@ -322,7 +320,7 @@ export class Changes {
           const run = await this.runs.find(runId);
           if (record === undefined || run === undefined || isWithdrawn(run.state)) return undefined;
           if (run.status() === "running") return { run };
-          // A waiting run is not returned, because the caller requests approval for it again.
+          // A run that waits for approval is not returned, because the caller requests its approval again.
           if (isUnstarted(record.status)) return undefined;
           const going = run.status() === "interrupted" ? await this.runs.resumeRepeated(runId) : run;
           return going && { run: going };
@@ -332,7 +330,7 @@ export class Changes {
     );
   }
 
-  /** Permanently ends the run that a call undoes. Throws a FileError if that run is executing again. */
+  /** Permanently ends the run that a call undoes. Throws a FileError if that run is being executed. */
   async #endUndone({ runId, call }: Pick<ChangeHeader, "runId" | "call">): Promise<void> {
     const undoes = undoneBy(call);
     if (undoes === undefined) return;
@@ -344,14 +342,14 @@ export class Changes {
       const ending = { cause: "cancelled", reason: ownReason("UNDONE", detail) } as const;
       if (!(await this.runs.endForGood(undoes, ending))) throw resumedError();
     } catch (thrown) {
-      // A damaged run need not be ended, because it cannot be resumed anyway.
+      // A damaged run cannot be resumed, so it does not have to be ended.
       if (!(thrown instanceof DamagedRunError)) throw thrown;
     }
   }
 
   /**
-   * Returns a function that reads what the unanswered requests of the undone run did. It reads again when none of them
-   * can still be in progress.
+   * Returns a function that finds out what the unanswered requests of the undone run did. If a request can still be in
+   * progress, the function waits and reads again.
    */
   #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
     const undoes = undoneBy(call);
@@ -364,7 +362,7 @@ export class Changes {
       const { earlierUndos, leftOf, resolveDoubts, withoutUndone } = await import("./resolve-doubts.ts");
       const reading = { api: this.api(), signal };
       let found = await resolveDoubts(state, reading);
-      // No wait is needed after an earlier undo, which has waited until no request of the run could be in progress.
+      // An earlier undo has already waited until no request of the run could be in progress.
       const waitMs = isUndone(state) ? 0 : Math.min(state.updatedAt + requestTimeoutMs - clock.now(), requestTimeoutMs);
       if (!found.areApplied && waitMs > 0) {
         await clock.sleep(waitMs, signal);
@@ -383,7 +381,7 @@ export class Changes {
     };
   }
 
-  /** Ends a run whose planning failed. `isOver`: it can never be resumed; otherwise the error decides. */
+  /** Ends a run whose planning failed. With `isOver`, it can never be resumed. Otherwise the error decides. */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = messageOf(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });
@@ -394,7 +392,7 @@ export class Changes {
     return undefinedIfUnreadable(this.runs.lookAt(runId));
   }
 
-  /** Remembers what a run would remove, while its confirmation token is valid. */
+  /** Remembers what a run would remove until its confirmation token expires. */
   remember(runId: string, losses: readonly Loss[]): void {
     const at = this.#context.clock.now();
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
@@ -402,7 +400,7 @@ export class Changes {
   }
 }
 
-/** Returns whether a run that is not started is only a plan, which needs no approval. */
+/** Returns whether a run that is not started is only a plan. A plan needs no approval. */
 function isPlanAlone({ call, dryRun }: ChangeHeader, plan: Plan): boolean {
   return (call.tool === "apply_plan" || dryRun === true) && plan.facts.waits === undefined;
 }
@@ -417,7 +415,7 @@ function resumedError(): FileError {
 
 type PlanText = string | ByteSource;
 
-/** A plan as `checkStoredPlan` reads it. `undoes` is the ID of the run to undo. */
+/** The text of a plan that `checkStoredPlan` reads. `undoes` is the ID of the run to undo. */
 export interface StoredPlan {
   readonly text: PlanText;
   readonly plannedBy: PlanningTool;
@@ -428,7 +426,7 @@ export interface StoredPlan {
   readonly requested?: Requested | undefined;
 }
 
-/** A plan that takes long to make. `text` is its input. */
+/** A plan that takes long to make. `text` is the input of the plan. */
 interface UnfinishedPlan extends StoredPlan {
   readonly targetings: readonly string[];
 }

@@ -20,18 +20,18 @@ import type { RunState } from "./state/change-state.ts";
 type Pieces = AsyncIterable<Uint8Array>;
 type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
 
-/** What a read showed about the steps in doubt (sent, but not answered). None of them can still be applied. */
+/** What a read showed about steps that were sent but not answered. None of their requests is still in progress. */
 export interface Resolved {
-  /** The IDs of what steps in doubt created, by object. */
+  /** By object: the ID that an unanswered step created. */
   readonly made: ReadonlyMap<number, string>;
-  /** The IDs of options with the same name that steps in doubt may have created, by object. */
+  /** By object: the ID of an option with the same name, which an unanswered step may have created. */
   readonly unclear: ReadonlyMap<number, string>;
 }
 
 /**
- * Returns what a run did, in order, without changes that the run itself reversed. `former` has the stored previous
- * values. Steps in doubt are listed as unresolved; with `resolved`, they count as applied, and comparing them with
- * the current state shows which ones were.
+ * Returns what a run did, in order. Changes that the run itself reversed are left out. `former` is the stored part with
+ * the previous values. Without `resolved`, unanswered steps are listed as unresolved. With `resolved`, they count as
+ * applied.
  */
 export async function effectsOfRun(state: RunState, former: Pieces, resolved?: Resolved): Promise<Done> {
   const before = await readPreviousValues(former);
@@ -48,7 +48,7 @@ export async function effectsOfRun(state: RunState, former: Pieces, resolved?: R
     for (const object of step?.objects ?? []) if (step !== undefined) stepOf.set(object, step);
   }
   const about = (object: number) => doubtedObject(state, object, stepOf.get(object), before);
-  // Targetings cannot be listed. So a read finds neither a new targeting nor the options of an unknown targeting.
+  // The service cannot list targetings. So no read can find a new targeting, or the options of an unknown targeting.
   const isFindable = (object: number): boolean =>
     stepOf.get(object)?.operation !== "createTargetings" && about(object).targeting !== undefined;
   const lost = [...stepOf.keys()].filter((object) => !isFindable(object));
@@ -63,8 +63,8 @@ export async function effectsOfRun(state: RunState, former: Pieces, resolved?: R
 }
 
 /**
- * Returns what a damaged run may have removed, from its stored parts. Undefined if `former` (the previous values) is
- * incomplete.
+ * Returns what a damaged run may have removed, from the stored parts of the run. Undefined if the part `former` (the
+ * previous values) is incomplete.
  */
 export async function possibleRemovals(
   former: Pieces,
@@ -125,7 +125,7 @@ export function namesOf(state: RunState): ReadonlyMap<string, string> {
   return names;
 }
 
-/** Returns the applied steps and those in `also`, in order. Steps that set temporary names are applied first. */
+/** Returns the applied steps and the steps in `also`, in order. Steps that set temporary names come first. */
 function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly number[] {
   const first: number[] = [];
   const others: number[] = [];
@@ -139,15 +139,15 @@ function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly numb
 
 class Tracks {
   readonly #former: Former;
-  /** The targeting of all options that the run changes, if there is only one. */
+  /** The ID of the only targeting that the run changes. Undefined if there are several. */
   readonly #within: string | undefined;
   readonly #options = new Map<string, Track>();
-  /** The options that the run moved into each group. */
+  /** By group ID: the options that the run moved into the group. */
   readonly #wentInto = new Map<string, Set<string>>();
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
   readonly #idOf: (object: number) => string | undefined;
-  /** Returns the names of the run's objects, by ID. They are read only if a previous name was not stored. */
+  /** Returns the names of the run's objects, by ID. Called only if a previous name was not stored. */
   readonly #readNames: () => ReadonlyMap<string, string>;
   #names: ReadonlyMap<string, string> | undefined;
 
@@ -184,7 +184,7 @@ class Tracks {
         if (_id !== undefined) this.#deleteTargeting(_id);
         return;
       case "updateOptions":
-        // A step for a group that the same run created has no ID in its item.
+        // The item has no ID if the same run created the group.
         if (_id !== undefined) this.#update(_id, step.item, bound("parent"));
         return;
       case "deleteOptions":
@@ -260,8 +260,8 @@ class Tracks {
     }
     for (const id of contexts.add ?? []) held.set(id, true);
     for (const id of contexts.remove ?? []) {
-      // A Context ID is omitted if the run added it and removed it again, and it is unknown whether the option had it
-      // before.
+      // The run added this Context ID and removed it again, and it is unknown whether the option had it before the run.
+      // So it is not reported.
       if (held.get(id) && this.#heldBefore(_id) === undefined) held.delete(id);
       else held.set(id, false);
     }
@@ -344,10 +344,10 @@ interface Track {
   isDeleted: boolean;
   name?: string;
   parent?: string | null;
-  /** The deleted group that contained the option, and the targeting of both. */
+  /** The deleted group that contained the option, and the targeting of that group. */
   wasIn?: { readonly parent: string; readonly targeting: string | undefined };
   exposeChildren?: boolean;
-  /** The Context IDs that the run added or removed, and whether the option has each now. */
+  /** By Context ID that the run added or removed: whether the option has it now. */
   contexts?: Map<string, boolean>;
 }
 
@@ -361,7 +361,7 @@ function leftOf(created: OptionState & { readonly targeting: string }, { name, p
   };
 }
 
-/** Returns the previous state of an option. Undefined if a part of it was not stored. */
+/** Returns the previous state of an option. Undefined if a part of the state was not stored. */
 function stateOf({ name, type, parent, exposeChildren, held }: PreviousOption): OptionState | undefined {
   if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
   return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };

@@ -9,21 +9,17 @@ import { RunState } from "./state/change-state.ts";
 
 interface Then {
   readonly meanwhile: RunState;
-  /** Starts a planned run. Returns undefined if the run needs an approval first. */
+  /** Starts a planned run. Returns undefined if the run needs approval first. */
   readonly begin: (plan: Plan) => Promise<ChangeRun | undefined>;
-  /** Stores a plan that may not start yet. Returns the status in which the run waits. */
+  /** Stores a plan that may not be started yet. Returns the new status of the run. */
   readonly propose: (plan: Plan) => Promise<"needs_confirmation" | "planned">;
-  /** Returns the run if another process has started it. */
   readonly startedElsewhere: () => Promise<ChangeRun | undefined>;
-  /** Ends a run whose planning failed. */
   readonly giveUp: (thrown: unknown) => Promise<ChangeRun | undefined>;
-  /** Cancels the run, so that no process can start it. */
   readonly withdraw: () => Promise<ChangeRun | undefined>;
-  /** Called when planning is over. */
   readonly over: () => Promise<void>;
 }
 
-/** Returns a run that is planned in the background, and then starts, waits for approval, or ends. */
+/** Returns a run that is planned in the background. After planning, the run starts, waits for approval, or ends. */
 export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();
   let state = then.meanwhile;
@@ -31,7 +27,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
   let status: RunStatus = "running";
   let stoppedBy: "cancelled" | "interrupted" | undefined;
   const goOn = async (plan: Plan): Promise<void> => {
-    // If another process has started the run, that run with its plan counts.
+    // Another process has started the run and made its plan, so that run is used.
     started = await then.startedElsewhere();
     if (started !== undefined) return;
     started = await then.begin(plan);

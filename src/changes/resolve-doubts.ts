@@ -11,15 +11,15 @@ import type { Step } from "./rows/entries.ts";
 import { undoingRuns } from "./run-rules.ts";
 import type { RunState } from "./state/change-state.ts";
 
-/** With `areApplied`, all steps in doubt were applied and none is in progress. */
+/** What was read about unanswered steps. With `areApplied`, all of them were applied and no request is in progress. */
 interface Found extends Resolved {
   readonly areApplied: boolean;
 }
 
 /**
- * Reads what the unanswered steps of a run did. An option with the wanted name counts as created by this run if its ID
- * is newer than the newest option before the run, or if that is unknown, newer than all IDs that the run is known to
- * have created. Throws an ApiError.
+ * Reads what the unanswered steps of a run did. An option counts as created by this run if it has the wanted name and
+ * its ID is newer than the newest option before the run. If the newest option is unknown, the ID must be newer than
+ * every ID that the run is known to have created. Throws an ApiError.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);
@@ -57,8 +57,8 @@ function namesOf({ operation, item }: Step): readonly string[] {
 }
 
 /**
- * Returns whether this run or others created an option. IDs ascend with time. `byList` compares the ID with the list
- * before the run.
+ * Returns whether this run or another writer created an option. IDs ascend with time. `byList` says whether the ID is
+ * newer than the options listed before the run.
  */
 function creatorOfOption(id: string, byList: "before" | "after" | undefined, ownNewest: string | undefined) {
   if (!isUlid(id)) return "unclear";
@@ -75,7 +75,7 @@ function newestMade(state: RunState): string | undefined {
   return newest;
 }
 
-/** Returns whether the object of a delete is gone. False if its targeting is unknown. */
+/** Returns whether the object of a delete no longer exists. False if its targeting is unknown. */
 async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: ManagementApi): Promise<boolean> {
   const id = state.boundId(step, "_id");
   const isTargeting = step.operation === "deleteTargetings";
@@ -94,7 +94,7 @@ function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isGone, reading);
 }
 
-/** What an undo of a run did, and the names of the objects that it left as they were. */
+/** The run that undid another run, and the names of the objects that it did not restore. */
 export interface EarlierUndo {
   readonly run: ChangeRun;
   readonly done: Done;
@@ -106,7 +106,7 @@ interface StoredRuns {
   readonly former: (runId: string) => AsyncIterable<Uint8Array>;
 }
 
-/** Returns the undos of a run that are still stored, in order. */
+/** Returns the undos of a run that are still stored, the oldest first. */
 export async function earlierUndos(state: RunState, { find, former }: StoredRuns): Promise<readonly EarlierUndo[]> {
   const undos: EarlierUndo[] = [];
   for (const runId of undoingRuns(state)) {
@@ -123,7 +123,7 @@ export async function earlierUndos(state: RunState, { find, former }: StoredRuns
   return undos;
 }
 
-/** Returns what was found about the objects in doubt that the latest undo left. It resolved all of them. */
+/** Returns what was found about the unanswered steps that the latest undo left open. It resolved all others. */
 export function leftOf({ made, unclear }: Resolved, state: RunState, undos: readonly EarlierUndo[]): Resolved {
   const isLeft = (name: string | undefined): boolean => undos.at(-1)?.left.has(name ?? "") ?? true;
   const pick = (found: Resolved["made"]) =>
@@ -131,7 +131,7 @@ export function leftOf({ made, unclear }: Resolved, state: RunState, undos: read
   return { made: pick(made), unclear: pick(unclear) };
 }
 
-/** Returns what is left of the changes of a run after its undos. Objects that an undo created again have other IDs. */
+/** Returns the changes of a run that its undos have not reversed. An object that an undo created again has a new ID. */
 export function withoutUndone(done: Done, undos: readonly EarlierUndo[]): Done {
   const last = undos.at(-1);
   if (last === undefined) return done;
@@ -174,7 +174,7 @@ function withoutEffects(done: Done, undo: Done): Done {
   return { ...done, targetings, options };
 }
 
-/** Returns the fields of a changed option that an undo did not restore. */
+/** Returns the fields of an option that an undo did not restore. */
 function changesLeft(
   { name, parent, exposeChildren, contexts, ...about }: ChangedOption,
   back: ChangedOption | undefined,
@@ -199,7 +199,7 @@ function changesLeft(
   return Object.keys(some).length === 0 ? [] : [{ ...about, ...some }];
 }
 
-/** Returns whether a run changed nothing and no result of it is open. */
+/** Returns whether a run changed nothing and has no unresolved request. */
 export function hasNoEffect({ targetings, options, unknown, unresolved }: Done): boolean {
   return targetings.length + options.length + unknown.length + unresolved.length === 0;
 }

@@ -13,7 +13,7 @@ import { RowBlock } from "./rows/row-block.ts";
 import { StepList } from "./rows/steps.ts";
 import { RunState } from "./state/change-state.ts";
 
-/** How long a person has to decide, in milliseconds. */
+/** For how many milliseconds a person can approve. */
 export const CONFIRMATION_MS = 600_000;
 /** The maximum number of Context IDs that `update_contexts` removes without approval. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
@@ -28,15 +28,15 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   return contextIds > MAX_UNCONFIRMED_REMOVALS;
 }
 
-/** Returns a digest of what would be removed. A confirmation is valid only for the same digest. */
+/** Returns a digest of what would be removed. An approval is valid only for the same digest. */
 export function lossDigest(losses: readonly Loss[]): string {
-  // The digest leaves out `freedNames`, because they are known only if they were read for another reason.
+  // `freedNames` is known only if the sub-options were read for another reason, so the digest leaves it out.
   const shown = losses.map(({ freedNames: _, ...loss }) => loss);
   const sorted = shown.sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
 }
 
-/** Counts the steps that remove something and are not known to be done. */
+/** Returns the number of steps that remove something and are not known to be applied. */
 export function countOpenRemovals(state: Pick<RunState, "steps" | "standing">): number {
   let left = 0;
   for (const step of state.steps.parts()) {
@@ -58,8 +58,8 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Returns whether an identical call may resume a run. It may resume neither a deletion nor an unplanned run that may
- * need approval.
+ * Returns whether an identical call may resume a run. It may not resume a deletion, or an unplanned run that may need
+ * approval.
  */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
@@ -67,14 +67,15 @@ export function mayGoOn({ header, state }: Left): boolean {
 }
 
 /**
- * Returns whether another process may continue a run without a new approval. A removal needs a new one after a while.
+ * Returns whether another process may continue a run without a new approval. The approval of a removal expires after a
+ * while.
  */
 export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
   return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);
 }
 
-/** Returns a state that lists the whole input as not applied. A file that cannot be read is one object. */
+/** Returns a state that lists the whole input as not applied. A file that cannot be read is listed as one object. */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
     return new RunState({ objects: await changeOf(call).objects(bytes), steps: new StepList(), settlements: [] });
@@ -88,7 +89,7 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
 
 export const UNREADABLE_FILE: JournalEntry = { t: "objects", objects: [{ index: 0 }] };
 
-/** Returns a state that lists the targeting of the plan. */
+/** Returns a state that lists the targeting of the plan as the only object. */
 export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
   const state = new RunState();
   if (tool !== "apply_plan") return state;
@@ -98,7 +99,7 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
   return state;
 }
 
-/** Returns how a failed planning ends the run: for good after a rejection. Undefined for an error of this machine. */
+/** Returns how a run ends if planning failed: for good after a rejection. Undefined for an error of this machine. */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
     const { message, remedy } = thrown;
@@ -109,7 +110,7 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
   return { cause, reason: ownReason(code, problemOf(thrown)) };
 }
 
-/** Returns whether a run ended before it started, because it was not approved or not planned. */
+/** Returns whether a run ended before it started, because it was not approved or its planning failed. */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");
@@ -117,18 +118,18 @@ export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
 
 const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);
 
-/** Returns whether the undo of a run has started. The run must then not be resumed. */
+/** Returns whether the undo of a run has started. Such a run must not be resumed. */
 export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }
 
-/** Returns the run that undid this run, or the last part of it. */
+/** Returns the ID of the latest run that undid a part of this run. Undefined if no run did. */
 export function undoneByRun({ stopped }: Pick<RunState, "stopped">): string | undefined {
   const by = stopped?.reason?.code === "UNDONE" ? stopped.reason.detail?.by : undefined;
   return typeof by === "string" ? by : undefined;
 }
 
-/** Returns all runs that undid a part of this run, the latest last. */
+/** Returns the IDs of all runs that undid a part of this run, the latest last. */
 export function undoingRuns(state: Pick<RunState, "stopped">): readonly string[] {
   const by = undoneByRun(state);
   const earlier = by === undefined ? [] : state.stopped?.reason?.detail?.earlier;
@@ -136,7 +137,7 @@ export function undoingRuns(state: Pick<RunState, "stopped">): readonly string[]
   return by === undefined ? [] : [...others, by];
 }
 
-/** Returns the journal entries that list the objects of a run and its reported tool. */
+/** Returns the journal entries that list the objects of a run and the tool under which it is reported. */
 export function* objectEntries({
   objects,
   facts: { tool },
@@ -145,16 +146,15 @@ export function* objectEntries({
   yield* objects.entries();
 }
 
-/** An option or targeting that still has a temporary name. */
 export interface LeftoverName {
   readonly _id: string;
   readonly temporaryName: string;
   readonly formerName: string;
-  /** False if the rename was not answered, so that the object may still have its previous name. */
+  /** False if the rename got no answer. The object may then still have its previous name. */
   readonly isSure: boolean;
 }
 
-/** Returns the objects that have a temporary name now. Only `resume_run` renames them, unless the run is executing. */
+/** Returns the objects that have a temporary name now. After the run has ended, only `resume_run` renames them. */
 export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const _id = targetOf(step);
@@ -177,8 +177,7 @@ export function madeBefore(
 }
 
 /**
- * Settles objects that a deletion no longer finds, and that the previous run of the same call deleted, as
- * `alreadyDone`.
+ * Marks objects as `alreadyDone` if a deletion no longer finds them and the previous run of the same call deleted them.
  */
 export function settleDeletedBefore(plan: Plan, call: WriteCall, before: RunState | undefined): void {
   if (before === undefined || !changeOf(call).deletes) return;
@@ -199,5 +198,5 @@ const NOT_THERE: ReadonlySet<string> = new Set([
   "NAME_NOT_FOUND",
 ]);
 
-/** The standings of deleted objects. A deletion without an answer counts, as its object is gone. */
+/** The standings of an object that is gone after a deletion. A deletion without an answer counts as done. */
 const DELETED: ReadonlySet<Standing> = new Set(["succeeded", "alreadyDone", "unknown"]);

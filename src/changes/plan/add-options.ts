@@ -23,8 +23,8 @@ import { badId, Plan, type PlanningContext, parts } from "./plan.ts";
 type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
- * Plans adding options to one targeting. Sub-options of a new group are sent inside its item. Lists the existing
- * options if a `parentName` is not a group of the call, or if `onExisting` is not `fail`.
+ * Plans adding options to one targeting. Sub-options of a new group are sent inside the item of the group. Reads the
+ * existing options if a `parentName` is not a group of the call, or if `onExisting` is not `fail`.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -98,8 +98,8 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
 }
 
 /**
- * Makes the sub-options of new groups children of the items of these groups. Returns the other options, each with the
- * ID of its existing group.
+ * Moves the sub-options of new groups into the items of these groups. Returns all other options, each with the ID of
+ * its existing group.
  */
 async function assignToGroups(
   plan: Plan,
@@ -136,7 +136,6 @@ interface Existing {
   readonly names: ReadonlyMap<string, Place>;
 }
 
-/** An option that exists, and its group. */
 type Place = Pick<OptionRecord, "_id" | "parent">;
 
 async function placesOf(targetingId: string, { api, signal }: PlanningContext): Promise<ReadonlyMap<string, Place>> {
@@ -146,8 +145,8 @@ async function placesOf(targetingId: string, { api, signal }: PlanningContext): 
 }
 
 /**
- * Plans an option that exists already. Its missing sub-options are added, with `addContexts` also its Context IDs.
- * `group` is the ID of the group that the call names for it; null if that group is new.
+ * Plans an option whose name exists already. Missing sub-options are added and, with `addContexts`, missing Context
+ * IDs. `group` is the ID of the group that the call names for the option; null if the call creates that group.
  */
 function planExisting(
   plan: Plan,
@@ -188,7 +187,7 @@ function newSubOptions(
   });
 }
 
-/** Returns the groups of a targeting. After edits in the console, two can have the same name (management-api 4.2). */
+/** Returns the groups of a targeting by name. The console allows two groups with the same name (management-api 4.2). */
 async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
   const groups = new NameIndex<OptionRecord>();
   for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {
@@ -198,9 +197,9 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 }
 
 /**
- * Plans the rows that have the ID of an existing option, such as rows of a sheet with results. Returns the other
- * candidates. An option that has all values of its row is done; with `addContexts`, missing Context IDs are added. A
- * row with any other difference was edited, so it fails, unless `onExisting` is `skip`.
+ * Plans the rows that have the ID of an existing option, such as rows of a file with results. Returns the other
+ * candidates. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. A row
+ * with any other difference fails, or is skipped if `onExisting` is `skip`.
  */
 async function planRowsWithIds(
   plan: Plan,
@@ -220,8 +219,8 @@ async function planRowsWithIds(
     if (invalid !== undefined) plan.fail(candidate.object, invalid);
     return option === undefined && invalid === undefined;
   });
-  // All options are read before the first one is planned. Otherwise the order of the plan would depend on the order of
-  // the answers.
+  // All options are read before the first is planned, so that the order of the plan does not depend on the order of the
+  // answers.
   const read = await mapConcurrently(known, async ({ candidate, option }) => {
     const areRead = candidate.option.contexts.length > 0 && option.contextCount !== 0;
     const held = areRead ? (await readOptionContents(api, option._id, signal)).contexts : [];
@@ -246,7 +245,7 @@ async function planRowsWithIds(
   return others;
 }
 
-/** Returns the headings of the columns in which a row differs from its option. A blank cell is no difference. */
+/** Returns the headings of the columns in which a row differs from its option. Empty cells do not count. */
 function differingFields({ item }: OptionCandidate, option: OptionRecord, group: string | undefined): string[] {
   const { name, type, exposeChildren, parentName } = item;
   return [

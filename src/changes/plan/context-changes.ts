@@ -9,14 +9,13 @@ import { bytesInBody, PART_BYTES, type Plan, parts, tooManyForOption } from "./p
 export interface RequestedContextChange {
   readonly optionId: string;
   readonly objects: number[];
-  /** The changes that the call requests, in the order of the items. */
   readonly asked: ItemContextChange[];
   add: Set<string>;
   remove: Set<string>;
   set: Set<string> | undefined;
 }
 
-/** A change of an option. `contents` are its current Context IDs, if they were read. */
+/** The requested change of one option. `contents` has the current Context IDs of the option if they were read. */
 interface PlannedChange {
   readonly wish: RequestedContextChange;
   readonly contents: OptionContents | undefined;
@@ -26,8 +25,8 @@ interface PlannedChange {
 }
 
 /**
- * Plans changes of Context IDs, in several requests if needed. `contents` has each option as it was read, or why that
- * failed.
+ * Plans changes of Context IDs, with several requests for one option if needed. `contents` has each option as it was
+ * read, or the reason why it could not be read.
  */
 export function planContextChanges(
   plan: Plan,
@@ -69,12 +68,12 @@ function changeOf(wish: RequestedContextChange, contents: OptionContents | undef
 }
 
 interface Together {
-  /** How many more Context IDs the project may hold. */
+  /** How many Context IDs the project can still take. */
   readonly room: { left: number };
   readonly moving: ReadonlySet<string>;
 }
 
-/** Returns how many more Context IDs the project may hold (management-api 8.1), as far as options were read. */
+/** Returns how many Context IDs the project can still take (management-api 8.1), judged by the options read. */
 function roomInProject(changes: readonly PlannedChange[]): { left: number } {
   let left: number = LIMITS.projectContextIds.value;
   for (const { held, add, remove } of changes)
@@ -86,7 +85,7 @@ const newOf = (add: readonly string[], held: ReadonlySet<string>): number => add
 const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number =>
   remove.filter((id) => held.has(id)).length;
 
-/** Returns the Context IDs that move between groups, which must lose them first (management-api 7.2). */
+/** Returns the Context IDs that move between groups. The old group must lose them first (management-api 7.2). */
 function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
   const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
   const leaving = new Set(groups.flatMap(({ held, remove }) => remove.filter((id) => held.has(id))));
@@ -124,8 +123,8 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   const remove = change.remove.filter((id) => held.has(id));
   if (moving.size === 0 || contents?.option.type === "atomic") return { add, remove };
   const early = remove.filter((id) => moving.has(id));
-  // One Context ID is removed later, because a group without sub-options must not become empty between two parts
-  // (management-api 7.4, case 7).
+  // A group without sub-options must not become empty between two requests (management-api 7.4, case 7), so one Context
+  // ID is removed last.
   if (early.length === held.size && (contents?.option.childCount ?? 0) === 0) early.pop();
   const isEarly = new Set(early);
   return {
@@ -137,7 +136,8 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
 }
 
 /**
- * Returns by how much an option may grow between two parts of its change: to its own limits, if the project has room.
+ * Returns how many Context IDs an option may hold above its final number between two requests. The limits of the option
+ * and of the project apply.
  */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
@@ -175,7 +175,7 @@ interface ItemContextChange {
   readonly set?: readonly string[];
 }
 
-/** Records for the report what each item changes. The items of an option are applied in order. */
+/** Records for the report what each item adds and removes. The items of one option are applied in order. */
 export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { option, contexts }: OptionContents): void {
   const held = new Set(contexts);
   for (const { object, add, remove, set } of asked) {
@@ -187,7 +187,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // The number of added IDs is reported even if it is 0, unless the item only removes some.
+      // The number of added IDs is reported even if it is 0. It is left out only for items that only remove.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,
@@ -200,19 +200,17 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
   for (const { object } of asked) plan.objects.amend(object, { contextCount: held.size });
 }
 
-/** The Context IDs to change in an option. No Context ID is in two of the lists. */
+/** The Context IDs to change in one option. The lists have no Context ID in common. */
 interface ContextWork {
   readonly add: readonly string[];
   readonly remove: readonly string[];
-  /** Context IDs that are removed first, because another group of the same call gets them. */
+  /** Context IDs to remove first, because the same call adds them to another group. */
   readonly early?: readonly string[];
-  /**
-   * Context IDs that are added from the second request on, because another group holds them until its first request.
-   */
+  /** Context IDs to add in the second request or later, because another group holds them until its first request. */
   readonly late?: readonly string[];
 }
 
-/** By how much an option may grow while Context IDs are still to be removed. */
+/** How far an option may exceed its final size while some Context IDs are not removed yet. */
 interface Growth {
   readonly ids: number;
   readonly bytes: number;
@@ -220,14 +218,13 @@ interface Growth {
 
 interface PartRules {
   readonly growth: Growth;
-  /** Whether each part either only adds or only removes. */
   readonly isPure?: boolean;
 }
 
 /**
- * Divides a change into parts that each fit into one request (management-api 8.1), to be sent in order. Context IDs are
- * added first, as far as `growth` allows; then only as many are removed as the next additions need. So the option never
- * holds much less than before or afterwards.
+ * Splits a change into parts that are sent in order, one request each (management-api 8.1). Additions come first, as
+ * far as `growth` allows. After that, only as many Context IDs are removed as the next additions need. So the option
+ * never holds much less than before or after the change.
  */
 export function contextParts(work: ContextWork, rules: PartRules): readonly ContextChanges[] {
   const cut = new Cut(work, rules);
@@ -244,10 +241,9 @@ type PartKind = "add" | "remove";
 class Cut {
   readonly #queues: Readonly<Record<PartKind, readonly string[]>>;
   readonly #rules: PartRules;
-  /** How many of the Context IDs to add and to remove are in a part already. */
   readonly #taken = { add: 0, remove: 0 };
   readonly #early: number;
-  /** The position of the first Context ID that may be added only from the second request on. */
+  /** The index of the first Context ID that may be added only in the second request or later. */
   readonly #late: number;
   #grownIds = 0;
   #grownBytes = 0;
@@ -291,8 +287,8 @@ class Cut {
   }
 
   /**
-   * Returns whether the next Context ID is added or removed. Each part only adds or only removes. The last Context ID
-   * is removed at the very end, never before additions.
+   * Chooses whether the next Context ID is added or removed, so that each part only adds or only removes. The last
+   * Context ID of the option is removed after all additions.
    */
   #nextPure(
     part: Readonly<Record<PartKind, readonly string[]>>,

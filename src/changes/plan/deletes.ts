@@ -17,7 +17,8 @@ interface WantedDelete {
 }
 
 /**
- * Plans deleting targetings, which are read first. Throws the ApiError of a read, unless a targeting does not exist.
+ * Plans deleting targetings. Reads each targeting first. Throws the ApiError of a failed read, unless the targeting
+ * does not exist.
  */
 export async function planDeleteTargetings(input: Inputs["delete_targeting"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
@@ -71,7 +72,7 @@ async function lossOfTargeting(
   return contextIds === undefined ? loss : { ...loss, contextIds, options: [...first, ...last] };
 }
 
-/** Returns the named targetings whose IDs are known. The others fail in the plan. */
+/** Returns the named targetings whose IDs are known. The others are recorded in the plan as failed. */
 function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeting"]): readonly WantedDelete[] {
   return names.flatMap((named, position) => {
     const { _id, currentName: name } = named;
@@ -83,9 +84,9 @@ function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeti
 }
 
 /**
- * Plans deleting options. Reads them first to show what would be deleted, and because a request may contain only 150
- * groups and sub-options. A group is deleted just before the last of its sub-options: it is never empty (management-api
- * 7.4, case 6), and no sub-option moves to the top level first.
+ * Plans deleting options. Reads them first, to show what would be deleted and because one request may contain only 150
+ * groups and sub-options. A group is deleted just before the last of its sub-options. So no group becomes empty
+ * (management-api 7.4, case 6), and no sub-option moves to the top level.
  */
 export async function planDeleteOptions(input: Inputs["delete_options"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
@@ -131,7 +132,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   return plan;
 }
 
-/** Returns groups that would be left empty, by the ID of the sub-option that the service will not delete. */
+/** By the ID of a sub-option that the service will not delete: the group that would become empty. */
 async function groupsLeftEmpty(
   ordered: readonly OptionRecord[],
   known: ReadonlyMap<string, OptionRecord>,
@@ -164,7 +165,7 @@ async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): P
   return { name, _id, kind: "optionGroup", count, subOptions, ownContextIds: contexts };
 }
 
-/** Returns the sub-options of a group. Its record has only the first 50 (management-api 2.1). */
+/** Returns all sub-options of a group. The record of the group has only the first 50 (management-api 2.1). */
 async function subOptionsOf(
   { _id, targeting, children = [], childCount = Number.POSITIVE_INFINITY }: OptionRecord,
   api: ManagementApi,
@@ -176,13 +177,13 @@ async function subOptionsOf(
   return ids;
 }
 
-/** Returns options as stored for an undo. A sub-option gets the name of its group if that is deleted too. */
+/** Returns options as stored for an undo. If a sub-option's group is deleted too, the group's name is stored. */
 function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
   const names = new Map(options.map(({ _id, name }) => [_id, name]));
   return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));
 }
 
-/** Returns the reported objects by ID. Items whose ID is not a ULID fail in the plan. */
+/** Returns the reported objects by ID. Items whose ID is not a ULID are recorded in the plan as failed. */
 function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<string, readonly number[]> {
   const objects = new Map<string, number[]>();
   for (const { _id, object } of wanted) {

@@ -31,18 +31,17 @@ import { type NewOption, planOption, ROW_CONTEXT_IDS } from "./option-drafts.ts"
 import { type Plan, parts } from "./plan.ts";
 import { MEASURES, REQUEST_LIMITS } from "./requests.ts";
 
-/** The positions of a targeting's reported objects: `own` is the targeting itself, `first` its first item. */
+/** The indexes of a targeting's reported objects: `own` is that of the targeting, `first` that of its first item. */
 export interface TargetingObjects {
   readonly own: number;
   readonly first: number;
-  /** The objects that are stored as rows. */
   readonly rows: ReadonlySet<RowBlock>;
 }
 
 /**
- * Returns the new top-level options that no other change depends on. They are stored as rows, so that 100,000 of them
- * need little memory. Returns none if one request can contain all changes, or if the options may only fit after
- * deletions.
+ * Returns the new top-level options that no other change depends on. They are stored as rows, because 100,000 separate
+ * steps would need much memory. Returns none if one request can contain all changes, or if deletions may have to make
+ * room for the options.
  */
 export function plainItems({ targeting, items, alreadyDone, there }: PlannedChanges): ReadonlySet<PlanItem> {
   const created = items.filter(({ kind }) => kind === "create").length;
@@ -68,21 +67,20 @@ interface StepContext extends TargetingObjects {
   readonly plan: Plan;
   readonly changes: PlannedChanges;
   readonly itemOf: ReadonlyMap<Ref, number>;
-  /** Returns the group at a position of the plan. Null for the top level. */
   readonly groupOf: (place: ParentRef) => Ref | null;
   readonly placeholders: Placeholders;
-  /** The steps that must be done before the next request. */
+  /** IDs of the steps that must have ended before the next request. */
   last: readonly number[];
 }
 
 /**
- * Adds the steps of the items that are not done, request by request. All fail if there is no room for a needed
- * placeholder option.
+ * Adds the steps of all items that are not done yet, request by request. If a placeholder option is needed and the
+ * targeting has no room for it, all items fail.
  */
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
-  // Rows depend on no other change, so they need no order.
+  // No other change depends on rows, so they can be sent in any order.
   const ordered = open.filter(({ at }) => plan.objects.rowAt(place.first + at) === undefined);
   const groupOf = groupFinder(changes);
   const wishes = ordered.map(({ at, item }) => ({ at, change: changeOf(item, at, groupOf) }));
@@ -101,7 +99,7 @@ export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingOb
     return;
   }
   for (const block of place.rows) plan.addRows({ block, from: 0, to: block.length });
-  // A second model for the state before each request, because `planRequests` leaves the first one in its final state.
+  // `planRequests` leaves the first model in its final state. This second model has the state before each request.
   const before = modelOf(changes, wanted).model;
   for (const request of requests) {
     addRequest(making, request, before);
@@ -115,7 +113,7 @@ function addTargeting({ plan, own, changes: { targeting } }: StepContext): void 
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/** Returns temporary names and Context IDs that are the same each time the plan is made. */
+/** Returns the temporary names and Context IDs of a plan. They are the same each time the plan is made. */
 function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
   const lettersFor = (ref: Ref): string => {
@@ -127,7 +125,7 @@ function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
 }
 
-/** Returns a function that finds a parent group. A new group that exists by now is found by its name. */
+/** Returns a function that finds an item's group. A group of the plan that exists already is found by name. */
 function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext["groupOf"] {
   const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
   return (place) => {
@@ -137,8 +135,8 @@ function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext
 }
 
 /**
- * Builds a model of the options that the changes concern; `others` counts the rest. If the current state of an option
- * is unknown, its state in the plan is used, and a group counts as not empty.
+ * Builds a model of the options that the changes concern. `others` is the number of all other options. If the current
+ * state of an option is unknown, the model uses its state in the plan and assumes that a group is not empty.
  */
 function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Change>) {
   const names = new Set<string>();
@@ -175,7 +173,7 @@ function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Chan
   return { model, others };
 }
 
-/** Adds the steps of one request. If they do not fit into one request, the parts are sent in order. */
+/** Adds the steps of one request. If they do not fit into one request, they are split and sent in order. */
 function addRequest(making: StepContext, request: readonly Item[], before: TargetingModel): void {
   const { plan } = making;
   let { last: after } = making;
@@ -192,7 +190,7 @@ function addRequest(making: StepContext, request: readonly Item[], before: Targe
     const sums = MEASURES.map((measure, place) => (filled[place] ?? 0) + step.weight[measure]);
     const isFull = latest !== undefined && MEASURES.some((measure, place) => (sums[place] ?? 0) > limits[measure]);
     filled = isFull ? MEASURES.map((measure) => step.weight[measure]) : sums;
-    // Later items may need names and deletions of the full request, so it must end before the next one.
+    // Later items may need names that the full request frees, so that request must end before the next one.
     if (isFull && latest !== undefined) after = [latest];
     plan.add(isFull ? { ...step, after } : step);
     latest = step.id;
@@ -234,7 +232,7 @@ function deletion(making: StepContext, ref: Ref, after: readonly number[]): Step
   return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], ...waiting(after) });
 }
 
-/** Returns the first step of an update, with as many Context IDs as fit into one request. */
+/** Returns the first step of an update, with as many of its Context IDs as fit into one request. */
 function update(
   making: StepContext,
   item: UpdateItem,
@@ -259,7 +257,7 @@ function update(
   return plan.make.updateOption(boundTo(making, ref), fields, given, group);
 }
 
-/** Adds the other parts of a long change of Context IDs. Returns the ID of the last part. */
+/** Adds the remaining parts of a long change of Context IDs. Returns the ID of the last part. */
 function addContextParts(
   making: StepContext,
   item: UpdateItem,
@@ -284,7 +282,8 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 }
 
 /**
- * Returns the reported object of an update. A group without an item is reported under an item that leaves or enters it.
+ * Returns the object under which an update is reported. If no item describes the group, an item that leaves or enters
+ * the group is used.
  */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,

@@ -9,7 +9,7 @@ import type { Plan, PlanningContext } from "./plan.ts";
 
 type ChangingStep = { readonly step: Step; readonly id: string };
 
-/** Records previous names, groups and Context IDs, and the common targeting, as far as they can be read. */
+/** Records the previous names, groups and Context IDs of changed options, and their common targeting, if readable. */
 export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
   if (changes.length === 0) return;
@@ -57,7 +57,7 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     parent,
     parentName: parent === null ? null : (there.get(parent)?.name ?? null),
   });
-  // A group is shown under its new name if the same call renames it.
+  // If the same call renames a group, the new name of the group is shown.
   const renamed = new Map(updates.flatMap(({ item: { name }, id }) => (name === undefined ? [] : [[id, name]])));
   const placeAfter = (parent: string | null) => {
     const name = parent === null ? undefined : renamed.get(parent);
@@ -98,7 +98,7 @@ function kindOf({ type, parent, childCount }: OptionRecord): NonNullable<Reporte
 }
 
 async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
-  // Options that the planner has read are left out, because they are already recorded.
+  // The planner has already recorded the options that it read.
   const adds = changes.flatMap(({ step, id }) => {
     const contexts = step.operation === "updateOptions" ? step.item.contexts : undefined;
     const isNoted = step.objects.some((object) => plan.objects.at(object)?.change !== undefined);
@@ -134,7 +134,6 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
   }
 }
 
-/** Marks the object of a group. */
 export function groupMark({ type }: Pick<OptionRecord, "type">): Pick<ReportedObject, "kind"> {
   return type === "collection" ? { kind: "group" } : {};
 }
@@ -143,7 +142,7 @@ function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
   for (const object of objects) plan.objects.amend(object, { change });
 }
 
-/** Records an option and which of the changed Context IDs it holds. */
+/** Records the previous values of an option, and which of the changed Context IDs it holds. */
 export function notePreviousContents(
   plan: Plan,
   { option, contexts }: OptionContents,
@@ -156,7 +155,7 @@ export function notePreviousContents(
 
 const MAX_NEAR = 3;
 
-/** Records Context IDs that equal one in their option except for case, width or Unicode composition. */
+/** Records Context IDs that differ from one of their option only in case, width or Unicode composition. */
 export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readonly string[]): void {
   const near = nearContextIds([...given], held);
   if (near.length === 0) return;
@@ -165,7 +164,7 @@ export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readon
   plan.facts = { ...plan.facts, nearIds };
 }
 
-/** Records Context IDs of items that contain separators, so they may be several in one text, unless they are in `held`. */
+/** Records Context IDs with separators, because each may be several IDs. IDs in `held` exist and are left out. */
 export function noteJoinedIds(plan: Plan, given: readonly string[], held: readonly string[] = []): void {
   const joined = given.map(trimContextId).filter((id) => separatorsIn(id) !== "");
   const known = joined.length === 0 ? undefined : new Set(held);
@@ -179,12 +178,11 @@ export function noteJoinedIds(plan: Plan, given: readonly string[], held: readon
 
 const LONGEST_JOINED = 60;
 
-/** Records how many options were not read. */
 export function noteUnread(plan: Plan, unread: number): void {
   if (unread > 0) plan.facts = { ...plan.facts, unread };
 }
 
-/** Records the targeting of all changed options, if there is only one. */
+/** Records the targeting of all changed options. Records nothing if there are several. */
 export function noteCommonTargeting(plan: Plan, targetings: readonly (string | undefined)[]): void {
   const [within, ...others] = new Set(targetings);
   if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };
@@ -192,7 +190,7 @@ export function noteCommonTargeting(plan: Plan, targetings: readonly (string | u
 
 const MAX_LETTERS = 300;
 
-/** Records the name and size of the run's targeting, if it can be read. */
+/** Records the name and the size of the targeting that the run changes, if it can be read. */
 export async function noteTargetingFacts(plan: Plan, context: PlanningContext): Promise<void> {
   const { within } = plan.facts;
   if (within === undefined) return;
@@ -201,19 +199,18 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
   if (optionCount !== undefined) plan.facts = { ...plan.facts, optionsThere: optionCount };
 }
 
-/** The previous values of at most this many options are read: one by one, or through lists. */
+/** The maximum number of options whose previous values are read: `alone` one by one, `listed` from lists. */
 const MAX_READ = { alone: 500, listed: 5000 } as const;
-/** The limits of reads that the change does not need: one retry and a short time-out. */
+/** The limits of reads that the change can do without: one retry and a short time-out. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 
-/** Reads that may fail. Each returns the values that it could get. */
 export interface OptionalReads {
   readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
   readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;
   readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
 }
 
-/** Returns reads whose failure does not stop planning. After a failure other than a rejection, nothing more is read. */
+/** Returns reads that throw no ApiError. If one fails without being rejected, nothing more is read. */
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently = aroundReads(api, (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
   const fails = { one: false };

@@ -7,10 +7,10 @@ import type { OptionRecord } from "../../spec/records.ts";
 import type { NamedTargeting } from "../call.ts";
 import type { PlanningContext } from "./plan.ts";
 
-/** Finds an option by name, or returns why there is not exactly one. `field` is the input field. */
+/** Finds an option by name, or returns why not exactly one matches. `field` is the input field with the name. */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
-/** Finds options by name. Also has the names that did not match exactly, and all options that were read, by ID. */
+/** Finds options by name. Also has all options that were read, by ID, and the names that did not match exactly. */
 interface OptionFinder extends FindOption {
   readonly takenFor: readonly MatchedName[];
   readonly known: ReadonlyMap<string, OptionRecord>;
@@ -18,7 +18,9 @@ interface OptionFinder extends FindOption {
 
 const MAX_MATCHED_NAMES = 20;
 
-/** Returns a finder by name. If `isNeeded`, it reads the targeting first. Throws the ApiError of a failed read. */
+/**
+ * Returns a finder by name. If `isNeeded`, reads the targeting's options first. Throws the ApiError of a failed read.
+ */
 export async function optionFinder(
   targetingId: string | undefined,
   isNeeded: boolean,
@@ -59,7 +61,7 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** Removes from a reason the similar names of options that the same call deletes. */
+/** Removes suggestions from a reason: the names of options that the same call deletes. */
 export function withoutNames(reason: Reason, gone: ReadonlySet<string>): Reason {
   const { near, ...detail } = reason.detail ?? {};
   if (!Array.isArray(near)) return reason;
@@ -71,17 +73,16 @@ export function isOption(option: OptionRecord | Reason): option is OptionRecord 
   return "_id" in option;
 }
 
-/** Returns why a targeting was not found by name. */
+/** Returns the reason why no targeting, or more than one, was found by name. */
 export function unnamed({ currentName: value, ids = [], near = [] }: NamedTargeting): Reason {
   const about = { field: "currentName", of: "targetings", value };
   if (ids.length > 0) return ownReason("NAME_AMBIGUOUS", { ...about, ids });
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** The current names of targetings by ID, or the error of the service if one was deleted. */
 export type CurrentNames = ReadonlyMap<string, string | RejectedError>;
 
-/** Reads targeting names. Throws the ApiError of a failed read, unless the targeting does not exist. */
+/** Reads the names of targetings. Throws the ApiError of a failed read, unless the targeting does not exist. */
 export async function readCurrentNames(ids: Iterable<string>, { api, signal }: PlanningContext): Promise<CurrentNames> {
   const read = await mapConcurrently([...new Set(ids)], async (_id) => {
     const there = await orMissing(api.getTargeting(_id, { signal }));
@@ -90,7 +91,7 @@ export async function readCurrentNames(ids: Iterable<string>, { api, signal }: P
   return new Map(read);
 }
 
-/** Returns what was read, or the service's error if that says that the object does not exist. */
+/** Returns the result of a read. If the object does not exist, returns the error of the service. */
 export async function orMissing<Value>(reading: Promise<Value>): Promise<Value | RejectedError> {
   try {
     return await reading;
@@ -100,7 +101,7 @@ export async function orMissing<Value>(reading: Promise<Value>): Promise<Value |
   }
 }
 
-/** Returns the reason if a targeting that was given by name has another name now. */
+/** Returns a reason if the targeting no longer has the name by which the caller gave it. Undefined if it has. */
 export function reasonIfRenamed(currentName: string | undefined, now: string): Reason | undefined {
   if (currentName === undefined || folded(now) === folded(currentName)) return undefined;
   return ownReason("NAME_NOT_FOUND", { field: "currentName", of: "targetings", value: currentName, now });

@@ -18,7 +18,7 @@ import {
 } from "./plan.ts";
 import { REQUEST_LIMITS } from "./requests.ts";
 
-/** The maximum Context IDs of an option that is stored as a row. With more, it may need several requests. */
+/** The maximum number of Context IDs in an option stored as a row. With more, it may need several requests. */
 export const ROW_CONTEXT_IDS = 100;
 
 export interface OptionCandidate {
@@ -27,31 +27,28 @@ export interface OptionCandidate {
   readonly option: NewOption;
 }
 
-/** An option to which later rows may add Context IDs. */
 interface OpenOption {
   readonly object: number;
   readonly item: OptionRow;
 }
 
-/** Collects and checks the rows of a call. Plain options become the text to send: 100,000 rows need few megabytes. */
+/** Collects and checks the rows of a call. Options without a group are stored as text, which saves memory. */
 export class OptionDrafts {
   readonly #plan: Plan;
   readonly #targetingId: string;
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
-  /**
-   * The options that were stored as rows and became candidates, because later rows added to them or made them groups.
-   */
+  /** Options that were first stored as rows and then converted to candidates, because later rows changed them. */
   readonly #grown = new Set<number>();
-  /** Plain options whose rows say that they are not groups. */
+  /** Options stored as rows whose `type` says that they are not groups. */
   readonly #atomic = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
-  /** Keys of failed rows. Later rows with the same key are not planned. */
+  /** Keys of failed rows. Later rows with one of these keys are not planned. */
   readonly #failed = new Set<string>();
   readonly #candidates: OptionCandidate[] = [];
-  /** Every group name in the items, even in failed ones. An option with such a name is a group. */
+  /** All group names in the items, even in failed ones. An option with one of these names is a group. */
   readonly #groupNames = new Set<string>();
-  /** The first option of each name. */
+  /** By name: the first option with this name. */
   readonly #names: NamesInUse = new Map();
   readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
 
@@ -81,7 +78,7 @@ export class OptionDrafts {
       if (clash === undefined) this.#rowCounts.merged += 1;
       else this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
-      // Nothing else must be checked: the row reader has checked the Context IDs, and no earlier row has this name.
+      // The row reader has checked the Context IDs, and no earlier row has this name. Only the name is checked.
       const { name, contexts = [] } = item;
       if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.add(key);
     } else this.#opened(key, this.#plan.object({ ...placeOf(row), name: item.name }), item);
@@ -91,7 +88,7 @@ export class OptionDrafts {
     return { ...this.#rowCounts };
   }
 
-  /** Returns the options and groups that cannot be stored as rows, after all rows were added. */
+  /** Returns the options and groups that cannot be stored as rows. Call it after all rows were added. */
   candidates(): readonly OptionCandidate[] {
     for (const { object, item } of this.#open.values()) {
       this.#check({ object, child: () => object }, item, new Map());
@@ -100,8 +97,8 @@ export class OptionDrafts {
   }
 
   /**
-   * Returns the candidates. An option that other options name as their group becomes a group, unless its row says
-   * otherwise.
+   * Returns the candidates. An option becomes a group if other options name it as their group and its row does not deny
+   * it.
    */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
@@ -125,7 +122,7 @@ export class OptionDrafts {
       yield* excludeRows({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
   }
 
-  /** Plans an option without a group. Returns false if it is invalid. */
+  /** Stores an option without a group as a row. Returns false if the option is invalid. */
   #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, { name, type }: AddOptionInput): boolean {
     const isAtomic = type === "atomic";
     const { objects } = this.#plan;
@@ -159,12 +156,12 @@ export class OptionDrafts {
       for (const position of (item.children ?? []).keys()) this.#plan.leaveOut(place.child(position), left);
       return;
     }
-    // An empty group is allowed here, because other items may still add sub-options to it.
+    // A group may still be empty here, because later items may add sub-options to it.
     const option = checkOption(this.#plan, item, place, names, true);
     if (option !== undefined) this.#candidates.push({ item, object, option });
   }
 
-  /** Finds the option with a key that was stored as a row, and returns it in a form that later rows can add to. */
+  /** Converts the row of an option to a form that later rows can add to. Returns undefined if no row has the key. */
   #grow(key: string): OpenOption | undefined {
     const object = this.#names.get(key);
     const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
@@ -201,7 +198,7 @@ function isPlain(item: AddOptionInput): boolean {
   );
 }
 
-/** Returns why an item breaks a rule about `parent` (management-api 7.4, case 3). */
+/** Returns a reason if an item breaks a rule about `parent` (management-api 7.4, case 3). */
 function badParentField(item: AddOptionInput): Reason | undefined {
   const { parent, parentName } = item;
   if (parent === undefined && parentName === undefined) return undefined;
@@ -238,7 +235,7 @@ interface ObjectsOfOption {
 
 /**
  * Checks an option and its sub-options (management-api 7.4, 8.1, 8.3). If the option is invalid, its sub-options are
- * not applied; an invalid sub-option fails alone. `mayBeEmpty`: other items may still add sub-options.
+ * not applied. An invalid sub-option fails alone. With `mayBeEmpty`, a group may have no sub-options yet.
  */
 export function checkOption(
   plan: Plan,
@@ -305,16 +302,16 @@ function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): Chec
 }
 
 interface OptionTarget extends OptionPlace {
-  /** Steps that must have ended before the option is created. */
+  /** IDs of the steps that must have ended before the option is created. */
   readonly after?: readonly number[];
 }
 
-/** Returns the Context IDs of new options and their sub-options, as they were given. */
+/** Returns the Context IDs of options and their sub-options, as the caller wrote them. */
 export function givenContextIds(options: readonly OptionInput[]): readonly string[] {
   return options.flatMap(({ contexts = [], children = [] }) => [...contexts, ...givenContextIds(children)]);
 }
 
-/** Plans the steps that create an option, in several requests if needed. Returns the ID of the creating step. */
+/** Plans the steps that create an option; many Context IDs need several. Returns the ID of the creating step. */
 export function planOption(plan: Plan, option: NewOption, { after = [], ...place }: OptionTarget): number {
   const { object } = option;
   if (option.isGroup) plan.objects.amend(object, { kind: "group" });
@@ -333,7 +330,7 @@ export function atomic({ object, name, contexts }: Child): NewOption {
   return { object, name, contexts, isGroup: false, exposeChildren: undefined, children: [] };
 }
 
-/** Returns an option as it is sent, with the sub-options `inside`. */
+/** Returns the item that creates an option. `inside` are the sub-options that the item contains. */
 export function optionItem(
   { name, isGroup, exposeChildren }: NewOption,
   contexts: readonly string[],

@@ -13,8 +13,9 @@ import { plannedRequests, weighed } from "./requests.ts";
 const MAX_STALE = 20;
 
 /**
- * Plans a desired state as one run. Its objects are the items in order, after the targeting if that is created, renamed
- * or deleted. If the service has changed since the plan was made, nothing is sent. `show` collects no data for an undo.
+ * Plans a desired state as one run. The objects of the run are the items in order; a targeting that is created, renamed
+ * or deleted comes first. If the service has changed since the plan was made, nothing is sent. With `show`, no data for
+ * an undo is collected.
  */
 export function planDesired(changes: PlannedChanges, purpose: "start" | "show" = "start"): Plan {
   const plan = new Plan();
@@ -35,7 +36,7 @@ function isEmpty({ targeting: { _id, rename, delete: isDeleted }, items }: Plann
   return items.length === 0 && _id !== undefined && rename === undefined && isDeleted !== true;
 }
 
-/** Adds the unanswered objects that an undo leaves as they are. Returns why it leaves them. */
+/** Adds the objects that an undo leaves unchanged, because their requests were not answered. Returns the reasons. */
 function addLeft(plan: Plan, { unclear = [], left = [] }: PlannedChanges): readonly StaleField[] {
   const why: StaleField[] = [];
   for (const { _id, name } of unclear) {
@@ -53,7 +54,7 @@ function addLeft(plan: Plan, { unclear = [], left = [] }: PlannedChanges): reado
   return why;
 }
 
-/** Returns the requests that a desired state needs if all succeed. */
+/** Returns the requests that a desired state needs if every request succeeds. */
 export function requestsOf(changes: PlannedChanges): readonly PlannedRequest[] {
   const { steps } = planDesired(changes, "show");
   return weighed(steps, plannedRequests(steps));
@@ -84,7 +85,7 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   return { own, first, rows };
 }
 
-/** Returns what is deleted with a targeting. Context IDs are counted only if all `count` options were read. */
+/** Returns what is deleted together with a targeting. Context IDs are counted only if all `count` options were read. */
 export function targetingLoss(targeting: Pick<Loss, "name" | "_id">, items: readonly PlanItem[], count: number): Loss {
   const seen = items.flatMap((item) => (item.kind === "delete" ? [item.seen.contexts] : []));
   const contextIds = seen.reduce((sum, contexts) => sum + contexts, 0);
@@ -99,7 +100,7 @@ function addChanges(plan: Plan, changes: PlannedChanges, objects: TargetingObjec
     plan.former.targeting(_id, name);
   noteChanged(plan, changes, keeps);
   if (targeting.delete && _id !== undefined) {
-    // The options are deleted with the targeting, so one step counts for all objects.
+    // One step deletes the targeting with all its options, so this step decides about all objects.
     const gone = [own, ...items.map((_, at) => first + at)];
     plan.losses.push(targetingLoss({ name, _id }, items, changes.there.size));
     plan.removed.push({ kind: "targeting", _id });
@@ -145,7 +146,7 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
   return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
 }
 
-/** Returns an option's future group under its new name. A group that does not exist yet has no ID. */
+/** Returns the group that an option will have, under its future name. A group to be created has no ID. */
 function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPosition {
   if (place === null) return { parent: null, parentName: null };
   if ("_id" in place) {
@@ -170,7 +171,7 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
   }
 }
 
-/** Records what is removed. With `keeps`, also records previous values and removed data for the undo. */
+/** Records what is removed. With `keeps`, also records the previous values and the removed data for an undo. */
 function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: PlannedChanges, keeps: boolean): void {
   const inside = groupedBy(there, ([, { parent }]) => parent);
   const goes = targeting.delete === true;

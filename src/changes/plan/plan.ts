@@ -15,37 +15,35 @@ import { ENTRIES_PER_LINE, ObjectList, StepList, StepMaker } from "../rows/steps
 export interface PlanningContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The call's file, or the stored plan that a run applies. */
+  /** The content of the call's file, or the stored plan that the run applies. */
   readonly bytes?: ByteSource | undefined;
-  /** Resolves unanswered requests of the undone run. */
+  /** Finds out what the unanswered requests of the undone run did. */
   readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
 }
 
-/** Data that a change would remove, for the approval. */
+/** What one object would lose by a change. A person sees it before the approval. */
 export interface Loss {
-  /** The name, or the ID if the name is unknown. */
   readonly name: string;
   readonly _id: string;
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
-  /** The number of options in a targeting, of sub-options in a group, or of Context IDs. */
+  /** How many options a targeting, sub-options a group, or Context IDs an option would lose. */
   readonly count: number;
-  /** For a group: its sub-options that are not moved, sorted, and the number of its own Context IDs. */
+  /** For a group: sorted IDs of its sub-options that are not moved, and the number of its own Context IDs. */
   readonly subOptions?: readonly string[];
-  /** The names of the first sub-options that are not deleted, if they were read. */
+  /** The names of the first sub-options that remain when the group is deleted, if they were read. */
   readonly freedNames?: readonly string[];
   readonly ownContextIds?: number;
   readonly empties?: boolean;
-  /** For a targeting: the Context IDs of all options, if known, and the first and last options. */
+  /** For a targeting: how many Context IDs all options have together, if known, and the first and last options. */
   readonly contextIds?: number;
   readonly options?: readonly LostOption[];
   /**
-   * The group that would become empty without this option, which is not allowed (management-api 7.4, case 6). Absent
-   * if there is none.
+   * The group whose last sub-option this is. The service does not allow the deletion, because the group would become
+   * empty (management-api 7.4, case 6).
    */
   readonly lastOf?: { readonly _id: string; readonly name: string };
 }
 
-/** How many sub-options that become top-level options are named. */
 export const MAX_FREED_NAMES = 5;
 
 export interface LostOption {
@@ -54,10 +52,10 @@ export interface LostOption {
   readonly contextIds: number;
 }
 
-/** Data that is stored so that it can be restored: a row for `update_contexts`, options, or a targeting. */
+/** Data that a run removes, stored for an undo: a row for `update_contexts`, options, or a targeting. */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
-  /** Options. `areRead`: they come with their Context IDs. */
+  /** With `areRead`, the options contain their Context IDs. */
   | { readonly kind: "options"; readonly options: Iterable<PlacedOption>; readonly areRead?: true }
   | { readonly kind: "targeting"; readonly _id: string };
 
@@ -72,9 +70,7 @@ export class Plan {
   readonly make = new StepMaker(() => this.steps.length);
   facts: RunFacts = {};
 
-  /**
-   * When the plan was made, in milliseconds since 1970. The data that it read counts as current only for a short time.
-   */
+  /** When the plan was made, in milliseconds since 1970. What the plan read counts as current only for a short time. */
   madeAt?: number;
 
   object(object: ReportedObject): number {
@@ -93,7 +89,7 @@ export class Plan {
     this.fail(this.object(placeOf(given)), given.reason);
   }
 
-  /** Marks an object as not applied, because something that it needs failed. */
+  /** Marks an object as not applied because an object that it needs failed. */
   leaveOut(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "notApplied", reason });
   }
@@ -103,7 +99,7 @@ export class Plan {
     return step;
   }
 
-  /** Adds the steps of rows whose objects are already in the plan. */
+  /** Adds the steps of a range of rows. The objects of these rows must be in the plan already. */
   addRows({ block, from, to }: RowRange): void {
     if (from >= to) return;
     const planned = block.planned(from, to, this.steps.length);
@@ -111,7 +107,7 @@ export class Plan {
     for (let row = from; row < to; row += 1) this.steps.addRow(planned);
   }
 
-  /** Returns journal entries. An object comes before the steps that use it. */
+  /** Returns the journal entries of the plan. Objects come before the steps that use them. */
   *entries(): Generator<JournalEntry> {
     let yielded = 0;
     for (const section of this.#sections()) {
@@ -126,7 +122,7 @@ export class Plan {
     yield* this.#ending();
   }
 
-  /** Returns the journal entries without the steps, for a plan that waits for approval. */
+  /** Returns the journal entries of a plan that waits for approval. They do not contain the steps. */
   *outline(): Generator<JournalEntry> {
     yield* this.objects.entries();
     yield* this.#ending();
@@ -137,7 +133,7 @@ export class Plan {
     if (Object.keys(this.facts).length > 0) yield { t: "facts", facts: this.facts };
   }
 
-  /** Returns blocks of rows and lists of steps. A block whose objects an earlier step uses becomes steps. */
+  /** Returns blocks of rows and lists of steps. If an earlier step uses rows of a block, they become steps. */
   *#sections(): Generator<RowBlock | readonly Step[]> {
     let named = 0;
     let steps: Step[] = [];
@@ -168,7 +164,7 @@ function endOfObjects(steps: readonly Step[]): number {
 
 export interface Planning<Made = Plan> {
   readonly plan: Promise<Made>;
-  /** Stops planning. `plan` then rejects, unless it is finished. */
+  /** Stops planning. If planning is not finished, the promise `plan` is rejected. */
   stop(): void;
 }
 
@@ -176,13 +172,13 @@ export function isGoing<Made extends object>(plan: Made | Planning<Made>): plan 
   return "plan" in plan && plan.plan instanceof Promise;
 }
 
-/** Returns why a name cannot be sent (management-api 8.3). */
+/** Returns a reason if the service would not accept a name (management-api 8.3). */
 export function badName(name: string): Reason | undefined {
   const problem = nameProblem(name);
   return problem === undefined ? undefined : ownReason("INVALID_NAME", { ...problem });
 }
 
-/** Returns why an ID cannot be sent. `field` is the input field. */
+/** Returns a reason if a text is not a valid ID. `field` is the input field that has it. */
 export function badId(field: string, id: string): Reason | undefined {
   return isUlid(id) ? undefined : ownReason("INVALID_ID", { field, value: id.slice(0, 40) });
 }
@@ -194,7 +190,7 @@ type CheckedContextIds =
 
 const NO_CONTEXT_IDS: CheckedContextIds = { ok: true, ids: [] };
 
-/** Trims and checks Context IDs (management-api 8.1). A reason has the first problem and the number of invalid ones. */
+/** Trims and checks Context IDs (management-api 8.1). A reason has the first problem and the number of invalid IDs. */
 export function checkContextIds(contextIds: readonly string[]): CheckedContextIds {
   const [only] = contextIds;
   if (only === undefined) return NO_CONTEXT_IDS;
@@ -218,7 +214,7 @@ export function checkContextIds(contextIds: readonly string[]): CheckedContextId
   return { ok: true, ids: [...ids] };
 }
 
-/** Returns why Context IDs of items are refused as those of files are: they contain invisible characters. */
+/** Returns a reason if a Context ID contains invisible characters. Files refuse such IDs, too. */
 export function invisibleContextIds(contextIds: readonly string[]): Reason | undefined {
   const found = contextIds.map((id) => invisibleIn(trimContextId(id)));
   const count = found.filter((characters) => characters.length > 0).length;
@@ -228,7 +224,7 @@ export function invisibleContextIds(contextIds: readonly string[]): Reason | und
   return ownReason("INVALID_CONTEXT_ID", { rule: "invisible", characters: found[position], position, value, count });
 }
 
-/** Returns why an option cannot hold so many Context IDs (management-api 8.1). */
+/** Returns a reason if an option cannot hold this many Context IDs (management-api 8.1). */
 export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   const limit = LIMITS.optionContextIds.value;
   const limitBytes = LIMITS.optionContextBytes.value;
@@ -240,15 +236,15 @@ export function tooManyForOption(ids: readonly string[]): Reason | undefined {
 
 const OTHER_FIELDS_BYTES = 4096;
 
-/** The Context IDs in one request body have at most this size. The rest is reserved for the other fields of an item. */
+/** The maximum bytes of all Context IDs in one request body. The rest is reserved for the other fields. */
 export const PART_BYTES = OWN_BODY_BYTES - OTHER_FIELDS_BYTES;
 
-/** Returns the bytes of a Context ID in a body, including the comma. */
+/** Returns the size of a Context ID in a request body in bytes, including the comma. */
 export function bytesInBody(id: string): number {
   return Buffer.byteLength(JSON.stringify(id), "utf8") + 1;
 }
 
-/** Divides Context IDs into at least one part that fits into a request (management-api 8.1). */
+/** Splits Context IDs into parts that each fit into one request (management-api 8.1). Returns at least one part. */
 export function parts(ids: readonly string[]): readonly (readonly string[])[] {
   const all: string[][] = [[]];
   let bytes = 0;

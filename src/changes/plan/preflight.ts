@@ -17,14 +17,13 @@ import type { Plan } from "./plan.ts";
 interface PredictionContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The only targeting names that are known, because the service cannot list targetings. */
+  /** The targeting names that the server remembers. No others are known, because the service cannot list targetings. */
   readonly memory: Pick<TargetingMemory, "recent">;
-  /** Returns the object that the previous run of the same call created. */
   readonly madeBefore: (object: number) => { readonly _id: string | undefined } | undefined;
 }
 
 interface Prediction extends PredictionContext {
-  /** Reads each targeting once. Returns the error of the service if it does not exist. */
+  /** Returns a targeting's contents, or the service's error if it does not exist. Reads each targeting once. */
   readonly contentsOf: (targetingId: string) => Promise<TargetingContents | RejectedError>;
 }
 
@@ -32,9 +31,9 @@ type Predicted = readonly Settlement[];
 type NamingStep = StepOf<"createTargetings" | "renameTargetings">;
 
 /**
- * Predicts the failures of a plan that reading can find: taken names, missing objects, parents that are not groups,
- * emptied groups, and exceeded limits. Objects of the previous run of the same call are already done. Throws the
- * ApiError of a failed read.
+ * Predicts the failures that can be found by reading: taken names, missing objects, parents that are not groups, groups
+ * that become empty, and exceeded limits. Objects that the previous run of the same call created count as already done.
+ * Throws the ApiError of a failed read.
  */
 export async function preflight({ steps, losses }: Plan, given: PredictionContext): Promise<Predicted> {
   const read = new Map<string, Promise<TargetingContents | RejectedError>>();
@@ -83,13 +82,13 @@ async function predictAdd(step: StepOf<"addOptions">, context: Prediction): Prom
     const object = step.objects[position + 1];
     return taken === undefined || object === undefined ? [] : [failed(object, taken)];
   });
-  // If all sub-options of an otherwise empty group would be refused, the group fails as well.
+  // A group without Context IDs of its own fails if all of its sub-options would be refused.
   const isEmptied = refused.length > 0 && refused.length === children.length && (item.contexts ?? []).length === 0;
   const [group] = step.objects;
   return isEmptied && group !== undefined ? [failed(group, ownReason("EMPTY_GROUP")), ...refused] : refused;
 }
 
-/** Returns the outcomes of a create whose name belongs to an object of the previous run of the same call. */
+/** Marks a create as `alreadyDone` if the previous run of the same call created the object with its name. */
 function madeSettlements(
   { objects }: Step,
   existing: readonly string[],
@@ -107,7 +106,7 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
 
-/** Returns why a step exceeds a limit. The project holds at least the Context IDs of this targeting. */
+/** Returns a reason if a step would exceed a limit. The project's limit includes this targeting's Context IDs. */
 function overLimit(step: Step, targeting: string, { options, contextIds, room }: TargetingContents) {
   if (step.weight.options > room.options) {
     const limit = LIMITS.targetingOptions.value;
@@ -153,7 +152,7 @@ function failedStep({ objects }: Step, reason: Reason): Predicted {
   return objects.map((object) => failed(object, reason));
 }
 
-/** Returns the outcomes of a new object that fails. The objects inside it are not applied. */
+/** Returns the outcomes if the main object of a step fails. The objects inside it are then not applied. */
 function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Reason): Predicted {
   const needsMain = ownReason("NEEDS_FAILED", { needs: main });
   return [
@@ -190,7 +189,7 @@ async function predictUpdates(steps: readonly StepOf<"updateOptions">[], context
   return [...gone, ...refused].flatMap(({ step, reason }) => failedStep(step, reason));
 }
 
-/** Returns the moves that would leave a group empty. A group that also gets sub-options is not checked. */
+/** Returns the moves that would leave a group empty. A group that also gets new sub-options is not checked. */
 async function lastMoves(updates: readonly Update[], { contentsOf }: Prediction): Promise<ReadonlyMap<Update, Reason>> {
   const leaving = new Map<string, Update[]>();
   for (const update of updates) {
@@ -217,7 +216,7 @@ function isRename({ step: { item }, option }: Update): boolean {
   return item.name !== undefined && item.name !== option.name;
 }
 
-/** Returns why the service would refuse a change: its name, its parent, or its type (management-api 7.4). */
+/** Returns the reason if the service would refuse the new name, parent or type of an option (management-api 7.4). */
 async function badChange(
   update: Update,
   renamed: ReadonlySet<string>,
@@ -237,7 +236,7 @@ async function badChange(
   return existingIds.length > 0 ? refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds }) : undefined;
 }
 
-/** Returns why an option would hold too many Context IDs. It is read only if it is close to the limit. */
+/** Returns a reason if an option would hold too many Context IDs. Only options near the limit are read. */
 async function tooMany({ step, option }: Update, { api, signal }: Prediction): Promise<Reason | undefined> {
   const add = step.item.contexts?.add ?? [];
   const limit = LIMITS.optionContextIds.value;
@@ -249,10 +248,9 @@ async function tooMany({ step, option }: Update, { api, signal }: Prediction): P
 
 interface TargetingContents {
   readonly options: ReadonlyMap<string, OptionRecord>;
-  /** IDs by name. */
   readonly names: ReadonlyMap<string, readonly string[]>;
   readonly contextIds: number;
-  /** How many more options and Context IDs there may be, after the creates that are predicted so far. */
+  /** How many options and Context IDs can still be created, after the creates that were already checked. */
   readonly room: { options: number; contextIds: number };
 }
 
@@ -273,8 +271,8 @@ async function readTargetingContents(id: string, { api, signal }: PredictionCont
 }
 
 /**
- * Returns the reason for a predicted refusal. `facts` are added to the names of the sent fields, to tell apart cases
- * that share a code.
+ * Returns the reason for a predicted refusal. `facts` tell apart cases that share an error code; they are added to the
+ * names of the sent fields.
  */
 function refusal(
   step: Step,
@@ -288,7 +286,7 @@ function refusal(
   return { code, statusCode, operation: step.operation, ...(detail && { detail }), ...sent };
 }
 
-/** Returns why an option cannot be a `parent` (management-api 7.4, case 4). */
+/** Returns a reason if an option cannot be a `parent` (management-api 7.4, case 4). */
 function badParent(step: Step, { options }: TargetingContents, parent: string): Reason | undefined {
   const group = options.get(parent);
   if (group === undefined) return refusal(step, "TARGETING_CATEGORY_NOT_FOUND", undefined, ["noGroup"]);

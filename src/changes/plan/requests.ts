@@ -5,7 +5,7 @@ import type { PlannedRequest, Weight } from "../rows/entries.ts";
 import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/steps.ts";
 
-/** The order of operations: objects are created before other steps use them. */
+/** The order in which operations are sent. Creates come first, because other steps may use what they create. */
 const ORDER: readonly BulkOperation[] = [
   "createTargetings",
   "addOptions",
@@ -15,12 +15,11 @@ const ORDER: readonly BulkOperation[] = [
   "deleteTargetings",
 ];
 
-/** The step IDs of each request. */
 export type Requests = readonly (readonly number[])[];
 
 type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
 
-/** Returns the next requests, all of one operation. Steps with different `apartBy` keys do not share a request. */
+/** Returns the next requests, all of one operation. Only steps with the same `apartBy` key share a request. */
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
   if (next === undefined) return [];
@@ -59,7 +58,7 @@ function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOp
   return steps.partAt(first)?.operation;
 }
 
-/** Returns the requests that are needed if all succeed. */
+/** Returns the requests that a plan needs if every request succeeds. */
 export function plannedRequests(steps: Steps): Requests {
   const all: number[] = [];
   for (let id = 0; id < steps.length; id += 1) all.push(id);
@@ -79,7 +78,7 @@ export function plannedRequests(steps: Steps): Requests {
   return requests;
 }
 
-/** Returns whether requests may be sent in any order: one operation, and no step waits for another. */
+/** Returns whether requests may be sent in any order: all have one operation, and no step waits for another. */
 export function canSendInAnyOrder(steps: Steps, requests: Requests): boolean {
   return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
 }
@@ -102,7 +101,7 @@ function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
   const makers = makersOf(steps);
   for (const step of steps.parts()) {
-    // Rows are skipped: a row needs no other step, and no other step needs a row.
+    // A row needs no other step, and no other step needs a row.
     if (step instanceof RowBlock) continue;
     const made = step.bindings.flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
     const needed = [...(step.after ?? []), ...made];
@@ -120,7 +119,7 @@ function makersOf(steps: Steps): ReadonlyMap<number, number> {
   return makers;
 }
 
-/** The bytes around the items of a body: `{"items":[` and `]}` in the longer of the two forms. */
+/** The bytes of a request body around its items: `{"items":[` and `]}`. */
 const ENVELOPE_BYTES = 12;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
@@ -134,7 +133,7 @@ const OPTION_REQUEST = {
 
 const TARGETING_REQUEST = { ...OPTION_REQUEST, items: LIMITS.targetingItems.value, groupItems: NO_LIMIT } as const;
 
-/** What one request may contain at most, by operation (management-api 8.1). */
+/** The maximum content of one request, by operation (management-api 8.1). */
 export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
   createTargetings: { ...TARGETING_REQUEST, options: LIMITS.targetingCreateOptions.value },
   renameTargetings: TARGETING_REQUEST,
@@ -146,10 +145,9 @@ export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
 
 export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;
 
-/** The positions of the items of a request, in order. */
 type Bin = readonly number[];
 
-/** One column for each measure, indexed by position, which saves memory for the 100,000 weights of an import. */
+/** The weights of many items. Each measure is one array, because an import has 100,000 weights. */
 export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
 
 function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
@@ -168,16 +166,16 @@ interface Column {
 }
 
 /**
- * Distributes items over requests within every limit. The given order is kept if fewer requests are impossible.
- * Otherwise the first-fit method is tried in that order and from large to small. An item that exceeds a limit alone
- * gets its own request. Requests are in the order of their first items.
+ * Distributes items over requests so that no request exceeds a limit. Keeps the given order if that needs the fewest
+ * requests. Otherwise tries the first-fit method in the given order and in the order of size. An item that alone
+ * exceeds a limit gets its own request. Requests are sorted by their first items.
  */
 export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const columns = MEASURES.map((measure) => ({ values: weights[measure], limit: limits[measure] }));
   const needed = columns.map(({ values, limit }) => values.reduce((sum, value) => sum + value, 0) / limit);
   const inOrder = nextFit(columns);
   if (inOrder.length <= Math.max(...needed.map(Math.ceil))) return inOrder;
-  // If all items together are within a limit, so is every request. Only the other limits have to be checked.
+  // If all items together are within a limit, no request can exceed that limit, so it is not checked.
   const scarce = columns.filter((_, place) => (needed[place] ?? 0) > 1);
   const positions = Uint32Array.from(weights.items.keys());
   const shares = Float64Array.from(positions, (position) =>
@@ -211,9 +209,9 @@ function nextFit(columns: readonly Column[]): readonly Bin[] {
 }
 
 /**
- * Puts each item into the first request that has room for it. Returns undefined if that takes more than `most`
- * requests. A tree for each measure stores the free room: leaves are requests, other nodes have the maximum of their
- * children.
+ * Puts each item into the first request that has room for it. Returns undefined if that needs more than `most`
+ * requests. Each measure has a tree: the leaves hold the free room of the requests, and every other node holds the
+ * maximum of its children.
  */
 function firstFit(columns: readonly Column[], order: Uint32Array, most: number): readonly Bin[] | undefined {
   const leaves = 2 ** Math.ceil(Math.log2(Math.max(1, most)));

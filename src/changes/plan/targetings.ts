@@ -22,7 +22,7 @@ interface TargetingCandidate {
   readonly options: readonly NewOption[];
 }
 
-/** Plans creating targetings. Options that do not fit into the same request follow (management-api 8.1). */
+/** Plans creating targetings. Options beyond the limit of that request follow in others (management-api 8.1). */
 export function planCreateTargetings(input: Inputs["create_targetings"]): Plan {
   const plan = new Plan();
   const candidates: TargetingCandidate[] = [];
@@ -91,7 +91,7 @@ function planAll(plan: Plan, candidates: readonly TargetingCandidate[]): void {
 
 type GivenTargeting = Omit<Inputs["rename_targetings"]["items"][number], "name">;
 
-/** Plans renaming targetings. `now` has the current names of targetings that were given by name. */
+/** Plans renaming targetings. `now` has the current names of targetings that the caller gave by name. */
 export function planRenameTargetings(input: Inputs["rename_targetings"], now: CurrentNames = new Map()): Plan {
   const plan = new Plan();
   const byId = new Map<string, { readonly index: number; readonly name: string; readonly objects: number[] }>();
@@ -116,7 +116,7 @@ export function planRenameTargetings(input: Inputs["rename_targetings"], now: Cu
   return plan;
 }
 
-/** Returns why a targeting cannot be renamed, as far as that is known before sending. */
+/** Returns a reason if it is known before sending that a targeting cannot be renamed. */
 function badTargeting({ _id, currentName }: GivenTargeting, now: CurrentNames): Reason | undefined {
   if (_id === undefined) return undefined;
   const name = currentName === undefined ? undefined : now.get(_id);
@@ -131,17 +131,18 @@ function badReference({ currentName, ...found }: GivenTargeting): Reason {
 
 interface Merged {
   readonly index: number;
-  /** The new values, by name of the field. */
   readonly changes: Map<string, string | null | boolean | undefined>;
   readonly objects: number[];
 }
 
-/** Plans changes of options, one step for each (management-api 4.1). An item that contradicts an earlier one fails. */
+/**
+ * Plans changes of options, one step per option (management-api 4.1). An item that contradicts an earlier one fails.
+ */
 export function planUpdateOptions(input: Inputs["update_options"], find: FindOption = unread): Plan {
   const plan = new Plan();
   const byId = new Map<string, Merged>();
   const renamedHere = new Map(input.items.map((item) => [item.name, item]));
-  // A group may also be given by the new name that the same call gives it.
+  // The caller may name a group by its new name if the same call renames the group.
   const groupOf = (item: Inputs["update_options"]["items"][number]) => {
     const group = referred(item, "parent", "parentName", find);
     const renamed = item.parentName === undefined ? undefined : renamedHere.get(item.parentName);
@@ -195,7 +196,7 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
 
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
-/** Returns the ID in an item, or the option that it names, or a reason if it has both or the name is unknown. */
+/** Returns the ID in an item, or the option that the item names. A reason if it has both, or the name is unknown. */
 function referred(
   item: Inputs["update_options"]["items"][number],
   idField: "_id" | "parent",

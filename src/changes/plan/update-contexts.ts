@@ -23,7 +23,7 @@ import { badId, checkContextIds, invisibleContextIds, Plan, type PlanningContext
 
 /**
  * Plans changing Context IDs. Items about the same option are merged in order. An option is read first if it loses
- * Context IDs, so that they can be restored, or gets more than fit into one request. Throws the ApiError of a failed
+ * Context IDs (an undo needs them), or if its new ones do not fit into one request. Throws the ApiError of a failed
  * read, unless the option does not exist.
  */
 export async function planUpdateContexts(
@@ -123,7 +123,7 @@ async function namesOf(
   try {
     for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   } catch (thrown) {
-    // The change is sent without this check if the read fails: the options lose nothing.
+    // The options lose nothing, so a failed read does not stop the change.
     if (!isApiError(thrown)) throw thrown;
   }
   return names;
@@ -141,7 +141,7 @@ function failMisnamed(
   wishes.delete(optionId);
 }
 
-/** Reads the options whose cells were split. An ID that an option holds may contain the separator. */
+/** Reads the options whose cells were split at a separator, because a Context ID may contain that separator. */
 async function readSplitOptions(
   items: readonly UpdateContextsItem[],
   find: Awaited<ReturnType<typeof optionFinder>>,
@@ -163,7 +163,7 @@ async function readSplitOptions(
   return read;
 }
 
-/** Undoes the split of Context IDs that the option holds and that contain the separator. */
+/** Joins the parts of a Context ID that contains the separator and that the option holds. */
 function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
   const { split, add, remove, set } = item;
   if (split === undefined || held === undefined || "code" in held) return item;
@@ -180,7 +180,7 @@ function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Rea
 
 type Target = { readonly _id: string } | { readonly name: string };
 
-/** Returns the options that an item is about. Each of them is reported separately. */
+/** Returns the options of an item. Each option is reported separately. */
 export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
   const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
   const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];
@@ -224,7 +224,7 @@ function contextsOf(item: UpdateContextsItem, sources: ReadContents): Contexts |
   return { add: add.ids, remove: remove.ids, ...(isSet && { set: set.ids }) };
 }
 
-/** Merges an item into the changes of its option. A later item wins. */
+/** Merges an item into the changes of its option. If two items contradict each other, the later one counts. */
 function mergeItemChange(
   wishes: Map<string, RequestedContextChange>,
   optionId: string,

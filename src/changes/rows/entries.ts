@@ -35,10 +35,10 @@ const binding = z.object({
   object: z.number().exactOptional(),
 });
 
-/** A field that is filled in when the item is sent. The item of a delete is only its `_id`. */
+/** A field whose value becomes known only when the item is sent. A delete has only the binding `_id`. */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
-/** The value of a binding: an ID, or the object that has it. */
+/** The value of a binding: an ID, or the object whose ID is used. */
 export type Bound = Omit<Binding, "field">;
 
 export function bindingOf(step: { readonly bindings: readonly Binding[] } | undefined, field: Binding["field"]) {
@@ -47,20 +47,20 @@ export function bindingOf(step: { readonly bindings: readonly Binding[] } | unde
 
 const weight = z.object({
   items: z.number(),
-  /** The number of options to create, including sub-options. */
+  /** The number of options to create. Sub-options count too. */
   options: z.number(),
   groupItems: z.number(),
   contextIds: z.number(),
-  /** UTF-8 bytes in the body, including the comma. */
+  /** Size in the request body: UTF-8 bytes, including the comma. */
   bytes: z.number(),
 });
 
 export type Weight = Fixed<z.infer<typeof weight>>;
 
-/** An option without its bound fields `targeting` and `parent`. */
+/** An option to create, without the fields `targeting` and `parent`, which are bindings. */
 export type OptionItem = Omit<OptionToCreate, "parent">;
 
-/** The items of steps, without their bound fields. */
+/** By operation: the item of a step, without the fields that are bindings. */
 export interface StepItems {
   readonly createTargetings: CreateTargetingItem;
   readonly renameTargetings: { readonly name: string };
@@ -72,17 +72,17 @@ export interface StepItems {
 
 const stepFields = z.object({
   id: z.number(),
-  /** The object of the item, then the objects created inside it, in order. */
+  /** The object that the item creates or changes, then the objects that it creates inside, in order. */
   objects: numbers,
   bindings: z.array(binding),
   weight,
-  /** The steps that must have ended, with any outcome, before this step is sent. */
+  /** IDs of the steps that must have ended, with any outcome, before this step is sent. */
   after: numbers.exactOptional(),
-  /** If set, the step reverses an earlier one, and its objects fail for this reason. */
+  /** Set if the step reverses an earlier step. The objects of both then fail for this reason. */
   undoes: reason.exactOptional(),
-  /** If set, the step only prepares others: it sets a temporary name, or reverses one of several changes. */
+  /** Set if the step only prepares other steps: it sets a temporary name, or reverses one part of a change. */
   prepares: z.literal(true).exactOptional(),
-  /** The name before a temporary one. */
+  /** The name that the object had before it got a temporary name. */
   formerName: z.string().exactOptional(),
 });
 
@@ -92,7 +92,7 @@ export type StepOf<Operation extends BulkOperation> = {
   readonly [Each in Operation]: StepFields & { readonly operation: Each; readonly item: StepItems[Each] };
 }[Operation];
 
-/** The smallest unit that is sent, resent and answered: one item of a request. */
+/** One item of a request: the smallest unit that is sent, answered and sent again. */
 export type Step = StepOf<BulkOperation>;
 
 export function targetOf(step: Step): string | undefined {
@@ -119,7 +119,7 @@ const noItem = z.undefined();
 const stepOf = <Operation extends BulkOperation, Item extends z.ZodType>(operation: Operation, item: Item) =>
   stepFields.extend({ operation: z.literal(operation), item });
 
-/** The schema of a step. The fields of its item keep the order in which they were created. */
+/** The schema of a step. The fields of an item keep the order in which they were created. */
 const step: z.ZodType<Step> = z.preprocess(
   withItem,
   z.discriminatedUnion("operation", [
@@ -132,7 +132,7 @@ const step: z.ZodType<Step> = z.preprocess(
   ]),
 );
 
-/** Returns a step with its item, which a journal stores as JSON text in `json`. The text is empty for a delete. */
+/** Parses the item of a step, which a journal stores as JSON text in `json`. A delete has no text. */
 function withItem(value: unknown): unknown {
   if (!isJsonObject(value) || typeof value.json !== "string") return value;
   return { ...value, item: value.json === "" ? undefined : parseJson(value.json) };
@@ -147,27 +147,27 @@ const stepChange = z.union([
     step: z.number(),
     to: z.enum(["done", "alreadyDone"]),
     _id: z.string().exactOptional(),
-    /** The IDs of the objects inside, in order; null if an ID is unknown. */
+    /** The IDs of the sub-options or options that the item created, in order. Null for an unknown ID. */
     childIds: z.array(z.string().nullable()).exactOptional(),
     contextCount: unexpectedCount.exactOptional(),
   }),
   z.object({
     step: z.number(),
     /**
-     * The step was not applied, or may not have been. `refused`: for a reason outside the item, such as a wrong key.
-     * A resumed run sends it again.
+     * How a step ended without success. `refused`: for a reason outside the item, such as a wrong key. A resumed run
+     * sends refused and unapplied steps again.
      */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
-    /** Another step in the same entry reverses what was applied, and decides the outcome of the objects. */
+    /** Set if another step in the same entry reverses this step. That step decides the outcome of the objects. */
     undone: z.literal(true).exactOptional(),
   }),
-  /** The step was refused, but another change of the run may remove the reason. */
+  /** The step was refused, but another change of the run may remove the cause. */
   z.object({ step: z.number(), to: z.literal("deferred"), reason }),
   z.object({ step: z.number(), to: z.literal("pending") }),
-  /** Other steps in the same entry replace the step. */
+  /** The step is replaced by other steps in the same entry. */
   z.object({ step: z.number(), to: z.literal("replaced") }),
-  /** The step was sent, but it is unknown whether it was applied. */
+  /** The step was sent, and it is unknown whether it was applied. */
   z.object({ step: z.number(), to: z.literal("suspect") }),
 ]);
 
@@ -180,7 +180,7 @@ const settlement = z.object({
   _id: z.string().exactOptional(),
 });
 
-/** An outcome that was decided without a step, such as a failed check of a name. */
+/** The outcome of an object that no step decides, such as an object with an invalid name. */
 export type Settlement = Fixed<z.infer<typeof settlement>>;
 
 export const rowItem = z.object({ targeting: z.string(), name: z.string(), contexts });
@@ -193,19 +193,19 @@ const rowsEntry = z.object({
   items: z.array(rowItem),
 });
 
-/** Consecutive objects, each added by one step. `index` and `line` are those of the first. */
+/** Consecutive rows. Each is one object and one step. `index` and `line` are those of the first row. */
 export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items"> {
-  /** The items. When the entry is written: their JSON in UTF-8, separated by commas. */
+  /** The rows. When the entry is written, they are already JSON in UTF-8, separated by commas. */
   readonly items: readonly RowItem[] | Uint8Array;
 }
 
 const madeRows = z.object({
   from: z.number(),
-  /** The IDs in the answer. Null if the answer contained no ID for an object. */
+  /** The IDs in the answer, in order. Null for an object without an ID. */
   ids: z.array(z.string().nullable()),
 });
 
-/** Created rows. `from` is the first of the consecutive steps. */
+/** The result of rows that were created. `from` is the first of the consecutive steps. */
 export type MadeRows = Fixed<z.infer<typeof madeRows>>;
 
 const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -231,16 +231,16 @@ export type PlannedRequest = Fixed<z.infer<typeof plannedRequest>>;
 const effectPart = z.object({
   title: z.string(),
   count: z.number(),
-  /** The objects that lose data. `says` describes what happens to each. */
+  /** The objects that would lose data. `says` describes the loss of each. */
   objects: z.array(
     z.object({
       name: z.string(),
       _id: z.string().exactOptional(),
       says: z.string(),
-      /** Context IDs in the object; for a targeting, `options` are its options. */
+      /** The number of Context IDs that the object has. For a targeting, `options` is the number of its options. */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
-      /** For a deleted group: how many sub-options are not deleted with it. */
+      /** For a deleted group: the number of its sub-options that remain. */
       freed: z.number().exactOptional(),
     }),
   ),
@@ -250,21 +250,21 @@ export type EffectPart = Fixed<z.infer<typeof effectPart>>;
 
 export type EffectObject = EffectPart["objects"][number];
 
-/** What has to be approved before the run may start. */
+/** What must be approved before the run may start. */
 export const waits = z.object({
   digest: z.string(),
-  /** The effect as a text for the model. */
+  /** A text for the model that describes the effect to approve. */
   effect: z.string(),
-  /** The sentences of `effect` that the web page shows, if not all. */
+  /** The part of `effect` that the web page shows. Absent if it shows the whole text. */
   note: z.string().exactOptional(),
   optionsThere: z.number().exactOptional(),
   parts: z.array(effectPart),
-  /** Until when the run waits for approval, in milliseconds since 1970. */
+  /** Until when the effect can be approved, in milliseconds since 1970. */
   until: z.number(),
   /** What has changed since the plan was made. If set, the effect can no longer be approved. */
   stale: z.string().exactOptional(),
   differs: z.array(z.string()).exactOptional(),
-  /** The channel for the approval, if it is not the web page: the client asks the person, or the agent has a token. */
+  /** How approval is given, if not on the web page: the client asks the person, or the agent gets a token. */
   elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
 
@@ -276,26 +276,25 @@ export const decided = z.object({
 export type Decided = Fixed<z.infer<typeof decided>>;
 
 const runFacts = z.object({
-  /** The tool under which the run is reported, if it differs from the tool of the call. */
+  /** The tool under which the run is reported, if it is not the tool of the call. */
   tool: z.string().exactOptional(),
-  /** The targeting of all changed options, if there is only one. */
+  /** The ID of the targeting of all changed options. Absent if there are several. */
   within: z.string().exactOptional(),
-  /** The number of options and the name of the targeting `within`, if a person must approve what is removed. */
+  /** The number of options and the name of the targeting `within`, if the run needs approval. */
   optionsThere: z.number().exactOptional(),
   withinName: z.string().exactOptional(),
   asked: asked.exactOptional(),
   rows: rowCounts.exactOptional(),
-  /** How a sheet is read, if that was unknown when the call was answered. */
+  /** How a sheet is read, if this was detected only after the call had been answered. */
   look: inputFile.pick({ sheet: true, seen: true }).exactOptional(),
-  /** The effect to approve, with counts. A later plan is compared with it. */
+  /** The effect to approve, with counts. It is compared with the effect of a later plan. */
   effect: z.string().exactOptional(),
-  /** The number of options that got Context IDs without being read first. */
   unread: z.number().exactOptional(),
-  /** For an applied plan: the first values that have changed since it was made. */
+  /** For an applied plan: the first values that have changed in the service since the plan was made. */
   stale: z.array(staleField).exactOptional(),
-  /** For a plan that was not started: the requests that it needs. */
+  /** For a plan that was not started: the requests that it would send. */
   foreseen: z.array(plannedRequest).exactOptional(),
-  /** For a dry run: the digest of what the caller was shown. */
+  /** For a dry run: a digest of the effect that the caller was shown. */
   shown: z.string().exactOptional(),
   waits: waits.exactOptional(),
   decided: decided.exactOptional(),
@@ -303,16 +302,16 @@ const runFacts = z.object({
   nearIds: nearIds.exactOptional(),
   joinedIds: joinedIds.exactOptional(),
   elsewhere: elsewhere.exactOptional(),
-  /** Names that did not match exactly, and the objects used instead. */
+  /** Names that did not match exactly, with the objects that were used for them. */
   takenFor: z.array(takenName).exactOptional(),
 });
 
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
- * The newest option in a list; null if the list is empty. `listed`: the joined short hashes of all IDs, if the whole
- * list was read. `latest`, for a longer list: the newest options, at most `CLOCKS_APART_MS` apart; absent if not all of
- * these were read.
+ * The newest option of a list; null if the list is empty. `listed`: short hashes of all IDs, joined, if the whole list
+ * was read. `latest`: for a longer list, the options that are at most `CLOCKS_APART_MS` older than the newest one;
+ * absent if some of them were not read.
  */
 const newestOptions = z.object({
   _id: z.string().nullable(),
@@ -322,10 +321,10 @@ const newestOptions = z.object({
 
 export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
 
-/** The length of the short hash of an ID in characters. Its 48 bits distinguish some thousand IDs. */
+/** The number of characters of an ID's short hash. Its 48 bits are enough to tell some thousand IDs apart. */
 const MARK_LENGTH = 8;
 
-/** Returns short hashes of IDs, joined. A hash needs a third of the space of its ID. */
+/** Returns the short hashes of IDs, joined into one text. A hash needs a third of the space of its ID. */
 export function marksOf(ids: readonly string[]): string {
   return ids.map(markOf).join("");
 }
@@ -346,10 +345,10 @@ const entry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("steps"), steps: z.array(step) }),
   rowsEntry,
   z.object({ t: z.literal("facts"), facts: runFacts }),
-  /** The process stopped while the plan was recorded. Planning starts again. */
+  /** The process stopped while it wrote the plan to the journal. The run is planned again. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /** The newest options of a targeting or group, read before anything was sent. */
+  /** The newest options of a targeting or group, read before the first request. */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
   z.object({
@@ -360,21 +359,21 @@ const entry = z.discriminatedUnion("t", [
     settlements: z.array(settlement).exactOptional(),
     made: madeRows.exactOptional(),
   }),
-  /** The last `send` entry was written, but its request was not sent. */
+  /** The request of the last entry `send` was not sent. */
   z.object({ t: z.literal("withheld"), at }),
-  /** The steps may have been sent while another process was writing, so their outcomes are in doubt again. */
+  /** The steps may have been sent while another process had the write lock, so their outcomes are unknown again. */
   z.object({ t: z.literal("late"), steps: numbers, at }),
   z.object({ t: z.literal("waited"), ms: z.number(), statusCode: z.number().exactOptional() }),
   stopEntry,
   z.object({ t: z.literal("resume"), at }),
 ]);
 
-/** One line of a journal. Applying all lines in order gives the state of the run. */
+/** One line of a journal. Reading all lines in order gives the state of the run. */
 export type JournalEntry = Exclude<Fixed<z.infer<typeof entry>>, { readonly t: "rows" }> | RowsEntry;
 
 export const journalEntry: z.ZodType<JournalEntry> = entry;
 
-/** Returns an entry as pieces of one line. */
+/** Returns an entry as one line of the journal, in pieces. */
 export function journalLine(entry: JournalEntry): readonly (string | Uint8Array)[] {
   if (entry.t === "rows" && entry.items instanceof Uint8Array) {
     const { items, ...rest } = entry;
@@ -399,12 +398,12 @@ const formerOption = z.object({
   targeting: z.string().exactOptional(),
   name: z.string().exactOptional(),
   type: z.enum(["atomic", "collection"]).exactOptional(),
-  /** The group of the option. Null for a top-level option. */
+  /** The ID of the option's group. Null for a top-level option. */
   parent: z.string().nullable().exactOptional(),
   exposeChildren: z.boolean().exactOptional(),
-  /** The previous Context IDs that the run changes; for a deleted option, all. */
+  /** The Context IDs that the option held before the run, as far as the run changes them. For a deleted option, all. */
   held: ids.exactOptional(),
-  /** The size of an option whose Context IDs the run changes. */
+  /** The number of Context IDs that the option held before the run. */
   contextCount: z.number().exactOptional(),
   subOptions: ids.exactOptional(),
 });
@@ -415,7 +414,7 @@ export type PreviousOption = z.infer<typeof formerOption>;
 
 export const previousValueLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
 
-/** The values before a run, from which an undo plan is made. */
+/** The values before a run. An undo plan is made from them. */
 export class PreviousValues {
   readonly #lines = new Map<string, PreviousOption | PreviousTargeting>();
 
@@ -444,7 +443,7 @@ export class PreviousValues {
 
 const EXISTS = ownReason("EXISTS");
 
-/** Returns the outcome of an existing option that stays as it is. */
+/** Returns the outcome for an existing option that the run does not change. */
 export function unchangedOption(object: number, _id: string, onExisting: OnExisting): Settlement {
   if (onExisting === "skip") return { object, outcome: "skipped", reason: EXISTS, _id };
   return { object, outcome: "alreadyDone", _id };

@@ -19,7 +19,7 @@ const option = ARGUMENTS.bulk_add_options().items.element.extend({
   op: z.string().optional(),
 });
 
-/** An option in a file. Later rows may add Context IDs to it. */
+/** One row of a file that describes an option. Later rows of the file may add Context IDs to the option. */
 export interface OptionRow extends AddOptionInput {
   _id?: string | undefined;
   readonly contexts?: string[] | undefined;
@@ -41,7 +41,7 @@ const OPTION_COLUMNS = [
   "targeting",
 ] as const;
 
-/** How to read files for `bulk_add_options`. */
+/** The row format of files for `bulk_add_options`. */
 export const optionRows = {
   columns: OPTION_COLUMNS,
   required: [["name"]],
@@ -105,7 +105,7 @@ export const optionRows = {
   rest(item, failed) {
     const whole = failed.find(({ about }) => about.child === undefined);
     if (whole !== undefined) return [{ row: item, reason: whole.reason }];
-    // If the group was created, the rows of its failed sub-options name it as parent, so that they can be sent again.
+    // The group exists now. The rows of its failed sub-options name it as their parent, so that they can be sent again.
     return failed.map(({ about, reason }) => ({
       row: { ...item.children?.[about.child ?? 0], parentName: item.name },
       reason,
@@ -115,7 +115,7 @@ export const optionRows = {
 
 const change = ARGUMENTS.update_contexts().items.element;
 
-/** An option in an exported file. The fields for its position and type are ignored. */
+/** One option of an exported file. `update_contexts` ignores its position and type. */
 const saved = z.strictObject({
   _id: z.string().optional(),
   name: z.string().optional(),
@@ -146,7 +146,7 @@ const CONTEXT_COLUMNS = [
   "targeting",
 ] as const;
 
-/** How to read files for `update_contexts`. An `_id` and a `name` in one row must belong to the same option. */
+/** The row format of files for `update_contexts`. An `_id` and a `name` in one row must be of the same option. */
 export const contextRows: RowShape<ContextRow> = {
   columns: CONTEXT_COLUMNS,
   required: [
@@ -168,8 +168,8 @@ export const contextRows: RowShape<ContextRow> = {
       const _id = id(cells).trim();
       const calledName = name(cells).trim();
       const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
-      // All rows that set the Context IDs of one option get the same key, because skipping an invalid row would
-      // remove its Context ID.
+      // Rows that together set the Context IDs of one option share a key. If one of them is invalid, all fail;
+      // otherwise the Context ID of the invalid row would be removed.
       const key =
         oneContextARow || _id !== ""
           ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`
@@ -215,7 +215,7 @@ function savedRow(value: object): RowContent<ContextRow> {
   return { item: { ...option, [wanted ?? "add"]: contexts } };
 }
 
-/** Returns a function that finds rows for other calls: those with another action than `does`, or another targeting. */
+/** Returns a function that checks whether a row is for this call: by its action and its targeting. */
 function rowChecker(header: Header, { targeting }: MoreOfSheet, does: "add" | "edit") {
   const action = cellReader(header, "action");
   const named = cellReader(header, "targeting");

@@ -2,33 +2,33 @@ import { parseJson } from "../../platform/json.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
 import { type Binding, type RowItem, type RowsEntry, rowItem, type StepOf, type Weight } from "./entries.ts";
 
-/** The index of a row among the items or rows, from 0, and its line in a file, from 1. */
+/** The position of a row: its index among the items or rows, from 0, and its line in a file, from 1. */
 interface RowOrigin {
   readonly index: number;
   readonly line?: number;
 }
 
-/** The rows of a block as they were written. Each list has one number for each row. */
+/** The rows of a block in one buffer. Each list has one number per row. */
 interface WrittenRows {
-  /** Returns the buffer with the rows. They begin at `start`, as JSON in UTF-8, with a comma after each row. */
+  /** Returns the buffer. The rows begin at `start`, as JSON in UTF-8, with a comma after each row. */
   readonly bytes: () => Buffer;
   readonly start: number;
   readonly ends: number[];
   readonly contextIds: number[];
-  /** The line of each row. Empty if the rows come from the arguments of a call. */
+  /** The line of each row. Empty if the rows are arguments of a call. */
   readonly lines: number[];
 }
 
 const ROWS_PER_ENTRY = 500;
 const COMMA_BYTES = 1;
 
-/** Consecutive options without sub-options, stored as the bytes to send. 100,000 of them need little memory. */
+/** Consecutive options without sub-options, stored as the bytes to send. So 100,000 of them need little memory. */
 export class RowBlock {
   readonly operation = "addOptions";
   readonly bindings: readonly Binding[];
-  /** The object of the first row. The others follow it. */
+  /** The object of the first row. The objects of the other rows follow in order. */
   readonly firstObject: number;
-  /** The step of the first row. The others follow it. Undefined before the rows are planned. */
+  /** The step of the first row. The steps of the other rows follow in order. Undefined until the rows are planned. */
   readonly firstStep: number | undefined;
   readonly #targeting: string;
   readonly #firstIndex: number;
@@ -51,7 +51,7 @@ export class RowBlock {
     return this.#rows.ends.length;
   }
 
-  /** Returns whether a row can be appended: same targeting, and consecutive positions everywhere. */
+  /** Returns whether a row can be appended: it has the same targeting, and its numbers are the next ones. */
   isFollowedBy(targeting: string, { index, line }: RowOrigin, object: number, step: number | undefined): boolean {
     const { length } = this;
     return (
@@ -63,7 +63,7 @@ export class RowBlock {
     );
   }
 
-  /** Returns the rows from `from` up to `to` (exclusive) as a planned block. This block may not grow afterwards. */
+  /** Returns the rows from `from` to `to` (exclusive) as a planned block. No row may be added to it afterwards. */
   planned(from: number, to: number, firstStep: number): RowBlock {
     const { bytes, ends, contextIds, lines } = this.#rows;
     const first = { object: this.firstObject + from, step: firstStep, index: this.#firstIndex + from };
@@ -77,7 +77,7 @@ export class RowBlock {
     });
   }
 
-  /** Returns the JSON of rows in UTF-8, separated by commas. The bytes must not be changed. */
+  /** Returns the JSON of rows in UTF-8, separated by commas. Callers must not change the bytes. */
   items(from: number, to: number): Uint8Array {
     return this.#rows.bytes().subarray(this.#startOf(from), this.#rows.ends[to - 1]);
   }
@@ -102,7 +102,7 @@ export class RowBlock {
     return item;
   }
 
-  /** Returns a row as a step. Throws a RangeError if the rows were not planned. */
+  /** Returns a row as a separate step. Throws a RangeError if the rows were not planned. */
   open(row: number): StepOf<"addOptions"> {
     if (this.firstStep === undefined) throw new RangeError("the rows were not planned, so they have no steps");
     const { operation, bindings } = this;
@@ -121,7 +121,7 @@ export class RowBlock {
     for (let row = 0; row < this.length; row += 1) yield this.open(row);
   }
 
-  /** Returns journal entries. Rows on consecutive lines share an entry. */
+  /** Returns the journal entries of the block. Rows on consecutive lines share an entry. */
   *entries(): Generator<RowsEntry> {
     for (let from = 0; from < this.length; ) {
       const place = this.placeOf(from);
@@ -145,17 +145,17 @@ export interface RowRange {
 }
 
 const CHUNK_BYTES = 262_144;
-/** How many UTF-16 code units are encoded together. Encoding each row separately takes three times as long. */
+/** How many UTF-16 code units are encoded in one go. Encoding each row separately takes three times as long. */
 const GATHERED_UNITS = 16_384;
 
-/** Writes rows into blocks. All rows of a block are in one buffer. */
+/** Writes rows into blocks. The rows of one block share a buffer. */
 export class RowWriter {
   #chunk = new TextChunk(0);
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
-  /** The JSON of the last targeting, which is reused. */
+  /** The JSON of the targeting of the last row, which the next row probably has too. */
   #head: { readonly targeting: string; readonly json: Json } | undefined;
 
-  /** Adds a row as `object`, and as `step` if it is planned. Returns its block. */
+  /** Adds a row as `object` and, if it is planned, as `step`. Returns the block that contains the row. */
   add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     if (this.#head?.targeting !== targeting) this.#head = { targeting, json: jsonOf(targeting) };
     const head = this.#head.json;
@@ -192,7 +192,7 @@ class TextChunk {
   readonly #bytes: Buffer;
   #gathered = "";
   #written = 0;
-  /** How many bytes are in use, including the gathered text. */
+  /** The number of bytes in use. Text that is not encoded yet counts too. */
   used = 0;
 
   constructor(bytes: number) {
@@ -222,7 +222,7 @@ interface Json {
   readonly bytes: number;
 }
 
-/** Returns a text as JSON with its size in bytes. Most texts need no escapes, which one pass checks. */
+/** Returns a text as JSON, with its size in bytes. Most texts need no escapes, so one pass is enough for them. */
 function jsonOf(text: string): Json {
   let bytes = 2;
   for (let at = 0; at < text.length; at += 1) {

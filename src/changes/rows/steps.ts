@@ -14,7 +14,7 @@ import type {
 } from "./entries.ts";
 import { RowBlock } from "./row-block.ts";
 
-/** The steps of a run, separate or in blocks of rows. The ID of a step is its position. */
+/** The steps of a run. Rows are stored in blocks. The ID of a step is its index. */
 export class StepList {
   readonly #parts: (Step | RowBlock)[] = [];
 
@@ -22,7 +22,7 @@ export class StepList {
     return this.#parts.length;
   }
 
-  /** Adds a step. Throws a RangeError if the ID of the step is not its position. */
+  /** Adds a step. Throws a RangeError if the ID of the step is not the next index. */
   add(step: Step): void {
     if (step.id !== this.length)
       throw new RangeError(`step ${step.id} must be added at position ${step.id}, not ${this.length}`);
@@ -38,12 +38,12 @@ export class StepList {
     return part instanceof RowBlock ? part.open(rowOf(part, id)) : part;
   }
 
-  /** Returns a step or its block, for properties that all rows of a block share. */
+  /** Returns a step or, for a row, its block. Use it for properties that all rows of a block share. */
   partAt(id: number): Step | RowBlock | undefined {
     return this.#parts[id];
   }
 
-  /** Yields separate steps and blocks of rows. Each block is returned once. */
+  /** Yields all steps. Rows are returned as blocks, each once. */
   *parts(): Generator<Step | RowBlock> {
     for (let id = 0; id < this.length; ) {
       const part = this.#parts[id];
@@ -57,14 +57,14 @@ export class StepList {
     return part instanceof RowBlock ? part.firstObject + rowOf(part, id) : part?.objects[0];
   }
 
-  /** Returns how much of each limit of a request a step uses. Throws a RangeError if there is no such step. */
+  /** Returns how much a step uses of each limit of a request. Throws a RangeError if the step does not exist. */
   weightOf(id: number): Weight {
     const part = this.#parts[id];
     if (part === undefined) throw new RangeError(`there is no step ${id}`);
     return part instanceof RowBlock ? part.weightOf(rowOf(part, id)) : part.weight;
   }
 
-  /** Returns the bindings of all steps of an operation, once for each block. */
+  /** Returns the bindings of all steps of an operation. A block of rows is returned once. */
   boundBy(operation: BulkOperation): readonly (readonly Binding[])[] {
     return [...this.parts()].flatMap((part) => (part.operation === operation ? [part.bindings] : []));
   }
@@ -77,7 +77,7 @@ export class StepList {
     return true;
   }
 
-  /** Returns whether the steps are consecutive rows with consecutive objects. */
+  /** Returns whether the steps are consecutive rows whose objects are consecutive, too. */
   areRows(ids: readonly number[]): boolean {
     const [first = 0] = ids;
     const last = first + ids.length - 1;
@@ -92,7 +92,6 @@ export function rowOf({ firstStep = 0 }: RowBlock, step: number): number {
   return step - firstStep;
 }
 
-/** Where to create an option. */
 export interface OptionPlace {
   readonly targeting: Bound;
   readonly parent?: Bound;
@@ -100,7 +99,7 @@ export interface OptionPlace {
 
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
-/** Creates steps and gives them consecutive IDs. */
+/** Creates steps with consecutive IDs. */
 export class StepMaker {
   readonly #next: () => number;
 
@@ -108,7 +107,7 @@ export class StepMaker {
     this.#next = next;
   }
 
-  /** Returns a maker whose steps follow the existing ones. They may be added to the list later. */
+  /** Returns a maker whose first step follows the existing steps. The new steps may be added to the list later. */
   static after({ length }: { readonly length: number }): StepMaker {
     let next = length;
     return new StepMaker(() => next++);
@@ -134,7 +133,7 @@ export class StepMaker {
     return { ...fields, operation: "deleteTargetings", item: undefined };
   }
 
-  /** Creates a step that adds an option. The group is in `place.parent`, never in `item`. */
+  /** Creates a step that adds an option. The group must be in `place.parent`, not in `item`. */
   addOption(item: OptionItem, place: OptionPlace, given: StepExtras): StepOf<"addOptions"> {
     const bindings: Binding[] = [{ field: "targeting", ...place.targeting }];
     if (place.parent !== undefined) bindings.push({ field: "parent", ...place.parent });
@@ -148,8 +147,8 @@ export class StepMaker {
   }
 
   /**
-   * Creates a step that changes an option. `option` is its ID, or the object that creates it. `group` is the group to
-   * move it into.
+   * Creates a step that changes an option. `option` is the ID of the option, or the object that the run creates.
+   * `group` is the group to move the option into.
    */
   updateOption(option: Bound, item: OptionChanges, given: StepExtras, group?: Bound): StepOf<"updateOptions"> {
     const { add = [], remove = [], set = [] } = item.contexts ?? {};
@@ -162,7 +161,7 @@ export class StepMaker {
     return { ...fields, operation: "updateOptions", item };
   }
 
-  /** Creates a step that deletes an option. `inTree`: the option is a group or a sub-option (management-api 8.1). */
+  /** Creates a step that deletes an option. `inTree`: it is a group or a sub-option (limit: management-api 8.1). */
   deleteOption(option: Bound, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
     return { ...fields, operation: "deleteOptions", item: undefined };
@@ -184,7 +183,7 @@ export class StepMaker {
   }
 }
 
-/** Returns the names of the sent fields. `parent: null` is `detach`. `onlyLoss`: the step only removes Context IDs. */
+/** Returns the names of the sent fields; `detach` for `parent: null`, `onlyLoss` for a step that only removes. */
 export function sentFields({ item, bindings, operation }: Step): readonly string[] {
   const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
   const onlyLoss = operation === "updateOptions" && takesOnlyAway(item);
@@ -206,19 +205,18 @@ export function contextCount({ contexts = [], children = [] }: CountedOption): n
   return children.reduce((sum, child) => sum + (child.contexts?.length ?? 0), contexts.length);
 }
 
-/** The bytes of a ULID in JSON, with its quotes. Every bound ID is a ULID. */
+/** The bytes of a ULID in JSON, including its quotation marks. Every bound ID is a ULID. */
 const ID_BYTES = 28;
 
-/** Returns the bytes of an item in a body: its JSON, its bound fields, and one comma. */
+/** Returns the size of an item in a request body in bytes: its JSON, its bound fields, and one comma. */
 function entryBytes(json: string, bindings: readonly Binding[]): number {
   const own = Buffer.byteLength(json, "utf8") + 1;
   return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, own);
 }
 
-/** The maximum number of objects or steps in one journal entry. */
 export const ENTRIES_PER_LINE = 500;
 
-/** The reported objects of a run, separate or in blocks of rows. */
+/** The objects of a run. Rows are stored in blocks. */
 export class ObjectList {
   readonly #parts: (ReportedObject | RowBlock)[] = [];
 
@@ -234,7 +232,7 @@ export class ObjectList {
     return this.#parts.push(block) - 1;
   }
 
-  /** Returns the objects from `from` up to `to` (exclusive) as journal entries. */
+  /** Returns journal entries for the objects from `from` up to `to` (exclusive). */
   *entries(from = 0, to = this.length): Generator<JournalEntry> {
     for (let first = from; first < to; first += ENTRIES_PER_LINE) {
       const objects: ReportedObject[] = [];
@@ -246,7 +244,7 @@ export class ObjectList {
     }
   }
 
-  /** Adds fields to an object, but not to rows of a planned block. */
+  /** Adds fields to an object. Not for rows of a planned block. */
   amend(object: number, more: Partial<ReportedObject>): void {
     const part = this.#parts[object];
     if (part === undefined || (part instanceof RowBlock && part.firstStep !== undefined)) return;
@@ -254,7 +252,7 @@ export class ObjectList {
     this.#parts[object] = { ...about, ...more };
   }
 
-  /** Replaces the rows of a block by the same rows in a planned block. */
+  /** Replaces a block by a planned block of the same rows. */
   setRows(block: RowBlock): void {
     this.#parts.fill(block, block.firstObject, block.firstObject + block.length);
   }
@@ -269,13 +267,13 @@ export class ObjectList {
     return part instanceof RowBlock ? undefined : part?._id;
   }
 
-  /** Returns the kind of a group or targeting. The row of a block is neither of them, so it is not parsed. */
+  /** Returns the kind of an object. The row of a block is neither a group nor a targeting, so it is not parsed. */
   kindOf(object: number): ReportedObject["kind"] {
     const part = this.#parts[object];
     return part instanceof RowBlock ? undefined : part?.kind;
   }
 
-  /** Returns the row of an object. Undefined for a separate object. */
+  /** Returns the block and the row of an object. Undefined if the object is not in a block. */
   rowAt(object: number): { readonly block: RowBlock; readonly row: number } | undefined {
     const part = this.#parts[object];
     return part instanceof RowBlock ? { block: part, row: object - part.firstObject } : undefined;

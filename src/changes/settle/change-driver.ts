@@ -8,7 +8,6 @@ import type { JournalEntry, MadeRows, Settlement, Step, StepChange } from "../ro
 import type { RunState } from "../state/change-state.ts";
 import type { ServerClock } from "./service-clock.ts";
 
-/** The effects of an answer on a run. */
 export interface Consequences {
   readonly changes: readonly StepChange[];
   readonly steps?: readonly Step[];
@@ -18,7 +17,6 @@ export interface Consequences {
 
 type Execution = RunExecution<WriteCall, JournalEntry, RunState>;
 
-/** What sending the requests of a run needs. */
 export interface ChangeDriver
   extends Pick<
     Execution,
@@ -28,22 +26,20 @@ export interface ChangeDriver
   readonly clock: Clock;
   readonly serverClock: ServerClock;
   readonly random: () => number;
-  /** For how many milliseconds a request is retried. */
+  /** The maximum time for the retries of one request, in milliseconds. */
   readonly retryBudgetMs: number;
   readonly onExisting: OnExisting;
-  /** Records the effects of a finished request. */
+  /** Records the effects of a finished request in the journal. */
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
-  /** Returns the object that the previous run of the same call created, with its ID if known. */
   madeBefore(object: number): Promise<{ readonly _id?: string | undefined } | undefined>;
   readonly lease: Turn;
-  /** Opens a connection if none is idle. Throws an ApiError. */
   connect(operation: BulkOperation): Promise<void>;
-  /** Sends one request, if the fence permits it. Throws an ApiError. */
+  /** Sends one request if the fence permits it. Throws an ApiError. */
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
-  /** Returns the key of a step. Only steps with the same key may share a request. */
+  /** Returns a key for a step. Only steps with the same key may share a request. */
   readonly apartBy?: (step: number) => string;
-  /** When objects must be compared again before the next request, in milliseconds of the monotonic clock. */
+  /** The monotonic time in milliseconds from which the objects must be compared again before the next request. */
   compareAt: number;
-  /** Returns failures of the steps whose objects others have changed. Undefined if the run overwrites nothing more. */
+  /** Returns failures of steps whose objects others have changed. Undefined if no open step overwrites anything. */
   changedSince(): Promise<readonly StepChange[] | undefined>;
 }

@@ -31,7 +31,7 @@ export async function readPreviousValues(
   return former;
 }
 
-/** Returns the number of Context IDs instead of the IDs, which may be millions. */
+/** Replaces the Context IDs by their number, because there may be millions. */
 function counted(value: PreviousValue): PreviousValue {
   if (value.kind !== "option" || value.held === undefined) return value;
   const { held, contextCount = held.length, ...rest } = value;
@@ -39,9 +39,9 @@ function counted(value: PreviousValue): PreviousValue {
 }
 
 /**
- * Compares what a run will still delete or overwrite with `former`, the values that it stored for an undo. Returns
- * failures of the open steps whose objects have changed. Undefined if no such step is open. Call it with the write
- * lock, so that no request is in flight. Throws the ApiError of a failed read.
+ * Compares the objects that a run will still delete or overwrite with `former`, their previous values. Returns failures
+ * of the open steps whose objects have changed. Undefined if no open step deletes or overwrites. The caller must have
+ * the write lock, so that no request is in progress. Throws the ApiError of a failed read.
  */
 export async function changedSince(
   state: RunState,
@@ -76,7 +76,7 @@ export async function changedSince(
     const id = targetOf(step) ?? "";
     const before = previous.get(id);
     const subOptions = before?.kind === "option" ? (before.subOptions ?? []) : [];
-    // If a sub-option is not deleted, neither is its group.
+    // A group is not deleted if one of its sub-options is not.
     if (!stale.has(id) && subOptions.some((one) => stale.has(one))) stale.set(id, { field: "subOption" });
   }
   return open.flatMap((step): readonly StepChange[] => {
@@ -90,8 +90,8 @@ export async function changedSince(
 const CREATES: ReadonlySet<Step["operation"]> = new Set(["createTargetings", "addOptions"]);
 
 /**
- * Returns whether a step may revert changes by others. Adding or removing certain Context IDs does not affect any
- * others.
+ * Returns whether a step may overwrite the changes of other writers. A step that adds or removes single Context IDs
+ * does not.
  */
 function overwrites(step: Step): boolean {
   if (step.undoes !== undefined || CREATES.has(step.operation)) return false;
@@ -101,7 +101,7 @@ function overwrites(step: Step): boolean {
 }
 
 function openReplacements(state: RunState): readonly Step[] {
-  // A large import only creates options.
+  // A large import has only steps that create options.
   if ([...state.steps.parts()].every(({ operation }) => CREATES.has(operation))) return [];
   const steps = new Map<number, Step>();
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -115,7 +115,7 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** For each field that a step replaces: the values that the run itself may have given the option by now. */
+/** By field that a step replaces: the values that the run itself may have set. */
 interface Replaced {
   readonly names?: readonly string[];
   readonly parents?: readonly (string | null)[];
@@ -131,7 +131,7 @@ function replacedBy(state: RunState, step: Step, before: PreviousValue | undefin
   if (step.operation !== "updateOptions") return { names, hasSubOptions: true, ...(isOnly && { contextCounts: [] }) };
   const { name, parent, contexts: { set } = {} } = step.item;
   const group = before?.kind === "option" ? before.parent : undefined;
-  // An option may also be at the top level if the run deletes its group.
+  // If the run deletes the group of an option, the option may be at the top level now.
   const isFreed = typeof group === "string" && state.stepsChanging(group).some(isDeletion);
   const parents = updates.flatMap(({ item }) => (item.parent === undefined ? [] : [item.parent]));
   const isInDoubt = state.suspectSince(step.id) !== undefined;
@@ -166,12 +166,12 @@ function staleOption(
     return { field: "contexts", planned: before.contextCount, service: contextCount };
   }
   const subOptions = before.subOptions?.length;
-  // Only further sub-options count as a change, because the run itself deletes sub-options before their group.
+  // The run itself deletes sub-options before their group, so only additional sub-options count as a change.
   const hasMore = hasSubOptions && subOptions !== undefined && childCount > subOptions;
   return hasMore ? { field: "subOptions", planned: subOptions, service: childCount } : undefined;
 }
 
-/** Returns whether a value is neither the previous one nor one that the run itself gave. */
+/** Returns whether a value is neither the previous value nor one that the run itself set. */
 function isOther<Value>(own: readonly Value[] | undefined, before: Value | undefined, now: Value): boolean {
   return own !== undefined && before !== undefined && now !== before && !own.includes(now);
 }

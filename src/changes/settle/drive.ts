@@ -12,7 +12,7 @@ import { adoptLostCreates, existingIds } from "./reconcile.ts";
 import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";
 
-/** Executes a planned run and records why it stopped. `cause` returns why the signal was aborted. */
+/** Executes a planned run and records why it stopped. `cause` returns the reason for an abort of the signal. */
 export async function drive(
   driver: ChangeDriver,
   hold: (work: (turn: Turn) => Promise<BatchEnd>) => Promise<BatchEnd>,
@@ -20,7 +20,7 @@ export async function drive(
   first?: Requests,
 ): Promise<void> {
   const stop = (why: StopCause, reason?: Reason): void => {
-    // If another process has taken over the run, that process records how the run stops.
+    // If another process has taken over the run, only that process records how the run stops.
     driver.lease.lost.throwIfAborted();
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
   };
@@ -45,7 +45,7 @@ export async function drive(
         orStopped(
           driver,
           hold(async (turn) => {
-            // Read with the write lock, so that no other run of the project can add options meanwhile.
+            // Read with the write lock, so that no other run of the project adds options in the meantime.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
             haveEnded = await endChangedSteps(driver);
@@ -53,21 +53,21 @@ export async function drive(
           }),
         );
       let end = await inTurn();
-      // If another process had the write lock meanwhile, the next attempt first resolves the steps in doubt.
+      // If another process had the write lock, the next attempt first finds out what the unanswered steps did.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
-      // Steps that have ended must not be sent, so the requests are formed again.
+      // Steps that have ended must not be sent, so new requests are formed.
       if (haveEnded) break;
     }
     if (driver.signal.aborted) return stop(cause());
   }
 }
 
-/** The pause before the next comparison: this time, or this multiple of the duration of the last comparison. */
+/** The minimum pause before the next comparison: `ms` milliseconds, or `durations` times the last duration. */
 export const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
 
-/** Returns whether steps ended because others have changed their objects. */
+/** Ends the steps whose objects other writers have changed. Returns whether there were any. */
 async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   const { clock } = driver;
   const startedAt = clock.monotonic();
@@ -83,7 +83,7 @@ async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   return (changes?.length ?? 0) + adopted.length > 0;
 }
 
-/** Waits for `sending`, but returns early if the run is stopped while it waits for the write lock. */
+/** Waits for `sending`. Returns early if the run is stopped while it waits for the write lock. */
 async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
   try {
     return await sending;
@@ -93,20 +93,21 @@ async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Prom
   }
 }
 
-/** Rejections that every other step would get as well. */
+/** Codes of rejections that every further request would get as well. */
 const SHARED_BY_ALL = new Set([
   ...["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "FOREIGN_ANSWER", "PROJECT_NOT_FOUND"],
   "RATE_LIMITED",
 ]);
 
-/** Returns the reason for the steps that were not sent. */
+/** Returns the reason for steps that are not sent because the run ends. */
 function endReason(reason: Reason): Reason {
   return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
 /**
- * Decides about refused steps that waited for other changes, once no other step is left: breaks cycles of names,
- * retries the steps if another step was applied meanwhile, and fails the rest. Returns the order for the retries.
+ * Decides about deferred steps: steps that were refused and wait for other changes. Called when no other step is left.
+ * Breaks cycles of names, retries the steps if another step was applied meanwhile, and fails the rest. Returns the
+ * order of the retries.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
@@ -131,13 +132,12 @@ interface Deferred {
   readonly reason: Reason;
 }
 
-/** The position in the sending order, by step. */
 type Turns = ReadonlyMap<number, number>;
 
-/** Orders retries: each change follows the one that frees its name, in one request if possible (management-api 4.1). */
+/** Returns the order of retries. Each change follows the one that frees its name (management-api 4.1). */
 function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
-  // A cycle member with a temporary name comes last, because its old name is free.
+  // A change with a temporary name starts a path, because its old name is already free.
   const starts = [...deferred.filter((each) => hasTemporaryName(state, each)), ...deferred];
   const turns = new Map<number, number>();
   for (const path of pathsIn(deferred, starts)) {
@@ -150,7 +150,7 @@ function hasTemporaryName(state: RunState, { step }: Deferred): boolean {
   return state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
 }
 
-/** Sorts steps for sending. Steps without a position come first. */
+/** Sorts steps for sending. Steps without a position in `turns` come first. */
 function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
   if (turns.size === 0) return steps;
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
@@ -163,9 +163,9 @@ function otherChanges({ step }: Deferred): OptionChanges {
 }
 
 /**
- * Returns steps that break cycles of renames by a temporary name for one member. The step also has the other changes of
- * that member, so that a refusal leaves all names unchanged. A cycle with other changes of several members is not
- * broken.
+ * Returns steps that break cycles of renames: one member of each cycle gets a temporary name. The step also contains
+ * the other changes of that member, so that a refusal leaves all names unchanged. A cycle is not broken if several
+ * members have other changes.
  */
 export function breakCycles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
   const maker = StepMaker.after(driver.state.steps);
@@ -188,7 +188,7 @@ function temporaryName(
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
-  // The old name of each member is the name that the member before it needs.
+  // A member's old name is the name that the previous member needs.
   const formerName = before?.step.item?.name;
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();
@@ -198,13 +198,13 @@ function temporaryName(
     : maker.updateOption({ id }, { ...otherChanges(chosen), name }, fields);
 }
 
-/** Changes that each need the name of the next one. With `circleFrom`, the last needs the name at that position. */
+/** Changes that each need the name of the next. With `circleFrom`, the last needs the name at that index. */
 interface Path {
   readonly members: readonly Deferred[];
   readonly circleFrom?: number;
 }
 
-/** Divides changes into paths that begin at `starts`. Each change is in one path. */
+/** Divides changes into paths that begin at `starts`. Each change belongs to one path. */
 function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
   const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
   const blockerOf = ({ reason }: Deferred): Deferred | undefined =>

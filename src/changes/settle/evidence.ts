@@ -17,15 +17,15 @@ import {
 import type { ChangeDriver } from "./change-driver.ts";
 import type { Order } from "./service-clock.ts";
 
-/** An object that a step in doubt may have created: it has the name. */
+/** An object that an unanswered step may have created, because it has the name in that step. */
 export interface Claim {
   readonly id: string;
   readonly step: Step;
 }
 
 /**
- * Returns whether an object is older or newer than the first attempt of a step. The list before the run decides;
- * without it, the service's clock. "unclear" if both contradict each other, because a clock may have been set back.
+ * Returns whether an object is older or newer than the first attempt of a step. The list that was read before the run
+ * decides; without it, the service's clock. "unclear" if both contradict each other: a clock may have been set back.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;
@@ -36,8 +36,8 @@ export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
 }
 
 /**
- * Returns the same as `orderOf`, but by the service's clock alone. An object is older only if no difference between
- * the clocks of the service's machines can explain the time in its ID.
+ * Returns by the service's clock whether an object is older or newer than the first attempt of a step. "before" only if
+ * the clocks of the service's machines cannot differ enough to explain the time in the ID.
  */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   if (!isUlid(id)) return "unclear";
@@ -47,7 +47,7 @@ export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   return driver.serverClock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
 }
 
-/** Returns whether an object is newer than the first attempt of a step, proven or likely. */
+/** Returns whether an object is newer than the first attempt of a step. A likely result is enough. */
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
   if (!isUlid(claim.id)) return false;
@@ -58,12 +58,12 @@ function firstAttempt({ state }: ChangeDriver, step: Step): number {
   return state.suspectSince(step.id) ?? 0;
 }
 
-/** The maximum number of groups whose sub-options are read before the first request. With more, none are read. */
+/** The maximum number of groups whose sub-options are read before the first request. With more, none is read. */
 const MAX_GROUPS = 20;
 
 /**
- * Records the newest option of each list before options are added to it. Without that, for example without the read
- * scope, only clocks can tell which options this run created.
+ * Records the newest option of each list to which the run adds options. If a list cannot be read, for example without
+ * the read scope, only clocks show which options the run created.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const lists = new Map<string, OptionList>();
@@ -91,9 +91,9 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
 }
 
 /**
- * Returns the newest options of a list, if known. The order of a list is not documented, so up to two pages are read
- * whole. Of a longer list, the first and last page are read; if one page is newer than the other, the list counts as
- * sorted.
+ * Returns the newest options of a list, if known. The order of a list is not documented, so a list of up to two pages
+ * is read whole. Of a longer list, the first and the last page are read. If one page is newer than the other, the list
+ * counts as sorted.
  */
 async function newestIn(
   { api }: ChangeDriver,
@@ -123,7 +123,7 @@ function wholeList(ids: readonly string[]): NewestOptions {
   return { _id: ids.at(-1) ?? null, listed: marksOf(ids) };
 }
 
-/** Returns the newest options among these IDs. `latest` is omitted if the page may not contain all of them. */
+/** Returns the newest of these options. `latest` is left out if some of these options may be on other pages. */
 function newestOf(ids: readonly string[]): NewestOptions {
   const newest = ids.at(-1);
   if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };
@@ -135,12 +135,12 @@ function isOlder(ids: readonly string[], others: readonly string[]): boolean {
   return (ids.at(-1) ?? "") <= (others[0] ?? "");
 }
 
-/** How often the service's clock is read to find out which objects this run created. */
+/** The maximum number of readings of the service's clock. They show which objects this run created. */
 const CLOCK_READINGS = 12;
 
 /**
- * Reads the service's clock until each object is proven newer than its step or further readings are useless. Returns
- * `unread` if a reading failed or the run was stopped; a resumed run may then decide.
+ * Reads the service's clock until each object is proven newer than its step, or until more readings cannot help.
+ * Returns `unread` if a reading failed or the run was stopped; a resumed run may read again.
  */
 export async function readServiceClock(
   driver: ChangeDriver,
@@ -159,8 +159,8 @@ export async function readServiceClock(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // One reading can show that the object is newer. If it does not, the next one, a round trip later, shows that it
-    // is older.
+    // One reading can prove that the object is newer. Otherwise a second reading, one round trip later, can prove that
+    // it is older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();
@@ -186,7 +186,7 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
   }
 }
 
-/** Repeats an unanswered read once, because it may decide what the first request of the run created. */
+/** Repeats a failed read once. It may decide what the first request of the run created. */
 async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
@@ -196,7 +196,7 @@ async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> 
   }
 }
 
-/** Returns the result of a read. Undefined for a failed read, which proves nothing. */
+/** Returns the result of a read. Undefined if the read failed with an ApiError. */
 export function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isApiError, reading);
 }
@@ -207,9 +207,10 @@ export interface MadeStep {
 }
 
 /**
- * Returns the changes of creates, with the IDs of the objects inside. The IDs are read from lists: the answer for a
- * targeting has none, and that for a group at most 50, in an undocumented order. If the first group's answer has them
- * in the sent order, the answers for the other groups count as well. IDs that cannot be read are omitted.
+ * Adds the IDs of objects inside created objects to the changes. The answer for a targeting has none of these IDs. The
+ * answer for a group has at most 50, in an undocumented order. So they are read from lists. If a list shows that the
+ * answer for the first group is in the sent order, the answers for other groups are used as they are. IDs that cannot
+ * be read are left out.
  */
 export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
   const first = made.find(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
@@ -239,7 +240,7 @@ function withoutIds(change: StepChange): StepChange {
   return rest;
 }
 
-/** Reads the IDs of the objects inside a created object. Undefined if they cannot be read. */
+/** Reads the IDs of the objects inside a created object. Returns undefined if they cannot be read. */
 async function readInside(driver: ChangeDriver, { step, change }: MadeStep): Promise<StepChange | undefined> {
   if (change.to !== "done" || change._id === undefined) return change;
   try {
@@ -261,7 +262,6 @@ async function namesInside(
   return targetingId === undefined ? undefined : readOptionNames(driver.api, targetingId, driver.signal, id);
 }
 
-/** Returns the names inside the main object, in the order of the step's objects. */
 function namesOf(step: Step): readonly string[] {
   const inside = (option: OptionItem): readonly string[] => (option.children ?? []).map(({ name }) => name);
   if (step.operation === "addOptions") return inside(step.item);

@@ -17,7 +17,7 @@ import { clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from ".
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 
-/** Returns the IDs in a duplicate-name error (management-api 7.3). */
+/** Returns the IDs in a reason for a duplicate name (management-api 7.3). */
 export function existingIds(reason: Reason): readonly string[] {
   const parsed = nameTaken.safeParse(reason.detail ?? {});
   if (!parsed.success) return [];
@@ -25,22 +25,22 @@ export function existingIds(reason: Reason): readonly string[] {
   return existingId === undefined ? several : [existingId, ...several];
 }
 
-/** A create whose first attempt was not answered, and whose name was taken when it was resent. */
+/** A create whose first attempt got no answer. When it was sent again, its name was taken. */
 export interface InDoubtNameConflict {
   readonly step: Step;
   readonly reason: Reason;
 }
 
 interface OpenCreate extends InDoubtNameConflict {
-  /** The objects that the first attempt may have created: they have its name and are not older. */
+  /** IDs of the objects that the first attempt may have created: they have the name and are not older. */
   readonly ids: readonly string[];
 }
 
 /**
- * Decides whether the taken name of a resent create belongs to its own first attempt: `done` if the object is newer
- * than that attempt and equals what was sent, `failed` if it is older, `unknown` without proof. With `madeNow`, the
- * resend created other items of the same all-or-nothing request, so the first attempt created none of them. `namesIn`
- * is for taken names of sub-options.
+ * Decides whether the first attempt of a create took the name itself. `done` if the object is newer than that attempt
+ * and equals what was sent. `failed` if it is older. `unknown` without proof. With `madeNow`, the second attempt
+ * created other items of the same all-or-nothing request, so the first attempt created nothing. `namesIn` finds taken
+ * names of sub-options.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
@@ -73,8 +73,8 @@ export async function reconcileCreates(
     const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const mayBeResolved = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
-    // The list before the run is no proof for options elsewhere or different from what was sent: another writer may
-    // have created them since. For these, only the service's clock counts.
+    // An option that differs from what was sent may come from another writer, even if the list before the run does not
+    // contain it. So only the service's clock decides here.
     const isOlder = made === undefined && !mayBeResolved && isOlderByClock(driver, step, candidates);
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
       changes.push({ step: step.id, to: "done", _id: made._id, ...(made.children && { childIds: made.children }) });
@@ -85,10 +85,9 @@ export async function reconcileCreates(
 }
 
 /**
- * Decides about creates of a resumed run whose request was applied. If others have renamed or deleted some of its
- * options since, these would be created a second time if they were sent again. Some valid items of a request that
- * adds options are never applied without the others (management-api 4.1). Requests of which all options or none exist
- * are left to be sent again. Call it with the write lock.
+ * Decides about creates of a resumed run whose request was applied. Other writers may have renamed or deleted some of
+ * the options; these must not be created a second time. (A request that adds options applies all valid items or none:
+ * management-api 4.1.) Requests of which all options or none exist are sent again. The caller must have the write lock.
  */
 export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
   const requests = new Map<number | undefined, Step[]>();
@@ -110,7 +109,7 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
       else if (names !== undefined) missing.push(step);
     }
     if (there.length === 0 || missing.length === 0) continue;
-    // If the request was applied while its pages were read, a second reading finds all of its options.
+    // The request may have been applied while the pages were read. A second reading then finds all of its options.
     const later = optionNamesOnce(driver.api, driver.signal);
     const isStillMissing = async (step: Step): Promise<boolean> => {
       const names = await orUndefined(later(driver.state.boundId(step, "targeting") ?? ""));
@@ -125,12 +124,12 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
   return changes;
 }
 
-/** The reason for an option whose request was applied, but which others have renamed or deleted. It is not sent again. */
+/** The reason for an option that was created and then renamed or deleted by another writer. It is not sent again. */
 const CHANGED_SINCE = ownReason("OWNER_UNCLEAR", { isGone: true });
 
 /**
- * Tells the service clock which IDs are certainly newer than their first attempt. These limit how far that clock can be
- * ahead.
+ * Passes IDs that are certainly newer than their first attempt to the service clock. They limit how far that clock can
+ * be ahead.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
@@ -144,7 +143,7 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
   }
 }
 
-/** Returns whether a step creates a group whose name is free. It has then created no sub-options either. */
+/** Returns whether a step creates a group whose name is free. The step has then created no sub-options. */
 async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
   const targeting = driver.state.boundId(step, "targeting");
   if (step.operation !== "addOptions" || step.objects.length === 1 || targeting === undefined) return false;
@@ -159,7 +158,7 @@ function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]
 /** The reason after a failed read. A resumed run reads again. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "the object that has this name now could not be read" });
 
-/** Returns the reason for an outcome that no further read can prove. It is not retried. */
+/** Returns the reason for an outcome that no read can prove. The step is not sent again. */
 function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
@@ -174,7 +173,7 @@ interface FoundObject {
   readonly children?: readonly string[] | undefined;
 }
 
-/** Returns whether an object equals what was sent. Fields that the service does not return are ignored. */
+/** Returns whether an object equals what was sent. Fields that the service does not return are not compared. */
 function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
@@ -204,7 +203,7 @@ async function withSameContexts(
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
     });
   });
-  // A different option shows that another writer is active.
+  // An option that differs from what was sent shows that another writer is active.
   const isAlone = wanted.every(({ step, ids }) =>
     ids.every((_id) => {
       const record = found.get(_id);
@@ -252,7 +251,7 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
   return { found, unread };
 }
 
-/** Searches a list for options with these IDs. Reads the last page first, if the total is known. */
+/** Searches a list for options with these IDs. If the number of pages is known, reads the last page first. */
 async function findNewest(
   api: ManagementApi,
   list: OptionList,
@@ -277,14 +276,14 @@ async function findNewest(
   return [...found.values()];
 }
 
-/** Returns an empty list if the targeting or group does not exist. */
+/** Returns what was read. An empty list if the read was rejected: the targeting or group does not exist. */
 async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   return (await undefinedIf((thrown) => isApiError(thrown) && thrown.effect === "rejected", reading)) ?? [];
 }
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
-/** Returns whether another change of this run may free the name, Context ID or position that a refused change needs. */
+/** Returns whether another change of this run may free the name, Context ID or position that a change needs. */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
   const isChanged = (id: string | undefined): boolean =>
@@ -306,7 +305,6 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
   }
 }
 
-/** Returns whether a step is an update with `parent`, which counts as a group item (management-api 8.1). */
 function isMove(step: Step): boolean {
   return step.operation === "updateOptions" && step.weight.groupItems > 0;
 }

@@ -14,14 +14,14 @@ import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-it
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
   | { readonly kind: "error"; readonly error: ApiError }
-  /** The run was asked to stop, so nothing was sent. */
+  /** Nothing was sent, because the run was asked to stop. */
   | { readonly kind: "withheld" }
-  /** Another process has the write lock, so nothing was sent. */
+  /** Nothing was sent, because another process has the write lock. */
   | { readonly kind: "turnLost" };
 
 /**
- * With `turnLost`, the batch may continue after the process has the write lock again and, if due, has compared what
- * it removes.
+ * With `turnLost`, the batch continues once this process has the write lock again and, if due, has compared the
+ * objects.
  */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
@@ -32,11 +32,11 @@ const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 
 interface Sending {
   batches: readonly Batch[];
-  /** Whether a first attempt was sent. */
+  /** Whether an earlier attempt was sent. */
   again: boolean;
   /**
-   * The remaining time for retries, in milliseconds. Halves of a request share it. Time without the write lock does
-   * not count.
+   * The time left for retries, in milliseconds. Halves of a request share it. Time spent waiting for the write lock
+   * does not count.
    */
   budgetMs: number;
 }
@@ -50,10 +50,10 @@ function fresh(ids: readonly number[]): Batch {
 }
 
 /**
- * Sends a request until every item has an outcome: waits, resends, and splits it into halves (management-api 4.2, 4.3).
- * Every attempt is recorded first and needs the write lock. The run ends if the retry budget is used up or every
- * further request would be rejected. If the signal is aborted or the lock is lost, the remaining items stay pending.
- * Throws a LeaseLostError if another process executes the run.
+ * Sends a request until every item has an outcome. Waits, sends again, and splits the request into halves
+ * (management-api 4.2, 4.3). Each attempt needs the write lock and is recorded before it is sent. The run ends if the
+ * retry budget is used up or if every further request would be rejected. If the signal is aborted or the write lock is
+ * lost, the remaining items stay pending. Throws a LeaseLostError if another process executes the run.
  */
 export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
   const batches = [...sending.batches];
@@ -78,10 +78,10 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "end") return { ended: true, reason: next.reason };
     if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
     if (next.kind === "resend") {
-      // Writes the answer to disk first. Otherwise a crash during the pause would leave the answered items in doubt.
+      // The answer is written to disk before the pause. After a crash during the pause, the outcomes are then known.
       if (attempt.kind === "answer") await driver.flush();
-      // Two kinds of attempts are no failures: refusals of an item in doubt, which have their own limit, and held-back
-      // requests, which were not sent.
+      // Two kinds of attempts use no retry budget: a refusal of an item in doubt, which has its own limit, and a
+      // request that was held back and not sent.
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -115,7 +115,7 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // The time is read right before the request, which makes the comparison of clocks more precise.
+  // The time is read right before the request, so that the comparison of clocks is precise.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);
@@ -133,8 +133,8 @@ async function attemptOnce(
 }
 
 /**
- * Connects before a request is announced, so that the request leaves right after the announcement. Returns the error if
- * that fails.
+ * Opens a connection before a request is announced, so that the request is sent right after the announcement. Returns
+ * the error if the connection fails.
  */
 async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
   try {
@@ -146,7 +146,7 @@ async function failureToConnect(driver: ChangeDriver, operation: BulkOperation):
   }
 }
 
-/** Announces a request. Returns undefined if the write lock is lost; the request is then recorded as not sent. */
+/** Announces a request in the journal. If the write lock is lost, records that nothing was sent. Then undefined. */
 async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
     return await driver.intend(turn);
@@ -157,7 +157,7 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
   }
 }
 
-/** Returns the times in the first and last created ID. The others add no information. */
+/** Returns the times in the first and the last created ID. The IDs between them add no information. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
   let first: string | undefined;
@@ -171,7 +171,7 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
   return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
 }
 
-/** Ends steps without further attempts. Steps that may have been applied become `unknown`, others `notApplied`. */
+/** Ends steps that are not sent again. A step that may have been applied becomes `unknown`, any other `notApplied`. */
 function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
     stepsOf(driver, ids).map((step) => unknownIfSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
@@ -198,10 +198,10 @@ function halves(ids: readonly number[]): readonly (readonly number[])[] {
   return [ids.slice(0, middle), ids.slice(middle)];
 }
 
-/** How often an item is resent after `UNCATCHED` before the request is split. */
+/** How often items with the error `UNCATCHED` are sent again before their request is split. */
 const UNCATCHED_TRIES = 3;
 
-/** Applies an answer item by item. Returns what must be sent again (management-api 4.2, 4.3). */
+/** Applies an answer, item by item. Returns what must be sent again (management-api 4.2, 4.3). */
 export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: BulkAnswer): Promise<Next> {
   const made = madeRows(driver, batch.ids, answer);
   if (made !== undefined) {
@@ -210,7 +210,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Creates whose name is taken. The answers to the other items may decide why, so they are resent together.
+  // Creates with a taken name are sent again with the failed items, whose answers may show who took it.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -233,7 +233,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
 }
 
-/** Returns the created options if a request had only consecutive rows and all succeeded: the fast path of an import. */
+/** Returns the created options if a request had only consecutive rows and all succeeded. This makes imports fast. */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
   if (!state.steps.areRows(ids)) return undefined;
@@ -269,15 +269,15 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // No first attempt of this all-or-nothing request was applied, because the service checks names before it
-      // answers UNCATCHED.
+      // The service checks names before it answers UNCATCHED. So no first attempt of this all-or-nothing request was
+      // applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // The `add` of a failed update with `remove` may have been applied. A run that stops before the resend must know
-  // that.
+  // If an update adds and removes, its `add` may have been applied although it failed. This is recorded in case the run
+  // stops before the update is sent again.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
@@ -301,9 +301,9 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 }
 
 /**
- * Fails the items that got UNCATCHED in every attempt. Two kinds may have been applied and become `unknown`: an
- * update that adds and removes, whose `add` comes first (management-api 4.1), and an item with an earlier attempt in
- * doubt.
+ * Fails the items that got UNCATCHED in every attempt. Two kinds become `unknown`, because they may have been applied:
+ * an update that adds and removes, because its `add` is applied first (management-api 4.1), and an item whose earlier
+ * attempt got no answer.
  */
 async function giveUpOnUncatched(
   driver: ChangeDriver,
@@ -333,7 +333,7 @@ function isServerFault(error: ItemError | null | undefined): boolean {
 
 const REFUSED_TRIES = 3;
 
-/** Applies an error that concerns a whole request. */
+/** Applies an error that concerns the whole request. */
 export async function handleError(driver: ChangeDriver, batch: Batch, error: ApiError): Promise<Next> {
   const steps = stepsOf(driver, batch.ids);
   const [first] = steps;
@@ -349,13 +349,13 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   switch (error.effect) {
     case "busy":
       driver.change([]);
-      // Only rate limits need increasing waits: the service holds its lock only briefly.
+      // The waits increase only for rate limits, because the service holds its own lock only briefly.
       return error.statusCode === RATE_LIMITED
         ? resend(Math.max(error.retryAfterMs, backoff(driver, failures)), { failures })
         : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      // A held-back request was not sent, so it is no failure.
+      // A request that was held back was not sent, so it uses no retry budget.
       if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
@@ -381,7 +381,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   }
 }
 
-/** Returns whether an item stays in doubt when refused. After a resume, a second refusal counts for all attempts. */
+/** Returns whether a refused item stays in doubt. After a resume, a second refusal ends the doubt. */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }
@@ -404,7 +404,7 @@ function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): Bu
   };
 }
 
-/** The minimum wait after a 409, in milliseconds. The service may ask for a wait of 0. */
+/** The minimum wait after status 409, in milliseconds. The service may ask for a wait of 0. */
 const SHORTEST_BUSY_WAIT_MS = 50;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
@@ -425,7 +425,7 @@ export type Next =
       readonly batch: Batch;
       readonly waitMs: number;
       readonly reason: Reason;
-      /** Whether the request was held back, which uses none of the retry budget. */
+      /** Set if the request was held back. This uses no retry budget. */
       readonly isFree?: true;
     };
 
@@ -437,7 +437,7 @@ function idsOf(steps: readonly Step[]): readonly number[] {
   return steps.map(({ id }) => id);
 }
 
-/** Returns `unknown` instead of `change` if an earlier attempt may have been applied. */
+/** Returns `change`, or `unknown` if an earlier attempt of the step may have been applied. */
 function unknownIfSuspect(
   driver: ChangeDriver,
   step: Step,
@@ -451,7 +451,7 @@ function unknownIfSuspect(
   return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
 }
 
-/** Returns an exponential wait in milliseconds, randomly reduced so that two servers do not resend together. */
+/** Returns an exponential wait in milliseconds, shortened at random so that two servers do not collide again. */
 function backoff(driver: ChangeDriver, failures: number): number {
   const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   return Math.round(full * (1 - driver.random() / 5));

@@ -1,6 +1,6 @@
 import { CLOCKS_APART_MS } from "../../spec/names-and-contexts.ts";
 
-/** The service showed a time from `from` to `to`, between `sentAt` and `receivedAt` by our clock. */
+/** The service showed a time from `from` to `to` while our clock went from `sentAt` to `receivedAt`. */
 export interface ClockReading {
   readonly from: number;
   readonly to: number;
@@ -10,16 +10,13 @@ export interface ClockReading {
 
 export type Order = "before" | "after" | "unclear";
 
-/** Contradictions below this many milliseconds are ignored: servers update the header `Date` with a delay. */
+/** Contradictions of fewer milliseconds than this are ignored, because servers update the header `Date` late. */
 const NOISE_MS = 20;
 
-/**
- * If the range is narrower than this many milliseconds (about the latency of one request), its middle is a good
- * estimate.
- */
+/** If a range is narrower than this many milliseconds (about one request), its middle is a good estimate. */
 const NARROW_MS = 50;
 
-/** Readings that are older than this many milliseconds are discarded, because clocks drift apart. */
+/** Readings older than this many milliseconds are discarded, because clocks drift apart. */
 const STALE_MS = 5 * 60_000;
 
 interface Range {
@@ -30,27 +27,27 @@ interface Range {
 const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSITIVE_INFINITY };
 
 /**
- * Estimates the difference between the service's clock and ours (theirs minus ours, in milliseconds), to compare times
- * in IDs with our times. Each reading narrows the range. IDs that our requests have just created are proof. The header
- * `Date` may come from another machine, so it counts only while it agrees with these IDs. It then limits how far ahead
- * the service can be, which proves that an object is newer, but never that it is older: if it is slightly ahead,
- * objects of this run would look older than their request.
+ * Estimates the difference between the service's clock and ours (theirs minus ours, in milliseconds), so that times in
+ * IDs can be compared with our times. Each reading narrows the range of the difference. IDs that our own requests
+ * created are proof. The header `Date` may come from another machine, so it counts only while it agrees with these IDs.
+ * It limits how far the service can be ahead. This can prove that an object is newer than a request, but never that it
+ * is older.
  */
 export class ServerClock {
   #ids = ANYTHING;
   #dates = ANYTHING;
-  /** Whether the header `Date` ever contradicted the IDs. */
+  /** Whether the header `Date` has contradicted the IDs. */
   #isOtherClock = false;
   #readAt = Number.NEGATIVE_INFINITY;
 
-  /** Adds a header `Date`, which has whole seconds. */
+  /** Adds a reading from the header `Date`, which has whole seconds. */
   observe({ from, to, sentAt, receivedAt }: ClockReading): void {
     this.#forgetBefore(receivedAt);
     this.#dates = narrowed(this.#dates, { lowest: from - receivedAt, highest: to - sentAt });
     this.#compare();
   }
 
-  /** Adds the times, in milliseconds, in IDs that our request has just created. */
+  /** Adds the times, in milliseconds, in IDs that our own request created. */
   observeMade(times: readonly number[], sentAt: number, receivedAt: number): void {
     if (times.length === 0) return;
     this.#forgetBefore(receivedAt);
@@ -63,33 +60,33 @@ export class ServerClock {
     this.#compare();
   }
 
-  /** Adds the time in an ID that an answer contained. */
+  /** Adds the time in an ID of any answer. */
   observeSeen(madeAt: number, receivedAt: number): void {
     this.#forgetBefore(receivedAt);
     this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
     this.#compare();
   }
 
-  /** Compares a time of the service with one of ours, as far as the readings prove it. */
+  /** Compares a time of the service with one of ours. Returns "unclear" if the readings prove nothing. */
   order(theirs: number, ours: number): Order {
     if (theirs < ours + this.#ids.lowest) return this.#mayBeSetBack() ? "unclear" : "before";
     if (theirs >= ours + this.#known().highest) return "after";
     return "unclear";
   }
 
-  /** Returns whether another header `Date` can show that a time of the service is after ours. */
+  /** Returns whether another reading of the header `Date` can prove that a time of the service is after ours. */
   mayShowAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return this.#isCompared() && theirs >= ours + lowest && theirs < ours + highest;
   }
 
-  /** Returns whether a time of the service is probably after ours: the range is narrow, and its middle says so. */
+  /** Returns whether a time of the service is probably after ours. The range must be narrow; its middle decides. */
   isLikelyAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return highest - lowest <= NARROW_MS && theirs >= ours + (lowest + highest) / 2;
   }
 
-  /** Returns the wait, in milliseconds, until a header `Date` can tell whether the difference is below `difference`. */
+  /** Returns the milliseconds until the header `Date` can show whether the clocks differ by less than `difference`. */
   nextReadingIn(now: number, difference: number): number {
     if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
     const theirs = now + difference;
@@ -105,12 +102,12 @@ export class ServerClock {
     this.#isOtherClock ||= common(this.#ids, this.#dates) === undefined;
   }
 
-  /** Returns whether the header `Date` is far behind the IDs. The service's clock may then have been set back. */
+  /** Returns whether the header `Date` is far behind the IDs. A clock of the service may then have been set back. */
   #mayBeSetBack(): boolean {
     return this.#dates.highest < this.#ids.lowest - CLOCKS_APART_MS;
   }
 
-  /** Returns whether the header `Date` agrees with IDs that our own requests created. */
+  /** Returns whether the header `Date` was compared with IDs that our own requests created, and agrees with them. */
   #isCompared(): boolean {
     return Number.isFinite(this.#ids.highest) && !this.#isOtherClock;
   }
@@ -120,12 +117,12 @@ export class ServerClock {
   }
 }
 
-/** Returns the intersection. If there is none, a clock was set, and the newer reading counts. */
+/** Returns the intersection of two ranges. If there is none, a clock was set, and the newer reading is returned. */
 function narrowed(known: Range, reading: Range): Range {
   return common(known, reading) ?? reading;
 }
 
-/** Returns the intersection, or the small gap between the ranges. */
+/** Returns the intersection of two ranges. If there is only a small gap between them, returns the gap. */
 function common(one: Range, other: Range): Range | undefined {
   const lowest = Math.max(one.lowest, other.lowest);
   const highest = Math.min(one.highest, other.highest);

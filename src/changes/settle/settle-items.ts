@@ -22,7 +22,7 @@ import { type MadeStep, withInsideIds } from "./evidence.ts";
 import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates } from "./reconcile.ts";
 import { takeBack } from "./take-back.ts";
 
-/** An item that succeeded or was refused. It is not resent. */
+/** An item that succeeded or was refused, and that is not sent again. */
 export interface Answered {
   readonly step: Step;
   readonly result: BulkResult;
@@ -32,9 +32,9 @@ const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Applies the answers to the items of one request. A refusal may lead to further steps: an earlier attempt may have
- * taken the name, one bad sub-option makes its whole group fail, or another change of this run frees what the item
- * needs. `wasFree`: a name of this all-or-nothing request was still free, so an earlier attempt created nothing.
+ * Applies the answers to the items of one request. A refusal may lead to further steps, for example if an earlier
+ * attempt took the name, one bad sub-option made its whole group fail, or another change of this run frees what the
+ * item needs. `wasFree`: a name of this all-or-nothing request was still free, so an earlier attempt created nothing.
  */
 export async function settleAnswers(
   driver: ChangeDriver,
@@ -94,14 +94,14 @@ export async function settleAnswers(
   driver.change(changes, { steps, settlements });
 }
 
-/** Returns whether a create was refused for its name, perhaps taken by its own unanswered first attempt. */
+/** Returns whether a create was refused because its name is taken, perhaps by its own first attempt. */
 export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
   return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
 /**
- * Checks whether the name of an unanswered create exists now. A refusal for another reason proves nothing. Targetings
- * cannot be listed, but the service checks their names first, so after another refusal the name is free.
+ * Returns whether the name of an unanswered create exists now. The service checks the names of targetings first, so the
+ * name of a targeting is free after any other refusal. For options, such a refusal proves nothing.
  */
 async function findInDoubtName(
   driver: ChangeDriver,
@@ -148,7 +148,7 @@ async function afterRefusal(driver: ChangeDriver, step: Step, reason: Reason, me
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Ends a create as already done, if the previous run of the same call created the object with its name. */
+/** Ends a create as already done if the previous run of the same call created the object with its name. */
 async function madeByRepeatedRun(
   driver: ChangeDriver,
   step: Create,
@@ -165,9 +165,9 @@ async function madeByRepeatedRun(
 }
 
 /**
- * Adds the Context IDs to the option that has the name, for `addContexts`, no matter who created it. The update is
- * then in doubt like the create. Otherwise a run that stops in between would report an option as not applied that it
- * may have created.
+ * For `addContexts`: adds the Context IDs to the option that has the name, even if this run may have created it. The
+ * update is then as uncertain as the create. Otherwise a run that stops in between would report an option as not
+ * applied although it may have created it.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
@@ -186,7 +186,7 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
   return { step: step.id, to: "done", ...(_id !== undefined && { _id }), ...(hasChildIds && { childIds: children }) };
 }
 
-/** Returns an unexpected number of Context IDs in an answer, compared with what was sent or read before. */
+/** Returns the number of Context IDs in an answer if it differs from what was sent or read before. */
 function unexpectedCount(
   { state }: ChangeDriver,
   step: Step,
@@ -202,7 +202,7 @@ function unexpectedCount(
 }
 
 /**
- * Adds the sent fields and the kind of the option to a reason, to tell apart cases that share an error code
+ * Adds the sent fields and the kind of the option to a reason. They tell apart cases that share an error code
  * (management-api 7.4, 8.1).
  */
 function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Reason {
@@ -218,7 +218,7 @@ function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Re
   return { ...reason, sent: [...sentFields(step), ...(optionKind === undefined ? [] : [optionKind])] };
 }
 
-/** Converts `duplicateOfIndex` from the request to the caller's items. */
+/** Converts `duplicateOfIndex` from an index in the request to an index in the caller's items. */
 function withCallerPositions(driver: ChangeDriver, request: readonly Step[], reason: Reason): Reason {
   const at = reason.detail?.duplicateOfIndex;
   const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
@@ -241,10 +241,10 @@ function isSuspect(driver: ChangeDriver, step: Step): boolean {
 const NO_GROWTH = { ids: 0, bytes: 0 };
 
 /**
- * Splits a change of Context IDs after a limit refused it (management-api 8.1). The service adds before it removes, and
- * the project's total is unknown, so the plan cannot avoid this. First the parts remove as many Context IDs as they
- * add. If one is refused, the rest is split into parts that only remove or only add. Returns undefined if that would
- * not help.
+ * Splits a change of Context IDs that was refused because of a limit (management-api 8.1). The plan cannot avoid such
+ * refusals: the service adds before it removes, and the total of the project is unknown. First, each part removes as
+ * many Context IDs as it adds. If such a part is refused, the parts only remove or only add. Returns undefined if
+ * splitting does not help.
  */
 function splitFurther(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -273,7 +273,7 @@ function contextsIn(step: Step): { readonly add: readonly string[]; readonly rem
   return { add, remove };
 }
 
-/** Applies `onExisting` to an existing option. Returns undefined if the step has to fail. */
+/** Applies `onExisting` to an option that exists. Returns undefined if the step must fail. */
 export function existingOption(
   driver: ChangeDriver,
   step: StepOf<"addOptions">,
@@ -296,7 +296,7 @@ export function existingOption(
 
 type ChildItem = NonNullable<OptionItem["children"]>[number];
 
-/** Refusals of the group itself, not of the sub-options in it. */
+/** Codes of refusals that concern the group itself and not its sub-options. */
 const ABOUT_THE_GROUP = new Set([
   "TARGETING_NOT_FOUND",
   "TARGETING_CATEGORY_NOT_FOUND",
@@ -304,7 +304,7 @@ const ABOUT_THE_GROUP = new Set([
   "AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED",
 ]);
 
-/** Splits a refused group or targeting into separate steps, so that only the invalid part fails. */
+/** Splits a refused group or targeting into separate steps, so that only its invalid parts fail. */
 async function unbundle(driver: ChangeDriver, step: Create, reason: Reason, means: Means): Promise<Consequences> {
   const { maker } = means;
   if (step.operation === "createTargetings") return unbundleTargeting(step, reason, maker);
@@ -327,7 +327,7 @@ function failed(step: Step, reason: Reason): Consequences {
   return { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Creates the targeting first, then each option, so that each has its own answer. */
+/** Creates the targeting first and then each option, so that each option gets its own answer. */
 function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, maker: StepMaker): Consequences {
   const [object, ...inside] = step.objects;
   if (reason.code === "TARGETING_NAME_DUPLICATE" || object === undefined) return failed(step, reason);
@@ -353,8 +353,8 @@ async function nameTaken(driver: ChangeDriver, group: Group, reason: Reason, mea
   const children = group.item.children ?? [];
   const taken = children.filter((candidate) => names?.has(candidate.name));
   if (taken.length === 0) {
-    // The taken name is not known, because the service may ignore case in names. Creating the group with one
-    // sub-option shows which name it is.
+    // It is not known which name is taken, because the service may ignore case. Creating the group with only one
+    // sub-option shows it.
     return children.length < 2 ? failed(group.step, reason) : regroup(group, lightest(children), maker);
   }
   const settlements: Settlement[] = taken.map((candidate) => {
@@ -384,15 +384,15 @@ async function namesOrReason(
   }
 }
 
-/** Ends a step for which the existing names could not be read. A resumed run tries again. */
+/** Ends a step because the existing names could not be read. A resumed run tries again. */
 function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
   const to = driver.state.suspectSince(step.id) === undefined ? "notApplied" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };
 }
 
 /**
- * Decides about a new group whose name exists. Unless `onExisting` is `fail`, its sub-options are added to the existing
- * group.
+ * Decides about a new group whose name exists. If `onExisting` is `fail`, the group fails. Otherwise its sub-options
+ * are added to the existing group.
  */
 function groupExists(
   driver: ChangeDriver,
@@ -415,7 +415,7 @@ function groupExists(
   return { changes: [{ step: step.id, to: "replaced" }], steps, settlements };
 }
 
-/** Creates a group with the sub-options `inside`. The others follow as separate steps, except `settled`. */
+/** Creates a group with the sub-options `inside`. The others become steps, except those in `settled`. */
 function regroup(
   group: Group,
   inside: readonly ChildItem[],

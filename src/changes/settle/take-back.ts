@@ -5,9 +5,9 @@ import type { StepMaker } from "../rows/steps.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
 
 /**
- * Reverses the applied parts of a change when another part is refused, so that `failed` always means that nothing was
- * applied, and drops the parts that are left. Returns undefined if there is nothing to reverse. If other steps need the
- * object, a part has no answer, or the object was moved or renamed, the outcome is `unknown` instead.
+ * Reverses the applied parts of a change after one part was refused, and drops the remaining parts, so that `failed`
+ * always means that nothing was applied. Returns undefined if there is nothing to reverse. The outcome is `unknown`
+ * instead if other steps need the object, a part has no answer, or the object was moved or renamed.
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -32,8 +32,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     const inTree = created.weight.groupItems > 0;
     return { changes, steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
-  // Only changes of Context IDs are reversed, because the values before a move, a rename or a setting are not known
-  // here.
+  // The values before a move, a rename or a setting are not known here, so only changes of Context IDs are reversed.
   if (done.some((one) => changesMoreThan("contexts", one))) return partly(step, reason);
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {
@@ -47,7 +46,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   return { changes, steps };
 }
 
-/** Restores the old name when the second step of a name swap is refused. Other changes remain. */
+/** Restores the old name after the second step of a name swap was refused. Other changes remain applied. */
 function restoreName(
   step: Step,
   renamed: Step,
@@ -70,7 +69,7 @@ function changesMoreThan(only: "name" | "contexts", { item, bindings }: Step): b
 }
 
 /**
- * Decides about a reversal that failed. A resumed run tries it again; if only the final name is missing, it sets that
+ * Decides about a reversal that failed. A resumed run tries it again. If only the final name is missing, it sets that
  * name.
  */
 function afterFailedReversal(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {

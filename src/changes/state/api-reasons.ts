@@ -3,7 +3,7 @@ import { OWN_CODES, type OwnCode, type Reason } from "../../runs/outcome.ts";
 import type { ItemError } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
-/** Returns the service's error code. Undefined if this server uses the same code for an error of its own. */
+/** Returns the error code of the service. Undefined if this server uses the same code for an error of its own. */
 function serviceCode(errorCode: string | undefined): string | undefined {
   if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;
   return errorCode;
@@ -32,10 +32,10 @@ const REJECTION_CODES = {
   other: "REJECTED",
 } as const satisfies Record<string, OwnCode>;
 
-/** The address is wrong, or a machine in between, such as a proxy, answered. */
+/** Rejections that show a wrong address, or that another machine, such as a proxy, has answered. */
 export const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
-/** Returns the reason that a failed request gives to all of its items. */
+/** Returns the reason that all items of a failed request get. */
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {
   const { statusCode } = error;
   const about = { operation, ...(statusCode !== undefined && { statusCode }) };

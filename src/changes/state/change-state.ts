@@ -27,7 +27,7 @@ import { RowBlock, RowWriter } from "../rows/row-block.ts";
 import type { ObjectList, StepList } from "../rows/steps.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
-/** The unanswered request, and the progress counter when it was sent. */
+/** The request that is not answered yet, and the value of the progress counter when it was sent. */
 interface InFlight {
   readonly steps: readonly number[];
   readonly at: number;
@@ -35,26 +35,23 @@ interface InFlight {
   readonly progress: number;
 }
 
-/** The state of a run. After the plan, only journal entries change it, so it can be read from the journal. */
+/** The state of a run. After planning, only journal entries change it. So it can be restored from the journal. */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
-  /** How often the service answered with each status after which a request was resent. */
   readonly failedWith = new Map<number, number>();
-  /** The newest options of each targeting or group before the first request. */
   readonly newest = new Map<string, NewestOptions>();
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
   facts: RunFacts = {};
   resumed: { readonly counts: Counts } | undefined;
-  /** Steps that may have been sent while another process was writing. */
   late: readonly number[] = [];
 
   #work: RunWork;
   readonly #rows = new RowWriter();
-  /** Counts the applied steps. A refused step is tried again once this counter has increased. */
+  /** The number of applied steps. A refused step is tried again after this number has increased. */
   #progress = 0;
-  /** The expected and actual numbers of Context IDs where they differ, by object. */
+  /** By object: the expected and the actual number of Context IDs, where they differ. */
   readonly #unexpectedCounts = new Map<number, UnexpectedCount>();
   #inFlight: InFlight | undefined;
 
@@ -63,7 +60,7 @@ export class RunState {
     this.facts = { ...plan.facts };
   }
 
-  /** Sets the plan, whose lists must not change afterwards. Throws a RangeError if the run has a plan. */
+  /** Sets the plan. Its lists must not change afterwards. Throws a RangeError if the run already has a plan. */
   adopt(plan: PlannedWork): void {
     if (this.steps.length + this.objects.length > 0) throw new RangeError("the run already has a plan");
     this.#work = new RunWork(plan);
@@ -142,23 +139,20 @@ export class RunState {
     }
   }
 
-  /** Returns the steps that may have been applied, because their request had no answer when the process stopped. */
+  /** Returns the steps whose request had no answer when the process stopped. They may have been applied. */
   lostInFlight(): readonly number[] {
     return this.#inFlight?.steps ?? [];
   }
 
-  /**
-   * Returns the steps that may have been applied. Steps with `OWNER_UNCLEAR` are left out, because no read can resolve
-   * them.
-   */
+  /** Returns the steps that may have been applied, except those with `OWNER_UNCLEAR`, which no read can resolve. */
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
     return new Set([...suspects, ...this.lostInFlight()]);
   }
 
   /**
-   * Returns whether an option is older than the first request of this run, according to the list at that time, and to
-   * the time in the ULID if the list was too long. Undefined if the list was not read.
+   * Returns whether an option is older than the first request of this run. The list from before that request decides,
+   * or the time in the ULID if the list was too long. Undefined if the list was not read.
    */
   orderByList(step: Step, id: string): "before" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
@@ -171,7 +165,7 @@ export class RunState {
     return isListed || ulidTime(id) < ulidTime(_id) - CLOCKS_APART_MS ? "before" : "after";
   }
 
-  /** Makes the objects of unanswered requests `unknown`. Returns these objects. */
+  /** Sets the objects of unanswered requests to `unknown`. Returns these objects. */
   settleUnanswered(): readonly number[] {
     return this.#work.settleUnanswered(this.inDoubt());
   }
@@ -180,7 +174,7 @@ export class RunState {
     return this.#work.outcomes.counts();
   }
 
-  /** Returns the objects that failed only because a whole request was refused. A resumed run sends them again. */
+  /** Returns the objects that failed only because their whole request was refused. A resumed run sends them again. */
   refused(): ReadonlySet<number> {
     const objects = new Set<number>();
     for (let id = 0; id < this.steps.length; id += 1) {
@@ -200,17 +194,17 @@ export class RunState {
     return this.#work.outcomes.reason(object);
   }
 
-  /** Returns the ID that the service gave an object, otherwise the ID that the caller gave. */
+  /** Returns the ID of an object: the one that the service assigned, or else the one in the input. */
   idOf(object: number): string | undefined {
     return this.#work.outcomes.idOf(object);
   }
 
-  /** Returns what was done with an object. Undefined for an object that did not succeed. */
+  /** Returns what the run did to an object. Undefined if the object did not succeed. */
   didOf(object: number): Did | undefined {
     const outcome = this.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
     const { standings } = this.#work;
-    // The fast path: a row is usually the only step of its object.
+    // A row is usually the only step of its object, so this case is fast.
     const row = standings.onlyRowOf(object);
     if (row !== undefined) return this.isDone(row) ? "created" : "same";
     let did: Did = "same";
@@ -218,7 +212,7 @@ export class RunState {
       const standing = standings.at(id);
       const operation = this.steps.partAt(id)?.operation;
       const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
-      // An object that was already gone was deleted by an earlier attempt of the run.
+      // If the object was already gone, an earlier attempt of the run has deleted it.
       if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
       if (standing !== "done" || operation === undefined) continue;
       if (operation === "addOptions" || operation === "createTargetings") return "created";
@@ -227,12 +221,12 @@ export class RunState {
     return did;
   }
 
-  /** Returns when a step in doubt was first sent, by the clock of this machine. */
+  /** Returns when a step in doubt was first sent, by this machine's clock. Undefined if it is not in doubt. */
   suspectSince(step: number): number | undefined {
     return this.#work.standings.suspectSince(step);
   }
 
-  /** Returns whether a step in doubt was resent and refused with its request before the run was resumed. */
+  /** Returns whether the whole request of a step in doubt was refused when it was sent again, before a resume. */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.refusedInDoubt.has(step);
   }
@@ -250,10 +244,7 @@ export class RunState {
     return standings.ofObject(object).flatMap((id) => (standings.isOpen(id) ? (steps.at(id) ?? []) : []));
   }
 
-  /**
-   * Returns the steps that only prepare others, if they were or may have been applied. `isSure` is false if a step is
-   * in doubt.
-   */
+  /** Returns the preparing steps that were or may have been applied. `isSure` is false if the step is in doubt. */
   preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
     return [...this.#work.standings.preparing].flatMap((id) => {
       const step = this.steps.at(id);
@@ -279,7 +270,7 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
-  /** Returns whether a deletion whose first answer was lost found its object gone when it was sent again. */
+  /** Returns whether a deletion that was sent again found that its object no longer exists. */
   foundGone(step: number): boolean {
     return this.#work.standings.at(step) === "alreadyDone";
   }
@@ -298,9 +289,8 @@ export class RunState {
   }
 
   /**
-   * Returns the steps that may be sent now, at most one for each changed object, because a request may contain an ID
-   * only once (management-api 4.1). Steps that only prepare others come first: sent later, a temporary name would
-   * overwrite the final one.
+   * Returns the steps that may be sent now, at most one per changed object: a request may contain an ID only once
+   * (management-api 4.1). Preparing steps come first, because a temporary name must not overwrite the final one.
    */
   ready(): readonly number[] {
     const ready: number[] = [];
@@ -316,9 +306,7 @@ export class RunState {
     return ready;
   }
 
-  /**
-   * Returns the refused steps that wait for other changes. `changedSince`: another step was applied since the refusal.
-   */
+  /** Returns the deferred steps. `changedSince`: another step was applied after the refusal. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
@@ -326,7 +314,7 @@ export class RunState {
     });
   }
 
-  /** Returns the ID that a field of a step is bound to. Undefined if it is not bound, or its object has no ID yet. */
+  /** Returns the ID for a bound field of a step. Undefined if the field is not bound or the ID is not known yet. */
   boundId(step: Step | RowBlock | undefined, field: Binding["field"]): string | undefined {
     const binding = bindingOf(step, field);
     return binding && this.idOfBinding(binding);
@@ -337,7 +325,7 @@ export class RunState {
     return binding.object === undefined ? undefined : this.idOf(binding.object);
   }
 
-  /** Returns whether another step passes a test. Results are cached by the identity of `test`. */
+  /** Returns whether a step other than `step` passes a test. Results are cached by the identity of `test`. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     return this.#work.standings.hasOther(step, test);
   }
@@ -388,7 +376,7 @@ export class RunState {
     this.#inFlight = undefined;
   }
 
-  /** Applies a change of a step. `left` has the time of its request, and the progress counter at that time. */
+  /** Applies a change of a step. `left` has the time and the progress counter from when its request was sent. */
   #changeStep(change: StepChange, left: Pick<InFlight, "at" | "progress">): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
@@ -428,7 +416,6 @@ export class RunState {
       if (object === undefined) continue;
       standings.set(from + at, "done");
       standings.clearSuspicion(from + at);
-      // A row is usually the only step of its object.
       if (standings.hasOtherThanRow(object)) this.#work.finishObject(object, id ?? undefined);
       else {
         if (id !== null) outcomes.giveId(object, id);
@@ -437,7 +424,7 @@ export class RunState {
     }
   }
 
-  /** Marks steps that may have been sent too late as in doubt. Even their known outcomes become unknown. */
+  /** Marks steps as in doubt that may have been sent without the write lock, even if their outcomes were known. */
   #doubt(steps: readonly number[], at: number): void {
     const { outcomes, standings } = this.#work;
     const reason = ownReason("NO_ANSWER", { reason: "the request was sent when another process was already writing" });
@@ -453,17 +440,17 @@ export class RunState {
   #stop(cause: StopCause, given: Reason | undefined): void {
     const { outcomes, standings } = this.#work;
     this.stopped = given === undefined ? { cause } : { cause, reason: given };
-    // The steps of the request in flight become doubtful, because the service may have applied them.
+    // The service may have applied the request in progress, so its steps become doubtful.
     for (const step of this.lostInFlight()) standings.suspect(step, this.#inFlight?.at ?? 0);
     this.#inFlight = undefined;
     const reason = given ?? ownReason(STOP_REASONS[cause]);
     const open = standings.open().flatMap((id) => this.steps.at(id) ?? []);
     const isSuspect = ({ id }: Step): boolean => this.suspectSince(id) !== undefined;
-    // The first failed step decides the outcome, so steps in doubt come first.
+    // The first failed step decides the outcome of an object, so steps in doubt are ended first.
     for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
     for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
     if (this.planned) return;
-    // The remaining objects were not planned before the run stopped.
+    // Objects that are still pending were not planned before the run stopped.
     for (let object = 0; object < this.objects.length; object += 1) {
       if (this.standing(object) === "pending") outcomes.settle({ object, outcome: "notApplied", reason });
     }
@@ -483,8 +470,8 @@ export class RunState {
   }
 
   /**
-   * Returns whether it is unknown who created a step's object. The step is not sent again, because the object would
-   * then look as if this run had created it.
+   * Returns whether it is unknown who created the object of a step. Such a step is not sent again: a success would look
+   * as if this run had created the object.
    */
   #isUnclear(step: number): boolean {
     const main = this.steps.objectOf(step);

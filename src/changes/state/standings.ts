@@ -16,10 +16,10 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
-/** The standings of steps whose effect may be unknown. In all other standings, the step was answered or replaced. */
+/** The standings of steps that can become doubtful. In all other standings, the step was answered or replaced. */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
-/** Why a refused step waits, and the progress counter when it was refused. */
+/** Why a refused step waits, and the value of the progress counter when it was refused. */
 interface Deferral {
   readonly reason: Reason;
   readonly progress: number;
@@ -29,21 +29,21 @@ export class StepStandings {
   readonly #steps: StepList;
   readonly #objects: ObjectList;
   readonly #standing: StepStanding[] = [];
-  /** Steps that only prepare others. */
+  /** Steps that only set a temporary name or reverse a part of a change. */
   readonly preparing = new Set<number>();
-  /** Steps in doubt that were resent and refused with their request, which says nothing about the first attempt. */
+  /** Steps in doubt that were sent again and refused with their request. The first attempt may have been applied. */
   readonly refusedInDoubt = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
-  /** When each step in doubt was first sent, by the clock of this machine. */
+  /** By step in doubt: when it was first sent, by the clock of this machine. */
   readonly #suspectSince = new Map<number, number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
-  /** The steps of each object, without those of rows. */
+  /** By object: its steps, except rows. */
   readonly #ofObject = new Map<number, number[]>();
-  /** For each test: the next step to test, and the first two that passed. */
+  /** By test: the next step to test, and the first two steps that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
-  /** Creates the standings of the steps in a list. Call `follow` after steps were added to it. */
+  /** Call `follow` after steps were added to the list. */
   constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
     this.#objects = objects;
@@ -58,7 +58,6 @@ export class StepStandings {
     return this.#standing[step];
   }
 
-  /** Returns whether a step is pending or waits for another change. */
   isOpen(step: number): boolean {
     const standing = this.#standing[step];
     return standing === "pending" || standing === "deferred";
@@ -71,7 +70,7 @@ export class StepStandings {
 
   defer(step: number, deferral: Deferral): void {
     this.set(step, "pending");
-    // Deletes the entry first, so that a step that is deferred again moves to the end.
+    // The entry is deleted first, so that a step that is deferred again moves to the end of the map.
     this.#standing[step] = "deferred";
     this.#deferrals.set(step, deferral);
   }
@@ -112,7 +111,6 @@ export class StepStandings {
     for (let id = next(0); id >= 0; id = next(id + 1)) yield id;
   }
 
-  /** Yields the pending steps. Those that only prepare others come first. */
   *inOrder(): Generator<number> {
     for (const id of this.preparing) if (this.#standing[id] === "pending") yield id;
     for (const id of this.pending()) if (!this.preparing.has(id)) yield id;
@@ -122,7 +120,6 @@ export class StepStandings {
     return [...this.#deferrals].map(([id, deferral]) => ({ id, ...deferral }));
   }
 
-  /** Returns the pending and the deferred steps, in this order. */
   open(): number[] {
     return [...this.pending(), ...this.#deferrals.keys()];
   }
@@ -133,7 +130,6 @@ export class StepStandings {
     return block?.firstStep === undefined ? others : [block.firstStep + row, ...others];
   }
 
-  /** Returns the step of a row, if its object has no other step. */
   onlyRowOf(object: number): number | undefined {
     if (this.#ofObject.has(object)) return undefined;
     const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
@@ -144,7 +140,6 @@ export class StepStandings {
     return this.#ofObject.has(object);
   }
 
-  /** Returns whether all steps that an object needs were applied or replaced. */
   hasAllDone(object: number): boolean {
     return this.ofObject(object).every((id) => {
       const standing = this.#standing[id];
@@ -163,11 +158,11 @@ export class StepStandings {
     return this.#boundTo.get(object) ?? [];
   }
 
-  /** Returns whether another step passes a test. Steps never change, so each is tested only once. */
+  /** Returns whether a step other than `step` passes a test. Steps never change, so each is tested only once. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     const search = this.#searches.get(test) ?? { next: 0, found: [] };
     this.#searches.set(test, search);
-    // With two matches, one of them is another step.
+    // Two matches are enough: at least one of them is another step.
     for (; search.next < this.length && search.found.length < 2; search.next += 1) {
       const candidate = this.#steps.at(search.next);
       if (candidate !== undefined && test(candidate)) search.found.push(search.next);
@@ -194,7 +189,7 @@ export class Outcomes {
     unknown: 0,
   };
 
-  /** Creates the outcomes of the objects in a list. Call `follow` after objects were added to it. */
+  /** Call `follow` after objects were added to the list. */
   constructor(objects: ObjectList) {
     this.#objects = objects;
     this.follow();
@@ -228,7 +223,7 @@ export class Outcomes {
     }
   }
 
-  /** Sets the outcome of an object. An outcome other than `notApplied` is final. */
+  /** Sets the outcome of an object. Every outcome except `notApplied` is final. */
   settle({ object, outcome, reason, _id }: Settlement): void {
     const before = this.#standing[object];
     if (before === outcome || (before !== "pending" && before !== "notApplied")) return;
@@ -237,7 +232,6 @@ export class Outcomes {
     if (_id !== undefined) this.giveId(object, _id);
   }
 
-  /** Changes a known outcome back to `unknown`. */
   doubt(object: number, reason: Reason): void {
     const before = this.#standing.at(object);
     if (before === undefined || before === "pending" || before === "unknown") return;
@@ -245,7 +239,6 @@ export class Outcomes {
     this.#reasons.set(object, reason);
   }
 
-  /** Makes an object that did not succeed pending again. */
   reopen(object: number): void {
     const before = this.#standing[object];
     if (before !== "unknown" && before !== "notApplied" && before !== "failed") return;
@@ -263,7 +256,6 @@ export class Outcomes {
 export interface PlannedWork {
   readonly objects: ObjectList;
   readonly steps: StepList;
-  /** The outcomes of objects that need no request. */
   readonly settlements: readonly Settlement[];
   readonly facts?: RunFacts;
 }
@@ -274,7 +266,7 @@ export function nothingPlanned(): PlannedWork {
   return { objects: new ObjectList(), steps: new StepList(), settlements: [] };
 }
 
-/** The objects and steps of a run. The outcome of a step decides those of its objects and their dependents. */
+/** The objects and steps of a run. A step's outcome decides those of its objects and of dependent objects. */
 export class RunWork {
   readonly objects: ObjectList;
   readonly steps: StepList;
@@ -298,22 +290,21 @@ export class RunWork {
     }
   }
 
-  /** Finishes an object if this was its last step. */
   finishObject(object: number, id: string | undefined): void {
     const { outcomes, standings } = this;
-    // A step about another option, such as a placeholder in a group, does not change the object's ID.
+    // A step about another option, such as a placeholder in a group, does not change the ID of the object.
     if (id !== undefined && outcomes.idOf(object) === undefined) outcomes.giveId(object, id);
     if (!standings.hasAllDone(object)) return;
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
 
-  /** Ends the objects of a failed step. If the step creates an object, the objects inside were not attempted. */
+  /** Ends the objects of a failed step. If the step creates an object, the objects inside it were not attempted. */
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;
     const makes = step.operation === "createTargetings" || step.operation === "addOptions";
     const isOver = to === "failed" || to === "refused";
-    // The name that exists is the one of the main object, not of the objects inside.
+    // The existing name is that of the main object, not that of an object inside it.
     const isInside = reason.code === "OWNER_UNCLEAR";
     const reasonInside = isInside ? ownReason("OWNER_UNCLEAR", { ...reason.detail, isInside }) : reason;
     for (const object of step.objects) {
@@ -345,7 +336,7 @@ export class RunWork {
     }
   }
 
-  /** Makes the pending objects of unanswered steps `unknown`. Returns these objects. */
+  /** Sets the pending objects of unanswered steps to `unknown`. Returns these objects. */
   settleUnanswered(steps: Iterable<number>): readonly number[] {
     const { outcomes } = this;
     const objects = new Set([...steps].flatMap((id) => this.steps.at(id)?.objects ?? []));
