@@ -3,6 +3,7 @@ import type { Outcome, Reason } from "../runs/outcome.ts";
 import {
   type FailureDetail,
   type FailureGroup,
+  type FailureKind,
   failureGroups,
   MOST_RANGES,
   type ReportedState,
@@ -93,6 +94,8 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly uids?: readonly string[];
   /** Whether the message is only about the first object. `details` then has the others. */
   readonly isOfFirst: boolean;
+  /** Whether the message says what is wrong in each kind of object, with its count and its first positions. */
+  readonly isOfKinds?: boolean;
   /** Whether the file of the call is the reason. Resuming the run would read the same file again. */
   readonly isOfFile?: boolean;
 }
@@ -100,24 +103,58 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
 /** Groups the failures of a run. Objects with the same code and next step form a group. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   const most = reader === "page" ? MOST_RANGES.person : MOST_RANGES.agent;
-  return failureGroups(state, (reason) => messageFor(reason).remedy, most).map(({ reason, ...group }) => {
+  return failureGroups(state, groupingWords, most).map(({ reason, kinds = [], ...group }) => {
     const { code, statusCode, detail } = reason;
     const { message, shared, remedy } = messageFor(reason, reader);
     const isShared = group.details === undefined;
     const [first, ...others] = group.details ?? [];
     const isOfFirst = others.some((other) => messageFor(other.reason, reader).message !== message);
+    const ofKinds = shared === undefined ? kindsWords(kinds, { ...group, code }, reader) : undefined;
+    const ofFirst = isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message;
     return {
       ...group,
       errorCode: code,
       statusCode,
       detail: isShared && detail !== undefined ? factsOf(detail) : undefined,
-      message: isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message,
+      message: ofKinds ?? ofFirst,
+      ...(ofKinds !== undefined && { isOfKinds: true }),
       shared,
       remedy,
       isOfFirst,
       isOfFile: detail?.effect === "file",
     };
   });
+}
+
+/** Two messages that differ only in a size are of the same kind. */
+const SIZE = /\b\d+(?= (?:bytes|characters) \(at most)/g;
+
+function groupingWords(reason: Reason): { readonly remedy: string; readonly kind: string } {
+  const { message, remedy } = messageFor(reason);
+  return { remedy, kind: message.replace(SIZE, "") };
+}
+
+const KINDS_SHOWN = 5;
+
+/**
+ * Returns what is wrong in each kind of object: its count, its first positions and its message. Returns undefined if
+ * there is one kind, or if each object has a message of its own.
+ */
+function kindsWords(
+  kinds: readonly FailureKind[],
+  { code, count, byLine }: Pick<FailureGroup, "count" | "byLine"> & Pick<Reason, "code">,
+  reader: Reader,
+): string | undefined {
+  const isAmongKinds =
+    code === "INVALID_NAME" || (!Object.hasOwn(SAID_OF_EACH, code) && kinds.some((kind) => kind.count > 1));
+  if (kinds.length < 2 || !isAmongKinds) return undefined;
+  const shown = kinds.slice(0, KINDS_SHOWN);
+  const rest = shown.reduce((left, kind) => left - kind.count, count);
+  const words = shown.map((kind) => {
+    const places = countedPlaces(kind.count, kind.places, { byLine, omitted: kind.placesOmitted });
+    return `${places}: ${messageFor(kind.reason, reader).message}`;
+  });
+  return [...words, ...(rest > 0 ? [`And ${many(rest, `more ${byLine ? "line" : "item"}`)}`] : [])].join(". ");
 }
 
 /** Adds the position of the object to a message. The beginning that all messages share stays in front. */
@@ -197,7 +234,9 @@ export function failureRow(
   // The caller does not know the ID of an option that was skipped, so it is shown.
   const examples = failure.examples.map(({ name, _id }) => ({ name, _id: outcome === "skipped" ? _id : undefined }));
   const names = ref === undefined ? [] : isNamed && examples.length > 0 ? examples : [{ name: ref }];
-  const place = countedPlaces(count, short.places, { byLine, omitted: short.placesOmitted });
+  const place = failure.isOfKinds
+    ? many(count, byLine ? "line" : "item")
+    : countedPlaces(count, short.places, { byLine, omitted: short.placesOmitted });
   const notFailed = outcome === "failed" ? "" : `, ${OUTCOME_WORDS[outcome]}`;
   const together = sum === undefined ? "" : ` Together they give ${many(sum, "Context ID")}.`;
   const about = `${own}.${how === "" ? "" : ` ${how}`}${together}`;
@@ -206,11 +245,11 @@ export function failureRow(
   const whole = `${head}${of === "" ? "" : ` ${of}`}${notFailed}: ${about}`;
   const isApart = of !== "" && !isOurs(whole) && isOurs(about);
   const others = details.slice(0, DETAILS_IN_TEXT);
-  const each = othersWords(others, failure);
+  const each = failure.isOfKinds ? "" : othersWords(others, failure);
   return {
     data,
     lines: [
-      ...(isApart ? [`${head}${notFailed}: ${about}`, `${place}: ${of}`] : [whole]),
+      ...(isApart ? [`${head}${notFailed}: ${about}`, `${failure.isOfKinds ? head : place}: ${of}`] : [whole]),
       ...(each === "" ? [] : [`Each: ${each}${count > others.length ? "; …" : ""}`]),
     ],
   };

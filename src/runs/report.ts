@@ -93,6 +93,17 @@ export interface FailureGroup {
   readonly examples: readonly { readonly name: string; readonly _id?: string | undefined }[];
   /** The first objects in order, if their details differ. */
   readonly details?: readonly FailureDetail[];
+  /** The kinds of messages, the most frequent first, if they differ. Their counts add up to at most `count`. */
+  readonly kinds?: readonly FailureKind[];
+}
+
+/** The objects of a group with messages of the same kind. */
+export interface FailureKind {
+  /** The reason of the first object. */
+  readonly reason: Reason;
+  readonly count: number;
+  readonly places: readonly PlaceRange[];
+  readonly placesOmitted: boolean;
 }
 
 export type PlaceRange = readonly [from: number, to: number];
@@ -105,6 +116,9 @@ const INDEXES_SHOWN = 20;
 /** The maximum number of ranges of a group for agents, and for people. */
 export const MOST_RANGES = { agent: 20, person: 60 } as const;
 const EXAMPLES_KEPT = 3;
+/** The maximum number of kinds of messages that are counted in a group, and of ranges of each kind. */
+const KINDS_KEPT = 100;
+const RANGES_OF_A_KIND = 3;
 
 export function countsOf(state: ReportedState): ReportCounts {
   return { items: state.objects.length, ...state.counts() };
@@ -214,19 +228,25 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
   placesOmitted: boolean;
   contextIds?: number;
   readonly details: FailureDetail[];
+  readonly kinds: Map<string, Kind>;
 }
 
+type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
+
+/** Returns the next step for a reason, and what distinguishes the kinds of messages with the same next step. */
+type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
+
 /**
- * Groups the objects that did not succeed by outcome, reason and `remedyOf` of the reason, the largest group first. Each
+ * Groups the objects that did not succeed by outcome, reason and the remedy of the reason, the largest group first. Each
  * group has at most `mostRanges` ranges.
  */
 export function failureGroups(
   state: ReportedState,
-  remedyOf: (reason: Reason) => string = () => "",
+  wordsOf: WordsOf = () => ({ remedy: "", kind: "" }),
   mostRanges: number = MOST_RANGES.agent,
 ): readonly FailureGroup[] {
   const groups = new Map<string, Collected>();
-  const keys = new Map<Reason, string>();
+  const keys = new Map<Reason, { readonly mark: string; readonly kind: string }>();
   const counts = state.counts();
   if (counts.failed + counts.notApplied + counts.unknown + (counts.skipped ?? 0) === 0) return [];
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -236,11 +256,11 @@ export function failureGroups(
     const about = state.objects.at(object);
     if (about === undefined) continue;
     // The key of a reason is computed once, because many objects often share it.
-    const mark = keys.get(reason) ?? markOf(reason, remedyOf);
-    keys.set(reason, mark);
+    const words = keys.get(reason) ?? markOf(reason, wordsOf);
+    keys.set(reason, words);
     // Failed objects inside new objects form their own groups, because sending them again needs another call.
     const isInside = outcome === "failed" && about.child !== undefined;
-    const key = `${outcome} ${mark} ${isInside}`;
+    const key = `${outcome} ${words.mark} ${isInside}`;
     const group = groups.get(key) ?? collect(outcome, reason, about, { id: state.idOf(object), isInside });
     groups.set(key, group);
     group.count += 1;
@@ -248,7 +268,9 @@ export function failureGroups(
     if (name !== undefined && group.examples.length < EXAMPLES_KEPT) {
       group.examples.push({ name, _id: state.idOf(object) });
     }
-    addPlace(group, about.line ?? about.index + 1, mostRanges);
+    const place = about.line ?? about.index + 1;
+    addPlace(group, place, mostRanges);
+    addToKind(group.kinds, { kind: words.kind, reason, place });
     const contextIds = reason.detail?.contextIds;
     if (typeof contextIds === "number") group.contextIds = (group.contextIds ?? 0) + contextIds;
     if (group.details.length < INDEXES_SHOWN) group.details.push({ ...placeOf(about), reason });
@@ -257,7 +279,11 @@ export function failureGroups(
   }
   return [...groups.values()]
     .sort((a, b) => b.count - a.count)
-    .map(({ details, ...group }) => (isTheSame(details) ? group : { ...group, details }));
+    .map(({ details, kinds, ...group }) => ({
+      ...group,
+      ...(!isTheSame(details) && { details }),
+      ...(kinds.size > 1 && { kinds: [...kinds.values()].sort((a, b) => b.count - a.count) }),
+    }));
 }
 
 function collect(
@@ -273,6 +299,7 @@ function collect(
     count: 0,
     indexes: [],
     details: [],
+    kinds: new Map(),
     examples: [],
     places: [],
     placesOmitted: false,
@@ -282,19 +309,31 @@ function collect(
   };
 }
 
-function addPlace(group: Collected, place: number, most: number): void {
+function addToKind(
+  kinds: Collected["kinds"],
+  { kind, reason, place }: { readonly kind: string; readonly reason: Reason; readonly place: number },
+): void {
+  const of = kinds.get(kind) ?? { reason, count: 0, places: [], placesOmitted: false };
+  if (of.count === 0 && kinds.size === KINDS_KEPT) return;
+  kinds.set(kind, of);
+  of.count += 1;
+  addPlace(of, place, RANGES_OF_A_KIND);
+}
+
+function addPlace(group: Pick<Collected, "places" | "placesOmitted">, place: number, most: number): void {
   const last = group.places.at(-1);
   if (last !== undefined && place >= last[0] && place <= last[1] + 1) last[1] = Math.max(last[1], place);
   else if (group.places.length < most) group.places.push([place, place]);
   else group.placesOmitted = true;
 }
 
-function markOf(reason: Reason, remedyOf: (reason: Reason) => string): string {
+function markOf(reason: Reason, wordsOf: WordsOf): { readonly mark: string; readonly kind: string } {
   const { code, statusCode, detail, operation, sent } = reason;
   const [rule] = Array.isArray(detail?.rules) ? detail.rules : [detail?.rule];
   // An empty name and a short one are two groups, because a few short names would hide many empty cells.
   const length = rule === "tooShort" ? detail?.length : undefined;
-  return JSON.stringify([code, statusCode, detail?.problem ?? rule, length, operation, sent, remedyOf(reason)]);
+  const { remedy, kind } = wordsOf(reason);
+  return { mark: JSON.stringify([code, statusCode, detail?.problem ?? rule, length, operation, sent, remedy]), kind };
 }
 
 function isTheSame(details: readonly FailureDetail[]): boolean {

@@ -120,13 +120,16 @@ const IN_COMMON: Readonly<Record<string, string>> = {
 };
 
 /** Returns the message of a failure. If each object has a message of its own, it says what they have in common. */
-function sharedMessage({ isOfFirst, errorCode, count, details = [], message }: SummarizedFailure): string {
+function sharedMessage(failure: SummarizedFailure): string {
+  const { isOfFirst, isOfKinds, errorCode, count, details = [], message } = failure;
   if (!isOfFirst) return message;
   const each = details.map(({ reason }) => reason.detail ?? {});
   const [detail = {}] = each;
   const [rule] = Array.isArray(detail.rules) ? detail.rules : [detail.rule];
   const key = `${errorCode} ${String(rule)}`;
   const common = Object.hasOwn(IN_COMMON, key) ? IN_COMMON[key] : undefined;
+  const hasOneRule = each.every(({ rules }) => !Array.isArray(rules) || rules.length === 1);
+  if (isOfKinds && (common === undefined || !hasOneRule)) return message;
   if (common === undefined) return `for example, ${message}`;
   const found = each.flatMap(({ characters }) => (Array.isArray(characters) ? characters.map(String) : []));
   if (rule !== "characters") return common;

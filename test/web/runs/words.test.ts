@@ -231,6 +231,24 @@ describe("a reason why objects failed", () => {
     ]);
   });
 
+  test("says each kind of message, unless its objects break one rule", () => {
+    const messageOf = (...rules: readonly string[]) =>
+      failureRow({
+        ...{ outcome: "failed", count: 3, errorCode: "INVALID_NAME", message: "of kinds", remedy: "r", byLine: false },
+        ...{
+          places: [[1, 3]],
+          placesOmitted: false,
+          indexes: [0, 1, 2],
+          examples: [],
+          isOfFirst: true,
+          isOfKinds: true,
+        },
+        details: [{ index: 0, reason: { code: "INVALID_NAME", detail: { rules, characters: ["_"] } } }],
+      }).message;
+    expect(messageOf("characters", "tooLong")).toBe("of kinds");
+    expect(messageOf("characters")).toBe('not allowed in a name: "_", …');
+  });
+
   test("is held back only if the event was not sent on purpose", () => {
     const isHeldBack = (code: string) => failure(code, []).isHeldBack;
     expect(["EVENT_IGNORED", "EVENT_REJECTED", "SERVICE_UNAVAILABLE"].map(isHeldBack)).toEqual([true, true, undefined]);
