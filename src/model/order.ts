@@ -11,10 +11,10 @@ import {
   type Work,
 } from "./targeting-model.ts";
 
-/** The operations in order of preference. */
+/** The operations in the order in which they are tried. */
 const OPERATIONS = ["update", "create", "delete"] as const;
 
-/** Returns the possible next requests. `inParts` also returns requests that make only a part of a change. */
+/** Returns the requests that are possible next. With `inParts`, also requests that make only a part of a change. */
 function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   const found: Item[][] = [];
   for (const isPart of [false, true]) {
@@ -25,8 +25,8 @@ function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
     if (found.length > 0 && !inParts) return found;
   }
   if (found.length > 0) return found;
-  // Tries both: resolving one deadlock needs fewer placeholders, and resolving all of them at once needs fewer
-  // requests.
+  // Resolving only one deadlock needs fewer placeholders, and resolving all at once needs fewer requests. Both are
+  // tried.
   return [false, true].map((all) => placeholders(work, all)).filter((items) => items.length > 0);
 }
 
@@ -41,7 +41,7 @@ function request(work: Work, operation: (typeof OPERATIONS)[number], isPart: boo
 function update(work: Work, batch: Batch, isPart: boolean): void {
   const seen = new Set<Ref>();
   const visit = (first: Ref): void => {
-    // The current holder of the wanted name is renamed first, so that one request can rename a whole chain of options.
+    // The option that has the wanted name is renamed first. So one request can rename a whole chain of options.
     const chain: Ref[] = [];
     for (let ref: Ref | undefined = first; ref !== undefined && !seen.has(ref); ) {
       const option = work.model.options.get(ref);
@@ -69,7 +69,7 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
   if (item !== undefined) batch.take(item);
 }
 
-/** Adds the renames of a cycle as one request, when nothing else is left. The first option gets a temporary name. */
+/** Adds the renames of a cycle as one request if nothing else is left. The first option gets a temporary name. */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
   for (const ref of cycle) {
@@ -135,20 +135,20 @@ function itemFor(
   return (isWhole || isPart) && !isNothing(item) ? item : undefined;
 }
 
-/** Returns the Context IDs that a group may lose now, including its placeholder if the group has lasting content. */
+/** Returns the Context IDs that a group may lose now, including its placeholder once other content stays in it. */
 function removableContextIds(work: Work, ref: Ref, option: KnownOption, left: Left, batch: Batch): readonly string[] {
   const placeholder = work.options.placeholders.contextIdOf(ref);
   const isFilled = work.held.has(ref) && hasContent(work, ref, option, left);
   const remove = isFilled ? [...left.remove, placeholder] : left.remove;
   const after = ownCount(option) + left.add.length - remove.length;
   if (remove.length === 0 || batch.mayHold(ref, after)) return remove;
-  // The group must keep one Context ID until it gets other content, preferably one that no other group wants.
+  // Until the group gets other content, it must keep one Context ID. One that no other group needs is best.
   const wanted = work.wantedContexts();
   const staying = remove.find((id) => !wanted.has(id)) ?? remove[0];
   return remove.filter((id) => id !== staying);
 }
 
-/** Returns whether content other than its placeholder stays in a group. */
+/** Returns whether a group keeps any content other than its placeholder. */
 function hasContent(work: Work, ref: Ref, option: KnownOption, { add, remove }: Left): boolean {
   const going = new Set([...remove, work.options.placeholders.contextIdOf(ref)]);
   if (add.length + option.others > 0 || [...option.contexts].some((id) => !going.has(id))) return true;
@@ -168,7 +168,7 @@ function create(work: Work, batch: Batch, isPart: boolean): void {
     const children = (group ? (inside.get(ref) ?? []) : []).filter(
       (child) => child.name !== name && batch.holderOf(child.name) === undefined,
     );
-    // A group must not be created empty, and options can move into it only once it exists. So it gets a placeholder.
+    // A group must not be created empty, and options can move into it only after it exists. So it gets a placeholder.
     if (group && contexts.length === 0 && !inside.has(ref)) own.push(work.options.placeholders.contextIdOf(ref));
     if (!batch.hasRoomFor(1)) return;
     while (!batch.hasRoomFor(1 + children.length)) children.pop();
@@ -186,14 +186,14 @@ function remove(work: Work, batch: Batch): void {
   for (const { ref, option } of going) {
     if (!option.group) continue;
     const inside = [...work.model.inside(ref)];
-    // Sub-options of a deleted group move to the top level, so a sub-option with another new parent must move first.
+    // Sub-options of a deleted group move to the top level, so one that shall get another parent must move first.
     const isFree = inside.every((child) => {
       const change = work.changes.get(child);
       return change === undefined || change.kind === "delete" || change.parent === undefined;
     });
     if (!isFree) continue;
     const also = inside.filter((child) => work.isGoing(child));
-    // The group is deleted just before its last sub-option. So it is never empty, and no sub-option moves to the top
+    // The group is deleted just before its last sub-option. So it never is empty, and no sub-option moves to the top
     // level.
     const order = also.length === inside.length ? [...also.slice(0, -1), ref, ...also.slice(-1)] : [...also, ref];
     for (const one of order) {
@@ -207,7 +207,7 @@ function remove(work: Work, batch: Batch): void {
   }
 }
 
-/** Returns a request that resolves deadlocks with placeholders: all deadlocks, or only one without `all`. */
+/** Returns a request that resolves deadlocks by placeholders. With `all`, it resolves all of them, otherwise one. */
 function placeholders(work: Work, all: boolean): readonly Item[] {
   const batch = work.newBatch();
   freeNames(work, batch);
@@ -221,7 +221,7 @@ function isSame(one: readonly Item[], other: readonly Item[]): boolean {
   return one.length === other.length && JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Gives temporary names to options that will be deleted, if another option wants their name. */
+/** Gives temporary names to options that will be deleted and whose names are needed now. */
 function freeNames(work: Work, batch: Batch): void {
   const { model, options } = work;
   for (const { ref, kind } of work.changes.values()) {
@@ -234,9 +234,7 @@ function freeNames(work: Work, batch: Batch): void {
   }
 }
 
-/**
- * Removes from groups the Context IDs that other groups will receive. A group that this would empty gets a placeholder.
- */
+/** Removes Context IDs from groups if other groups will get them. A group that becomes empty gets a placeholder. */
 function freeContexts(work: Work, batch: Batch, all: boolean): void {
   const { model, options } = work;
   const wanted = work.wantedContexts();
@@ -253,7 +251,7 @@ function freeContexts(work: Work, batch: Batch, all: boolean): void {
   }
 }
 
-/** Adds a placeholder to each group whose last sub-option leaves before a new one can arrive. */
+/** Adds a placeholder to each group whose last sub-option leaves before another one arrives. */
 function fillGroups(work: Work, batch: Batch): void {
   const { model, options } = work;
   const filled = new Set(batch.items.map(({ ref }) => ref));
@@ -269,7 +267,7 @@ function fillGroups(work: Work, batch: Batch): void {
   }
 }
 
-/** Creates groups with a placeholder, if their content is still in other groups. */
+/** Creates groups with a placeholder if their content still belongs to other groups. */
 function fillNewGroups(work: Work, batch: Batch): void {
   for (const { ref, name, group, parent, expose } of work.openCreations()) {
     if (!group || batch.holderOf(name) !== undefined) continue;
@@ -279,24 +277,24 @@ function fillNewGroups(work: Work, batch: Batch): void {
   }
 }
 
-/** The maximum number of options and changes for which candidates are compared. With more, the first one is used. */
+/** Up to this number of options and changes, candidates are compared. With more, the first candidate is used. */
 const MAX_LOOKAHEAD_SIZE = 2000;
 const MAX_LOOKAHEAD_REQUESTS = 200;
 
 export interface RequestSequence {
   readonly requests: readonly (readonly Item[])[];
-  /** False if no further request was possible. */
+  /** False if changes are left but no further request is possible. */
   readonly isWhole: boolean;
 }
 
 /**
- * Plans all requests and applies them to the model of `work`. Each request is the one after which the fewest further
- * requests are needed.
+ * Plans all requests and applies them to the model of `work`. Each request is the candidate after which the fewest
+ * requests remain.
  */
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
   const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;
-  // The maximum number of requests: each change needs at most two further ones, to add and to remove a placeholder.
+  // Each change needs at most two additional requests: one adds a placeholder, one removes it.
   const most = 3 * work.changes.size + 3;
   while (!work.isOver() && requests.length < most) {
     const next = looksAhead ? nearest(work) : candidates(work)[0];
@@ -323,7 +321,7 @@ function nearest(work: Work): readonly Item[] | undefined {
   return best;
 }
 
-/** Returns how many requests are needed if the first candidate is always used. Infinity if that does not end. */
+/** Returns how many requests remain if the first candidate is always used. Infinity if they never end. */
 function countRemainingRequests(work: Work): number {
   for (let sent = 0; sent < MAX_LOOKAHEAD_REQUESTS; sent += 1) {
     if (work.isOver()) return sent;

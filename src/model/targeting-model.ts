@@ -1,6 +1,6 @@
 import { addTo } from "../platform/by-key.ts";
 
-/** The `_id` of an option, or a key for an option that does not exist yet. */
+/** The `_id` of an option, or a key for an option that is not created yet. */
 export type Ref = string;
 
 export interface KnownOption {
@@ -10,7 +10,7 @@ export interface KnownOption {
   readonly expose: boolean;
   /** The known Context IDs of the option itself. */
   readonly contexts: ReadonlySet<string>;
-  /** The number of the option's other Context IDs, which no change is about. */
+  /** The number of further Context IDs, which no change concerns. */
   readonly others: number;
 }
 
@@ -28,7 +28,7 @@ export interface CreateItem extends NewSubOption {
   readonly children: readonly NewSubOption[];
 }
 
-/** The changes of an option. Absent fields stay as they are. */
+/** Changes an option. Absent fields stay as they are. */
 export interface UpdateItem {
   readonly op: "update";
   readonly ref: Ref;
@@ -41,12 +41,12 @@ export interface UpdateItem {
 
 export type Item = CreateItem | UpdateItem | { readonly op: "delete"; readonly ref: Ref };
 
-/** The known options of a targeting. `apply` changes them as the service does when it accepts a request. */
+/** The options of a targeting, as far as they are known. `apply` changes them as the service does. */
 export class TargetingModel {
   readonly options = new Map<Ref, KnownOption>();
-  /** Options by name. */
+  /** By name: the option with that name. */
   readonly holders = new Map<string, Ref>();
-  /** Groups by Context ID. No two groups hold the same one (management-api 7.2). */
+  /** By Context ID: the group that holds it. Two groups cannot hold the same one (management-api 7.2). */
   readonly owners = new Map<string, Ref>();
   readonly #inside = new Map<Ref, Set<Ref>>();
 
@@ -116,9 +116,9 @@ function changed(contexts: ReadonlySet<string>, add: readonly string[], remove: 
 }
 
 /**
- * A request in progress. The service may apply its items in any order (management-api 4.1), so a value must be free
- * before the request, and options must leave a group one request before others arrive. Only names may depend on the
- * order.
+ * A request to which items are added. The service may apply its items in any order (management-api 4.1). So a Context
+ * ID must be free before the request, and a group must lose options in an earlier request than it gets others. Only
+ * names may depend on the order.
  */
 export class Batch {
   readonly items: Item[] = [];
@@ -135,13 +135,13 @@ export class Batch {
     this.#room = room;
   }
 
-  /** Returns the option that has a name after the items so far. */
+  /** Returns the option that has a name after the items that were added so far. */
   holderOf(name: string): Ref | undefined {
     return this.#names.has(name) ? this.#names.get(name) : this.#model.holders.get(name);
   }
 
   /**
-   * Returns whether a group may get a Context ID: no other group may hold it before the request or get it in the
+   * Returns whether a group may get a Context ID. No other group may hold it before the request or get it in the
    * request.
    */
   mayOwn(id: string, group: Ref): boolean {
@@ -149,13 +149,13 @@ export class Batch {
     return (owner === undefined || owner === group) && !this.#taken.has(id);
   }
 
-  /** Returns whether another sub-option may leave a group without emptying it (management-api 7.4, case 6). */
+  /** Returns whether one more sub-option may leave a group without emptying it (management-api 7.4, case 6). */
   mayLeave(group: Ref): boolean {
     const own = ownCount(this.#model.options.get(group));
     return this.#staying(group) > 1 || (own > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
   }
 
-  /** Returns whether a group may hold `own` Context IDs after its item (management-api 7.4, case 7). */
+  /** Returns whether a group may have only `own` Context IDs after its item (management-api 7.4, case 7). */
   mayHold(group: Ref, own: number): boolean {
     return own > 0 || this.#staying(group) > 0;
   }
@@ -214,7 +214,7 @@ export type Change = Creation | Update | { readonly kind: "delete"; readonly ref
 
 export type Left = Omit<UpdateItem, "op" | "ref">;
 
-/** Temporary names and Context IDs, always the same for the same option. */
+/** Temporary names and Context IDs. The same option always gets the same. */
 export interface Placeholders {
   nameOf(ref: Ref): string;
   contextIdOf(group: Ref): string;
@@ -222,18 +222,17 @@ export interface Placeholders {
 
 interface WorkOptions {
   readonly placeholders: Placeholders;
-  /** The maximum number of options in the model. */
   readonly room: number;
 }
 
 const NOTHING: Left = { add: [], remove: [] };
 
-/** The changes of a targeting that are still to be made. */
+/** The changes of a targeting that are not made yet. */
 export class Work {
   readonly model: TargetingModel;
   readonly changes: ReadonlyMap<Ref, Change>;
   readonly options: WorkOptions;
-  /** The groups that hold a placeholder until they get their content. */
+  /** Groups with a placeholder that have not got their content yet. */
   readonly held: Set<Ref>;
 
   constructor(
@@ -256,7 +255,6 @@ export class Work {
     return this.held.size === 0 && [...this.changes.values()].every((change) => this.#isDone(change));
   }
 
-  /** Applies an accepted request to the model. */
   done(items: readonly Item[]): void {
     for (const item of items) {
       this.model.apply(item);
@@ -276,7 +274,7 @@ export class Work {
     return change === undefined || change.kind === "delete" ? undefined : change.name;
   }
 
-  /** Returns the Context IDs that changes add to groups and that these do not hold yet. */
+  /** Returns the Context IDs that changes add to groups and that are still missing there. */
   wantedContexts(): ReadonlySet<string> {
     const wanted = new Set<string>();
     for (const change of this.changes.values()) {
@@ -326,13 +324,13 @@ export function isNothing({ name, parent, expose, add, remove }: Left): boolean 
   return name === undefined && parent === undefined && expose === undefined && add.length + remove.length === 0;
 }
 
-/** A rule of the service that all changes together would break. */
+/** A rule of the service that the changes together would break. */
 export type Conflict =
   | { readonly kind: "inUse"; readonly ref: Ref; readonly staying: number }
   | { readonly kind: "noGroup"; readonly ref: Ref }
-  /** The option `ref` would take a name, or the group `ref` a Context ID, that the option `holder` has. */
+  /** The option `ref` would get the name of `holder`, or the group `ref` a Context ID of the group `holder`. */
   | { readonly kind: "name" | "owner"; readonly value: string; readonly ref: Ref; readonly holder: Ref }
-  /** A group would have neither sub-options nor Context IDs. `leaving` are the sub-options that leave it. */
+  /** The group would have neither sub-options nor Context IDs. `leaving`: the sub-options that leave it. */
   | { readonly kind: "empty"; readonly ref: Ref; readonly leaving: readonly Ref[] };
 
 type Options = ReadonlyMap<Ref, KnownOption>;
@@ -348,7 +346,7 @@ interface After {
   readonly own: number;
 }
 
-/** Returns the conflicts after all changes (management-api 7.2 to 7.4). Conflicts of one kind are adjacent. */
+/** Returns the conflicts that all changes together would cause (management-api 7.2 to 7.4), sorted by kind. */
 export function conflicts(options: Options, changes: Changes): readonly Conflict[] {
   const after = afterAll(options, changes);
   const inside = new Map<Ref, number>();
@@ -390,7 +388,7 @@ function inUse(changes: Changes, inside: ReadonlyMap<Ref, number>): readonly Con
   });
 }
 
-/** Returns the values that two options would have. The later of two options that take a value has the conflict. */
+/** Returns the values that two options would have. The conflict belongs to the option that gets the value later. */
 function doubled(
   kind: "name" | "owner",
   after: ReadonlyMap<Ref, After>,

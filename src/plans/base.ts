@@ -13,7 +13,7 @@ export const baseLine = z.strictObject({
   parent: ulid.nullable(),
   type: z.enum(["atomic", "collection"]),
   exposeChildren: z.boolean().optional(),
-  /** The number of Context IDs. `digest` is their `digestOfContexts`. */
+  /** The number of Context IDs. `digest` is the result of `digestOfContexts` for them. */
   contexts: z.int().min(0),
   digest: z.string(),
 });
@@ -26,15 +26,14 @@ const baseHead = z.strictObject({
   exportedAt: z.string(),
 });
 
-/** The state of a targeting when its file was exported. */
+/** The state of a targeting when it was exported to a file. A plan compares it with the file and the service. */
 export interface Base {
   readonly targeting: { readonly _id: string; readonly name: string };
-  /** When the targeting was exported, in ISO 8601. */
   readonly exportedAt: string;
   readonly options: ReadonlyMap<string, BaseOption>;
 }
 
-/** Returns the path of a base. The base of `spring.yaml` is `spring.base.ndjson` in the same folder. */
+/** Returns the path of the base of a file. The base of `spring.yaml` is `spring.base.ndjson` in the same folder. */
 export function basePathOf(path: string): string {
   return `${path.replace(/\.[^./\\]+$/, "")}.base.ndjson`;
 }
@@ -48,13 +47,13 @@ export function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts
   return { _id, name, parent, type, exposeChildren, contexts: contexts.length, digest };
 }
 
-/** Returns a line for the targeting, then a line for each option. */
+/** Yields the text of a base: a line for the targeting, then a line for each option. */
 export function* baseText({ targeting, exportedAt, options }: Base): Generator<string> {
   yield `${JSON.stringify({ version: 1, targeting, exportedAt })}\n`;
   for (const option of options.values()) yield `${JSON.stringify(option)}\n`;
 }
 
-/** Reads a base. `path` is only for messages. Throws a FileError that names the first invalid line. */
+/** Reads a base. Messages contain `path`. Throws a FileError that names the first invalid line. */
 export function readBase(text: string, path: string): Base {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -85,8 +84,8 @@ export interface WrittenOption {
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * Returns a base in which only the values that an apply wrote are updated. With other current values, the next plan
- * would revert changes by others.
+ * Returns a base with the values that an apply wrote. All other values stay, because the next plan would otherwise
+ * revert changes by others.
  */
 export function renewedBase(
   base: Base,
@@ -123,27 +122,23 @@ export interface ServiceOption {
   readonly _id: string;
   readonly name: string;
   readonly type: OptionType;
-  /** The ID of the group. Null for the top level. */
+  /** The ID of the group. Null for a top-level option. */
   readonly parent: string | null;
-  /** Whether a group shows its sub-options. Only for groups. */
+  /** Only for groups. */
   readonly exposeChildren?: boolean | undefined;
-  /** The Context IDs of the option, in any order. */
   readonly contexts: readonly string[];
-  /** The number of Context IDs. Set only if these were not read. */
+  /** The number of Context IDs, if the Context IDs themselves were not read. */
   readonly contextCount?: number | undefined;
   readonly digest: string;
 }
 
-/**
- * A targeting as the service has it. Each group comes before its sub-options; otherwise, the order is that of the
- * service.
- */
+/** A targeting in the service. Groups come before their sub-options; all else is in the order of the service. */
 export interface ServiceTargeting {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: readonly ServiceOption[];
 }
 
-/** Returns the SHA-256 digest of Context IDs in any order, in base64url. */
+/** Returns the SHA-256 digest of Context IDs in base64url. Their order does not matter. */
 export function digestOfContexts(contexts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(contexts.toSorted())).digest("base64url");
 }

@@ -19,9 +19,9 @@ import {
 import { type HowToRead, readTargeting, serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
- * Checks whether a stored plan still fits the current state. If it undoes a run with unanswered requests, `resolve`
- * determines their outcomes first. Throws a FileError if the plan cannot be read, or if others changed what it would
- * undo, and the ApiError of a failed read.
+ * Checks whether a stored plan still fits the current state. If the plan undoes a run with unanswered requests,
+ * `resolve` first finds out what they did. Throws a FileError if the plan cannot be read, or if others changed what it
+ * would undo. Throws the ApiError of a failed read.
  */
 export async function checkStoredPlan(
   bytes: ByteSource,
@@ -41,7 +41,6 @@ export async function checkStoredPlan(
   return { ...(await look(document.plan)), further };
 }
 
-/** Returns the options whose Context IDs decide whether a plan still fits. */
 function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   const ids = new Set<string>();
   const names = new Set<string>();
@@ -55,7 +54,7 @@ function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   return ({ _id, name }) => ids.has(_id) || names.has(name);
 }
 
-/** Reads a stored plan. Throws a FileError if it cannot be read. */
+/** Reads a stored plan. Throws a FileError if the plan cannot be read. */
 export async function readStoredPlan(bytes: ByteSource): Promise<PlanDocument> {
   return readPlan(await textOf(bytes), "the stored plan");
 }
@@ -68,8 +67,8 @@ export async function textOf(bytes: ByteSource): Promise<string> {
 }
 
 /**
- * Updates the base of an applied file. Throws a FileError if the base cannot be read or written, and the ApiError of
- * a failed read.
+ * Updates the base of an applied file. Throws a FileError if the base cannot be read or written, and the ApiError of a
+ * failed read.
  */
 export async function renewBaseAt(
   { root, steps }: { readonly root: string; readonly steps: readonly string[] },
@@ -83,7 +82,7 @@ export async function renewBaseAt(
   if (targetingId === undefined || (wrote.length === 0 && !isRenamed)) return;
   const place = { root, steps, path: join(root, ...steps) };
   const base = readBase(await textOf(bytesAt(place)), place.path);
-  // A base that belongs to another targeting by now is not updated.
+  // If the base belongs to another targeting now, it is not updated.
   if (base.targeting._id !== targetingId) return;
   const there = await written(targetingId, wrote, api, signal);
   await replaceFile(place, [[...baseText(renewedBase(base, there, wrote, isRenamed))].join("")]);
@@ -104,19 +103,19 @@ async function written(
   return { targeting: { _id, name }, options };
 }
 
-/** The objects of an applied plan, by position in the run. */
+/** The objects of the run that applied a plan, by index. */
 export interface AppliedObjects {
-  /** Returns whether an object is as planned now. */
+  /** Returns whether an object now is as the plan wants it. */
   isDone(object: number): boolean;
   idOf(object: number): string | undefined;
 }
 
-/** Returns the number of objects of a run before its first item: 1 if the targeting is created or renamed. */
+/** Returns the index of a run's first item: 1 if the targeting comes first, which is then created or renamed. */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }
 
-/** Returns what an applied plan wrote, for objects that are as planned now. */
+/** Returns what an applied plan wrote. Contains only objects that are now as the plan wants them. */
 export function writtenByPlan(plan: StatePlan, objects: AppliedObjects): readonly WrittenOption[] {
   const first = firstObject(plan);
   return plan.items.flatMap((item, index): WrittenOption[] => {
@@ -136,7 +135,7 @@ function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
   return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
 }
 
-/** Returns the IDs of rows without an ID, by position: of options matched by name, and of created ones. */
+/** Returns the IDs for rows without an ID, by index. These options were matched by name or created. */
 export function idsOfRows(
   { options }: Desired,
   plan: StatePlan,

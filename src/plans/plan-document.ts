@@ -21,15 +21,15 @@ import {
 import { checkSeenName, whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo-plan.ts";
 
-/** How far an undo restores each object. Only in undo plans. */
+/** Only in undo plans: how far the undo restores each object. */
 const wayBack = z.strictObject({
   undoes: ulid,
   rows: z.array(undoRow),
-  /** The number of further objects that are in their previous state already. */
+  /** The number of objects without a row, because they already are in their previous state. */
   already: z.int().optional(),
   /** The plans of the other targetings. */
   further: z.array(statePlan),
-  /** The options that are created again: the positions of their targeting and item, and the deleted ID. */
+  /** The options that the undo creates again: the deleted ID, and the indexes of the plan and the item. */
   standsFor: z.array(z.strictObject({ targeting: z.int(), item: z.int(), _id: ulid })),
 });
 
@@ -38,26 +38,26 @@ const document = z.strictObject({
   version: z.literal(1),
   environment: z.enum(["live", "sandbox"]),
   apiUrl: z.string(),
-  /** The SHA-256 digest of the file, in hexadecimal digits. */
+  /** The SHA-256 digest of the file in hexadecimal. */
   fileDigest: z.string(),
   prune: z.boolean(),
   byName: z.boolean(),
   plan: statePlan,
-  /** The names of the groups when the plan was made, by ID. */
+  /** By group ID: the name of the group when the plan was made. */
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
   /**
-   * In a plan that was saved to a file: the relative path of the planned file, whose base is updated. The digest does
-   * not include it.
+   * In a plan that was saved to a file: the relative path of the file that was planned. Its base is updated after the
+   * apply. The digest does not cover this field.
    */
   file: z.string().optional(),
-  /** SHA-256 of all other fields, in hexadecimal digits. */
+  /** The SHA-256 digest of all other fields in hexadecimal. */
   digest: z.string(),
 });
 
 export type PlanDocument = Fixed<z.infer<typeof document>>;
 
-/** What a plan was made for, as checked when it is applied. */
+/** What a plan was made for. Checked when the plan is applied. */
 export type PlanOrigin = Pick<PlanDocument, "environment" | "apiUrl" | "fileDigest" | "prune" | "byName">;
 
 export function plansOf({ plan, wayBack }: PlanDocument): readonly StatePlan[] {
@@ -87,7 +87,7 @@ function digestOfPlan(content: object): string {
   return hash.digest("hex");
 }
 
-/** Returns a plan in pieces of ASCII, which needs half the memory when it is read. */
+/** Returns a plan as ASCII in pieces. Reading ASCII needs half the memory. */
 export function planBytes(document: PlanDocument): ByteSource {
   return async function* () {
     for (const piece of jsonPieces(document)) yield Buffer.from(inAscii(piece), "latin1");
@@ -98,14 +98,14 @@ function inAscii(json: string): string {
   return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** The fields of a plan that are read first. The other fields stay in their order, because the digest depends on it. */
+/** These fields are read first. The digest depends on the order of the other fields, so they are left as they are. */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
-/** Reads a plan. Throws a FileError if it is invalid or was changed. */
+/** Reads a plan. Throws a FileError if the plan is invalid or was edited. */
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
   const { digest, file, ...content } = digested.safeParse(value).data ?? {};
-  // The digest is checked before the content is validated, so that both do not need memory at the same time.
+  // The digest is checked before the content is validated, because doing both at once would need more memory.
   const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
   const quoted = JSON.stringify(path);
@@ -128,7 +128,7 @@ export const planJsonSchema = z.object({
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
-  /** For an undo plan: the effect on each object. */
+  /** Only for undo plans: the effect on each object. */
   wayBack: z.array(z.looseObject({ name: z.string(), undo: z.enum(UNDO_LABELS) })).optional(),
   requests: z.array(z.object({ operation: z.string(), items: z.int(), contextIds: z.int(), bytes: z.int() })),
   digest: z.string().optional(),
@@ -136,18 +136,18 @@ export const planJsonSchema = z.object({
 });
 export type PlanJson = Fixed<z.input<typeof planJsonSchema>>;
 
-/** Returns the exit code: 0 without changes, 2 with changes, 1 for an error. */
+/** Returns the exit code of `plan`: 0 without changes, 2 with changes, 1 after an error. */
 export function exitCodeOf(plan: StatePlan): PlanExitCode {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
 }
 
-/** Returns a function that finds the name of a group by its ID. It returns the ID if the plan has no name for it. */
+/** Returns a function that returns the name of a group, or its ID if the plan has no name for it. */
 export function groupNamesOf({ groups }: PlanDocument): (id: string) => string {
   return (id) => groups[id] ?? id;
 }
 
-/** Returns a plan as JSON. `requests` are those that applying the plan would send. */
+/** Returns the output of `plan --json`. `requests` are those that applying the plan would send. */
 export function planJson(document: PlanDocument, requests: PlanJson["requests"]): PlanJson {
   const { plan, digest } = document;
   const exitCode = exitCodeOf(plan);
@@ -170,10 +170,9 @@ export function planJson(document: PlanDocument, requests: PlanJson["requests"])
 }
 
 export interface PlanRequest extends Pick<DiffInput, "desired" | "prune" | "byName"> {
-  /** The SHA-256 digest of the file, in hexadecimal digits. */
   readonly fileDigest: string;
   readonly base: Base | undefined;
-  /** The ID or name that the caller gave. */
+  /** The ID or the name of the targeting in the call. */
   readonly targeting: string | undefined;
 }
 
@@ -183,15 +182,15 @@ export interface PlanScene extends Pick<PlanOrigin, "environment" | "apiUrl"> {
   readonly read: (targetingId: string) => Promise<ServiceTargeting>;
 }
 
-/** A plan, and the state of the targeting when it was made (`there`). Undefined if the plan creates the targeting. */
+/** A new plan, and the targeting as it was read for the plan (`there`; undefined if the plan creates it). */
 export interface MadePlan {
   readonly document: PlanDocument;
   readonly there: ServiceTargeting | undefined;
 }
 
 /**
- * Makes the plan for a file. Throws a FileError for an unknown targeting or `prune` without a base, and the errors of
- * `read`.
+ * Makes the plan for a file. Throws a FileError for an unknown targeting or for `prune` without a base, and the errors
+ * of `read`.
  */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;
@@ -213,7 +212,7 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   };
 }
 
-/** Returns the names of groups by ID. */
+/** Returns the names of all groups among the options, by ID. */
 export function groupsIn(options: Iterable<NamedOption> = []): Readonly<Record<string, string>> {
   return Object.fromEntries(
     [...options].flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])),

@@ -22,7 +22,7 @@ type PresentById = ReadonlyMap<string, Present>;
 
 export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
-  /** The number of further objects that are in their previous state already. */
+  /** The number of objects without a row, because they already are in their previous state. */
   readonly already: number;
   readonly isEmpty: boolean;
   readonly document: PlanDocument;
@@ -30,7 +30,7 @@ export interface PlannedUndo {
   readonly changes: PlannedChanges;
 }
 
-/** Plans the undo of a run from the current state. Throws the ApiError of a failed read. */
+/** Reads the current state and plans the undo of a run. Throws the ApiError of a failed read. */
 export async function planUndo(
   done: Done,
   { undoes, ...service }: { readonly undoes: string } & Pick<PlanDocument, "environment" | "apiUrl">,
@@ -58,18 +58,18 @@ export async function planUndo(
   };
 }
 
-/** Returns whether outcomes must be determined before the undo. */
+/** Returns whether an undo plan contains unanswered requests, whose effect must be found out before the undo. */
 export function isUnresolved({ wayBack: undo }: PlanDocument): boolean {
   return undo?.rows.some((row) => row.undo === "unresolved") ?? false;
 }
 
-/** What a run did: `known` from its answers, `done` after reads for the unanswered requests. */
+/** What a run did. `known`: according to the answers. `done`: also according to reads for the unanswered requests. */
 export interface ResolvedRun {
   readonly known: Done;
   readonly done: Done;
 }
 
-/** Plans an undo whose outcomes are known now. Throws a FileError if others changed the objects since. */
+/** Plans an undo after all unanswered requests were resolved. Throws a FileError if others changed the objects. */
 export async function resolvedUndo(
   { wayBack: shown, plan }: PlanDocument,
   { known, done }: ResolvedRun,
@@ -87,7 +87,7 @@ export async function resolvedUndo(
   }
   const { targetings, rows } = undoPlan(done, present, taken);
   const plans = targetings.map((one) => one.plan);
-  // If no option was changed, the report needs the targeting of the unresolved objects.
+  // If the run changed no option, the report needs the targeting of the unresolved objects.
   const [first = nothingOf(targetingsIn(known)[0] ?? plan.targeting._id, present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
   const unclear = done.unknown.flatMap(({ _id, name, ...rest }) =>
@@ -115,8 +115,8 @@ function isNameTaken({ _id, targeting, reasons = [] }: UndoRow): boolean {
 }
 
 /**
- * Returns the targetings whose previous name another targeting has now. Only targetings that were seen before are
- * compared, because the service lists none.
+ * Returns the targetings whose previous name another targeting now has. The service cannot list targetings, so only
+ * known ones are compared.
  */
 async function takenNames(
   { targetings }: Done,
@@ -138,8 +138,8 @@ async function takenNames(
       if (there?.name === name) holders.set(_id, one._id);
     }
   }
-  // Collects the targetings whose previous names stay taken. A targeting that cannot get its name back keeps its current
-  // one, which may be the previous name of another. So this repeats until no targeting is added.
+  // A targeting that cannot get its previous name back keeps its current name, which may be the previous name of
+  // another targeting. So this is repeated until no targeting is added.
   const taken = new Set<string>();
   for (let before = -1; before < taken.size; ) {
     before = taken.size;
@@ -148,7 +148,7 @@ async function takenNames(
   return taken;
 }
 
-/** Identifies a row regardless of its position in the plan. */
+/** Returns a key of a row that does not depend on its index in the plan. */
 function keyOf({ at: _, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -167,7 +167,7 @@ function nothingOf(_id: string | undefined, present: PresentById): StatePlan {
 }
 
 /**
- * Returns the options in the form of a plan. Context IDs that were not read stay empty, because nothing depends on
+ * Returns options in the form of a plan. Context IDs that were not read stay empty, because the plan does not need
  * them.
  */
 function optionsIn(present: Present | undefined): PlannedChanges["there"] {
@@ -175,7 +175,7 @@ function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
 }
 
-/** Reads the targetings of a run that still exist. Throws an ApiError, or a ListError if lists keep changing. */
+/** Reads those targetings of a run that still exist. Throws an ApiError, or a ListError if lists keep changing. */
 async function readPresent(api: ManagementApi, done: Done, signal: AbortSignal): Promise<PresentById> {
   const present = new Map<string, Present>();
   for (const _id of targetingsIn(done)) {
@@ -206,18 +206,18 @@ async function readTargetingNow({ api, signal }: Reading, targetingId: string, d
   return present;
 }
 
-/** A plan with the current state. */
+/** A plan together with the current state. */
 export interface PlannedChanges {
   readonly targeting: StatePlan["targeting"];
   readonly items: readonly PlanItem[];
   readonly alreadyDone: ReadonlySet<number>;
   readonly stale: ReturnType<typeof lookAgain>["stale"];
   readonly there: ReadonlyMap<string, Omit<ServiceOption, "digest">>;
-  /** Options that the undone run may have created. They stay and are reported. */
+  /** Options that the undone run may have created. The undo reports them and leaves them as they are. */
   readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
-  /** Unanswered objects of the undone run that the undo leaves as they are, and why. They are reported. */
+  /** Unanswered objects of the undone run that the undo leaves as they are, with the reason. They are reported. */
   readonly left?: readonly UndoRow[];
-  /** The changes of the other targetings in an undo. */
+  /** For an undo of several targetings: the changes of the other targetings. */
   readonly further: readonly PlannedChanges[];
 }
 

@@ -13,17 +13,17 @@ import type { DesiredTargeting } from "./file/desired.ts";
 
 export interface HowToRead {
   readonly signal: AbortSignal;
-  /** The stored Context IDs that earlier calls have read. */
+  /** The Context IDs that earlier calls have read and stored. */
   readonly store?: ContentsStore | undefined;
-  /** Whether to ignore the stored Context IDs. */
+  /** Whether Context IDs are read again although they are stored. */
   readonly fresh?: boolean | undefined;
   /** Returns whether the Context IDs of an option are needed. Default: always. */
   readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;
-  /** Called with the number of options read so far, and of all options. */
+  /** Called with the number of options that were read and the number of all options. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
 
-/** Reads a whole targeting. Throws the ApiError of a failed read, and a ListError if the lists keep changing. */
+/** Reads a whole targeting. Throws the ApiError of a failed read, or a ListError if the lists keep changing. */
 export async function readTargeting(
   api: ManagementApi,
   targetingId: string,
@@ -44,19 +44,19 @@ export async function readTargeting(
   const options: ServiceOption[] = [];
   for await (const { option: record, contexts } of reads) {
     const option = serviceOption(record, contexts);
-    // Without Context IDs, their number is added, which shows that the option is not empty.
+    // The number shows that the option is not empty, even though its Context IDs were not read.
     options.push(wants(record) ? option : { ...option, contextCount: record.contextCount });
   }
   return { targeting: { _id, name }, options };
 }
 
-/** Empties the list while returning its items, so that old and new forms are not in memory together. */
+/** Empties the list while it yields the items, so that old and new forms are not in memory together. */
 function* takenFrom(list: OptionRecord[]): Generator<PlacedOption> {
   list.reverse();
   for (let option = list.pop(); option !== undefined; option = list.pop()) yield { option };
 }
 
-/** Returns the result of a read. Undefined if the service says that the object does not exist. */
+/** Returns the result of a read. Undefined if the object does not exist. */
 export function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   return undefinedIf(isMissing, reading);
 }
@@ -66,7 +66,7 @@ export function serviceOption(record: OptionRecord, contexts: readonly string[])
 }
 
 export interface TargetingHints {
-  /** The ID or name that the caller gave. */
+  /** The ID or the name of the targeting in the call. */
   readonly given?: string | undefined;
   readonly file?: DesiredTargeting | undefined;
   readonly base?: Base | undefined;
@@ -75,12 +75,12 @@ export interface TargetingHints {
 }
 
 /**
- * Returns the targeting of a plan, according to the caller, the file or the base. Undefined if the plan creates it.
- * Throws a FileError if these contradict each other, or a name is missing, unknown or ambiguous.
+ * Returns the targeting that the call, the file or the base names. Undefined if the plan creates it. Throws a FileError
+ * if they contradict each other, or if a name is missing, unknown or ambiguous.
  */
 export async function whichTargeting(hints: TargetingHints): Promise<string | undefined> {
   const { given, file, base, byName, memory } = hints;
-  // With `byName`, the ID in the file is ignored, because the file may come from another targeting.
+  // With `byName`, the file may come from another targeting, so its ID is ignored.
   const ofFile = byName ? undefined : file?._id;
   const asked = given === undefined ? undefined : await resolveTargetingArgument(given, memory);
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
@@ -113,7 +113,7 @@ export async function whichTargeting(hints: TargetingHints): Promise<string | un
   throw ambiguous(file.name, found.candidates);
 }
 
-/** Throws a FileError if a file names another targeting than its base. */
+/** Throws a FileError if a file and its base name different targetings. */
 async function checkNameOfBase(
   name: string,
   { targeting }: Base,
@@ -121,7 +121,7 @@ async function checkNameOfBase(
 ): Promise<void> {
   const found = await memory.resolve(name);
   const isOther = found.kind === "one" && found.thing._id !== targeting._id;
-  // Another name than in the base is accepted if the targeting was renamed since.
+  // The name may differ from that in the base if the targeting was renamed since the export.
   const isRenamed = found.kind === "one" && !isOther;
   if (isRenamed || (name === targeting.name && !isOther)) return;
   const [named, owner] = [name, targeting.name].map((one) => JSON.stringify(one));
@@ -135,7 +135,7 @@ async function checkNameOfBase(
 }
 
 /**
- * Throws a FileError if a targeting that was found by a remembered name has another name now: the file or the call may
+ * Throws a FileError if a targeting was found by a remembered name but has another name now. The file or the call may
  * mean another targeting.
  */
 export function checkSeenName(

@@ -6,54 +6,54 @@ import { difference, type StatePlan, shownValue } from "./diff/plan.ts";
 
 /**
  * How far an undo restores an object. `exact`: completely. `caveat`: with differences. `notOurs`: not at all, because
- * others have changed the object. `impossible`: not at all, for the given reasons. `unresolved`: the outcome of its
- * request is unknown.
+ * others have changed it. `impossible`: not at all, for a given reason. `unresolved`: it is unknown whether the run
+ * changed it.
  */
 export const UNDO_LABELS = ["unresolved", "exact", "caveat", "notOurs", "impossible"] as const;
 export type RowLabel = (typeof UNDO_LABELS)[number];
 
-/** Why an object is restored with differences, or not at all. */
+/** Why an object is restored with differences or not at all. */
 const UNDO_REASONS = [
-  /** The object gets a new ID, so references to the old one stay broken. */
+  /** The object gets a new ID. Whatever refers to the old ID stays disconnected. */
   "newId",
-  /** The option is restored at the top level. */
+  /** The group no longer exists, so the option is restored at the top level. */
   "groupGone",
-  /** Added Context IDs stay, because the option may have held them before. */
+  /** The Context IDs stay, because the option may have held them before the run. */
   "notRead",
   /** The previous value was not stored. */
   "notKept",
   "unknownOutcome",
   "nameTaken",
-  /** The previous name is not a valid name (management-api 8.3). */
+  /** The previous name breaks the rules for names (management-api 8.3). */
   "nameInvalid",
-  /** A group would have neither sub-options nor Context IDs. */
+  /** The undo would leave a group without sub-options and Context IDs. */
   "emptyGroup",
-  /** Another group now holds the Context IDs. */
+  /** Another group holds the Context IDs now. */
   "heldByGroup",
   "targetingGone",
 ] as const;
 export type UndoReason = (typeof UNDO_REASONS)[number];
 
-/** The undo of one object, or of one field that cannot be restored. */
+/** What an undo does with one object, or with one field that it cannot restore. */
 export const undoRow = z.strictObject({
   targeting: ulid.optional(),
   _id: ulid.optional(),
   name: z.string(),
   undo: z.enum(UNDO_LABELS),
   reasons: z.array(z.enum(UNDO_REASONS)).optional(),
-  /** The field that is not restored: its value after the run (`left`), and the current one (`now`). */
+  /** The field that is not restored. `left` is its value after the run, `now` its current value. */
   field: difference.shape.field.optional(),
   left: shownValue.optional(),
   now: shownValue.optional(),
   contextIds: z.int().optional(),
-  /** The positions of the targeting's plan, and of the item in it. */
+  /** The index of the targeting's plan, and of the item in that plan. */
   at: z.strictObject({ targeting: z.int(), item: z.int() }).optional(),
 });
 export type UndoRow = Fixed<z.infer<typeof undoRow>>;
 
 export interface TargetingUndo {
   readonly plan: StatePlan;
-  /** The items that create an option again, with the ID of the deleted option. */
+  /** The items that create a deleted option again, with the ID that it had. */
   readonly standsFor: readonly { readonly item: number; readonly _id: string }[];
 }
 
@@ -68,7 +68,7 @@ export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel
   return counts;
 }
 
-/** An option as it is now, with Context IDs only if the undo depends on them. */
+/** An option as it is now. Its Context IDs are read only if the undo depends on them. */
 export interface PresentOption extends Omit<ServiceOption, "contexts" | "contextCount" | "digest"> {
   readonly contextCount: number;
   readonly contexts?: readonly string[] | undefined;
@@ -77,11 +77,11 @@ export interface PresentOption extends Omit<ServiceOption, "contexts" | "context
 export interface Present {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: ReadonlyMap<string, PresentOption>;
-  /** Whether only the options of the undone run are known, so that conflicts with other options are not found. */
+  /** Set if only the options of the undone run were read. Conflicts with other options are then not found. */
   readonly isPartial?: true;
 }
 
-/** A change that an undo makes. `key` is the ID of the option; for a deleted option, its old ID. */
+/** A change that an undo makes. `key` is the ID of the option, or the ID that it had before it was deleted. */
 export interface Intent {
   readonly key: string;
   readonly kind: "create" | "change" | "delete";

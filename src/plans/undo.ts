@@ -20,14 +20,14 @@ export function targetingsIn({ targetings, options, unresolved }: Done): readonl
   return [...new Set([...targetings.map(({ _id }) => _id), ...within])];
 }
 
-/** Returns the options whose Context IDs the undo depends on, with all groups if a group gets some back. */
+/** Returns the options whose Context IDs the undo needs. If a group gets Context IDs back, all groups are included. */
 export function contentsNeeded(done: Done, { targeting, options }: Present): readonly string[] {
   const needed = new Set<string>();
   let groups = false;
   for (const one of done.options) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
-    // If the number differs, the option has changed since the run, so its Context IDs are not needed.
+    // If the number differs, the option has changed since the run, and its Context IDs are not needed.
     if (one.did === "created" && there?.contextCount === one.left.contexts.length) needed.add(one._id);
     const { added = [], removed = [] } = one.did === "changed" ? (one.contexts ?? {}) : {};
     if (added.length + removed.length > 0) needed.add(one._id);
@@ -39,8 +39,8 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
 }
 
 /**
- * Plans the undo of a run. A field is restored if it still has the value that the run wrote. `nameTaken` are the
- * targetings whose previous name another targeting has now.
+ * Plans the undo of a run. A field is restored if it still has the value that the run wrote. `nameTaken` contains
+ * targetings whose previous name another targeting now has.
  */
 export function undoPlan(
   done: Done,
@@ -67,7 +67,7 @@ export function undoPlan(
   return { targetings, rows };
 }
 
-/** Plans the undo as if nothing had changed since the run. */
+/** Plans the undo under the assumption that nothing has changed since the run. */
 export function undoPlanUnread(done: Done): UndoPlan {
   const present = new Map<string, Present>();
   const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
@@ -82,7 +82,7 @@ export function undoPlanUnread(done: Done): UndoPlan {
   return undoPlan(done, present);
 }
 
-/** Returns an option as the run left it. Fields that the run did not write have arbitrary values. */
+/** Returns an option as the run left it. The values of fields that the run did not write are meaningless. */
 function leftBy(option: OptionEffect): readonly PresentOption[] {
   const { _id } = option;
   if (option.did === "deleted") return [];
@@ -92,7 +92,7 @@ function leftBy(option: OptionEffect): readonly PresentOption[] {
   return [{ _id, type: "atomic", ...written, contextCount: 0, contexts: contexts?.added }];
 }
 
-/** Counts the changed objects that are in their previous state already. They have no row. */
+/** Counts the changed objects that already are in their previous state. Such objects have no row. */
 export function alreadyUndone({ targetings, options }: Done, rows: readonly UndoRow[]): number {
   const inRows = new Set(rows.map(({ _id }) => _id));
   return [...targetings, ...options].filter(({ _id }) => !inRows.has(_id)).length;
@@ -103,7 +103,6 @@ function doubted({ _id, name, targeting }: UncertainObject): Pick<UndoRow, "targ
   return targeting === undefined ? about : { ...about, targeting };
 }
 
-/** Returns the row of an option whose targeting was not read before the run changed it. */
 function unplaced(option: OptionEffect): UndoRow {
   const { _id } = option;
   const name = nameOf(option);
@@ -114,7 +113,7 @@ function unplaced(option: OptionEffect): UndoRow {
 
 interface PlannedSoFar {
   readonly targetings: TargetingUndo[];
-  /** Whether another targeting has the previous name now. */
+  /** Whether another targeting now has the previous name. */
   readonly isTaken: boolean;
 }
 
@@ -188,7 +187,7 @@ function countLeft(options: readonly OptionEffect[]): number {
   return options.filter(({ did }) => did === "created").length;
 }
 
-/** Adds the plan of a targeting, unless it is empty. Returns the rows of its objects. */
+/** Adds the plan of a targeting if it is not empty. Returns the rows of its objects. */
 function assembled(
   { intents, rows }: IntendedUndo,
   present: Present,
@@ -219,7 +218,7 @@ function assembled(
   return [...back, ...rows];
 }
 
-/** Sorts changes: first creations (groups first), then changes, then deletions (groups last). */
+/** Sorts the changes of an undo: creations (groups first), changes, deletions (groups last). */
 function inOrder(intents: readonly Intent[]): readonly Intent[] {
   const rank = ({ kind, type, there }: Intent): number => {
     if (kind === "create") return type === "collection" ? 0 : 1;

@@ -5,8 +5,8 @@ import { type DifferingField, knownOption, type ShownValue } from "./diff/plan.t
 import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo-plan.ts";
 
 /**
- * Removes the changes of an undo that conflict with the rest: a move into a missing group, a taken name, a Context ID
- * in two groups, or an empty group. Other changes may depend on a removed one, so this is repeated.
+ * Removes the changes of an undo that conflict with other options: a move into a missing group, a taken name, a Context
+ * ID in two groups, or an empty group. Removing one change can make another one conflict, so this is repeated.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   if (present.isPartial) return;
@@ -33,7 +33,7 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
   return { kind: "update", ref, ...changes, add, remove };
 }
 
-/** Removes the change that causes a conflict. Returns false if the change was removed before. */
+/** Removes the change that causes a conflict. Returns false if it was already removed. */
 function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
   const takeOut = (one: Intent, row: RemovedChange): true => {
@@ -71,13 +71,12 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUnd
   }
 }
 
-/** Returns how many sub-options a group had after the run, and how many it has now. */
 function subOptionsOf(group: string, { left }: IntendedUndo, { options }: Present) {
   const now = [...options.values()].filter(({ parent }) => parent === group).length;
   return { left: left.get(group) ?? 0, now };
 }
 
-/** Keeps a group from becoming empty: it keeps its Context IDs, or else its last sub-option. */
+/** Prevents that a group becomes empty: it keeps its Context IDs or, without any, its last sub-option. */
 function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
   { intents }: IntendedUndo,
@@ -98,7 +97,7 @@ function resolveEmptyGroup(
 
 type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">;
 
-/** Removes a change, or only the field in conflict, and adds a row with the reason. */
+/** Removes a change, or only the field that conflicts, and adds a row with the reason. */
 function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent, row: RemovedChange): void {
   const { key, there, kind, name = "" } = intent;
   rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
@@ -109,11 +108,11 @@ export function impossible(reason: UndoReason) {
   return { undo: "impossible", reasons: [reason] } as const;
 }
 
-/** The planned changes by key of the option, and the rows of everything that is not restored. */
+/** The changes of an undo by option, and the rows of everything that is not restored. */
 export interface IntendedUndo {
   readonly intents: Map<string, Intent>;
   readonly rows: UndoRow[];
-  /** How many sub-options the run put into each group. */
+  /** By group: how many sub-options it had after the run. */
   readonly left: ReadonlyMap<string, number>;
 }
 
@@ -142,7 +141,7 @@ function shownGroup(parent: string | null, { options }: Present): ShownValue {
   return parent === null ? null : (options.get(parent)?.name ?? parent);
 }
 
-/** Deletes an option that the run created, if it has not changed since. */
+/** Plans to delete an option that the run created, unless the option has changed since. */
 function created(
   _id: string,
   left: OptionState,
@@ -163,7 +162,7 @@ function created(
   else intents.set(_id, { key: _id, kind: "delete", there, add: [], remove: [], caveats: [] });
 }
 
-/** Returns the name of an option that no longer exists, or its ID if no name is known. */
+/** Returns the name of an option that no longer exists. If no name is known, returns its ID. */
 export function nameOf(option: OptionEffect): string {
   if (option.did === "created") return option.left.name;
   const name = option.did === "changed" ? option.name?.to : option.before?.name;

@@ -9,17 +9,17 @@ import { pagesAhead, sideBySide } from "./side-by-side.ts";
 export interface OptionContents {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
-  /** When the service answered, in milliseconds since 1970. */
   readonly serverTime?: number;
 }
 
-/** Reads an option with all its Context IDs (management-api 8.1). Throws a ListError if it keeps changing. */
+/** Reads an option with all its Context IDs (management-api 8.1). Throws a ListError if the option keeps changing. */
 export function readOptionContents(api: ManagementApi, optionId: string, signal: AbortSignal): Promise<OptionContents> {
   return untilStable(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
 }
 
 /**
- * Reads an option with its Context IDs once. With `mayBeShort`, fewer Context IDs than the option's count are accepted.
+ * Reads an option with its Context IDs. Throws if the number of IDs differs from the option's count. With `mayBeShort`,
+ * fewer IDs are accepted.
  */
 async function readOnce(
   api: ManagementApi,
@@ -57,7 +57,7 @@ function isChanged(before: OptionRecord, now: OptionRecord): boolean {
   return before.contextCount !== now.contextCount || before.updatedAt !== now.updatedAt;
 }
 
-/** Maps a list with a limited number of concurrent calls. Omits undefined results. */
+/** Maps a list with a limited number of concurrent calls. Undefined results are left out. */
 export async function mapConcurrently<From, To>(
   list: readonly From[],
   map: (from: From) => Promise<To | undefined>,
@@ -67,19 +67,19 @@ export async function mapConcurrently<From, To>(
   return values;
 }
 
-/** The source of Context IDs. Without `store`, they are read. With `fresh`, they are read and then stored. */
+/** Where Context IDs come from. Without `store`, they are read. With `fresh`, they are read and stored. */
 export interface ContentsSource {
   readonly targetingId: string;
   readonly store?: ContentsStore | undefined;
   readonly fresh?: boolean | undefined;
 }
 
-/** The minimum age of a record to be stored. A newer one may change again without a new `updatedAt`. */
+/** A record must be at least this old to be stored. A newer record may change again without a new `updatedAt`. */
 const SETTLED_MS = 60_000;
 
 /**
  * Returns the Context IDs of an option whose record was just read. If they are stored for this record, calls
- * `withoutRead` instead of reading them.
+ * `withoutRead` and does not read them.
  */
 export async function contextIdsOf(
   api: ManagementApi,
@@ -119,8 +119,8 @@ interface Compared {
 }
 
 /**
- * Returns which options lack expected Context IDs. If there is no sign of another writer (`isAlone`), reads a sample of
- * about 100 options first, and the others only if one of these differs.
+ * Returns the options that lack expected Context IDs. If no other writer seems to be active (`isAlone`), reads about
+ * 100 options first, and the rest only if one of these differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -146,17 +146,18 @@ export async function compareContexts(
   return { different, unread };
 }
 
-/** The result of a search by ID. Each ID is in one of the two maps. */
+/** The result of a search for IDs. Each ID is in one of the maps. */
 interface FoundOptions {
   readonly found: Map<string, OptionRecord>;
   readonly missing: Map<string, RejectedError>;
 }
 
-/** How many options are read one by one before their lists are searched. */
+/** The number of options that are read one by one before lists are searched. */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Finds options by ID. Each read returns one option and names its targeting and group; then these lists are searched.
+ * Finds options by ID. Reads one option, which names its targeting and group, and then searches these lists for the
+ * others.
  */
 export async function findOptions(
   api: ManagementApi,
@@ -171,7 +172,7 @@ export async function findOptions(
   return search;
 }
 
-/** Returns whether the object does not exist. False if the project or the route does not exist. */
+/** Returns whether an error says that the object does not exist. False if the project or the route does not exist. */
 export function isMissing(thrown: unknown): thrown is RejectedError {
   const isBusiness = thrown instanceof RejectedError && thrown.kind === "business";
   return isBusiness && thrown.statusCode === 404 && thrown.errorCode !== "PROJECT_NOT_FOUND";
@@ -206,7 +207,7 @@ class Search implements FoundOptions {
     });
   }
 
-  /** Searches the lists of an option's group and targeting. */
+  /** Searches the lists of the targeting and the group that an option belongs to. */
   async lookAround({ targeting, parent }: OptionRecord): Promise<void> {
     if (targeting === undefined) return;
     if (typeof parent === "string") await this.#list(targeting, parent);
@@ -216,7 +217,8 @@ class Search implements FoundOptions {
   }
 
   /**
-   * Reads a list as long as that saves reads of single options. Stops silently if the list is gone or keeps shifting.
+   * Reads a list as long as this saves reads of single options. Returns what was read if the list no longer exists or
+   * keeps changing.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const read: OptionRecord[] = [];

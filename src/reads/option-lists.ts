@@ -5,7 +5,7 @@ import { type ContentsSource, contextIdsOf, isMissing } from "./option-contents.
 import { listPages, type OptionList, readList } from "./pages.ts";
 import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
-/** Where a walk continues: at the top-level option `top`, or in that group after `inside` sub-options. */
+/** Where to continue reading: at the top-level option `top`, or in that group after `inside` sub-options. */
 export interface WalkPosition {
   readonly top: number;
   readonly inside?: number | undefined;
@@ -24,20 +24,20 @@ export interface Walked {
 export interface Step {
   readonly option: OptionRecord;
   readonly next: WalkPosition;
-  /** The counts since the start of this walk. */
+  /** How much was read since the start. */
   readonly walked: Walked;
   readonly groupName?: string | undefined;
-  /** For a group: its own Context IDs and those of its sub-options, summed over these options. */
+  /** For a group: the number of its own Context IDs plus those of its sub-options. */
   readonly countWithChildren?: number | undefined;
 }
 
-/** Consecutive options, of which only the last may be a group. */
+/** Consecutive options. Only the last of them may be a group. */
 interface Stretch<Option> {
   readonly options: readonly Option[];
   readonly group: Option | undefined;
 }
 
-/** Yields each option once, in the order of the service; each group is followed by its sub-options. */
+/** Yields each option once, in the order of the service. Sub-options follow their group. */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
   const read = sideBySide({
     source: (signal) => stretchesFrom(api, { ...walk, signal }, from.top),
@@ -78,7 +78,7 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
 interface ReadStretch extends Stretch<OptionRecord> {
   readonly at: number;
   readonly children: readonly OptionRecord[];
-  /** How many sub-options of the group come before `children`. */
+  /** The number of sub-options before `children`. */
   readonly inside: number;
 }
 
@@ -144,10 +144,7 @@ function hasSubOptions({ type, childCount, children }: OptionRecord): boolean {
 
 type ListedOption = ReturnType<typeof listed>;
 
-/**
- * Reads every option of a targeting, or of the group `parent`. Each group is followed by its sub-options, which name it
- * as their parent.
- */
+/** Reads all options of a targeting, or of the group `parent`. Sub-options follow their group and name it as parent. */
 export async function* readOptions(
   api: ManagementApi,
   targetingId: string,
@@ -171,7 +168,7 @@ export async function* readOptions(
   for await (const { value = [] } of read) yield* value;
 }
 
-/** Returns only the needed fields of an option, because a targeting may have 100,000 options. */
+/** Returns an option with only the fields that are needed, because a targeting may have 100,000 options. */
 function listed(option: OptionRecord) {
   const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount, updatedAt } = option;
   const about = { _id, name, type, contextCount, parent, exposeChildren, children, childCount, updatedAt };
@@ -180,7 +177,7 @@ function listed(option: OptionRecord) {
 
 export type OptionNames = (targetingId: string, parent?: string) => Promise<ReadonlyMap<string, string>>;
 
-/** Returns a function that reads each targeting or group only once, even if the read fails. */
+/** Returns a function that reads the names of each targeting or group only once, even if the read fails. */
 export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): OptionNames {
   const known = new Map<string, Promise<ReadonlyMap<string, string>>>();
   return (targetingId, parent) => {
@@ -191,7 +188,7 @@ export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): Option
   };
 }
 
-/** Returns the IDs by name: of all options and sub-options of a targeting, or of the sub-options of `parent`. */
+/** Returns IDs by name: of all options and sub-options of a targeting, or of the sub-options of `parent`. */
 export async function readOptionNames(
   api: ManagementApi,
   targetingId: string,
@@ -206,7 +203,7 @@ export async function readOptionNames(
 
 /** The conditions of a search. An option must meet all of them. */
 export interface Wanted {
-  /** A part of the name, in upper or lower case. */
+  /** A part of the name. Case does not matter. */
   readonly search?: string | undefined;
   readonly contextIds?: readonly string[] | undefined;
   readonly empty?: boolean | undefined;
@@ -224,10 +221,10 @@ interface ScanJob {
   readonly contents: Pick<ContentsSource, "store" | "fresh">;
 }
 
-/** The option that was checked last, and its hit. Options without a hit may be left out. */
+/** An option that was checked, with its hit. Options without a hit may be left out. */
 type Scanned = Fetched<Step, Hit>;
 
-/** Checks options in order, from a position on. Reads Context IDs only if the search needs them. */
+/** Checks options in order, starting at a position. Reads Context IDs only if a condition needs them. */
 export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {
   const { walk, from, wanted } = job;
   const isNamed = nameTest(wanted.search);
@@ -262,13 +259,13 @@ function nameTest(search: string | undefined): (option: OptionRecord) => boolean
   return ({ name }) => folded(name).includes(part);
 }
 
-/** Returns whether an option has no Context IDs, and a group no sub-options either. */
+/** Returns whether an option has no Context IDs and, if it is a group, no sub-options. */
 export function isEmpty({ type, contextCount, childCount, children = [] }: OptionRecord): boolean {
   if (contextCount !== 0) return false;
   return type !== "collection" || (childCount ?? children.length) === 0;
 }
 
-/** Returns the empty options, and the groups that are empty once these are deleted. */
+/** Returns the empty options, and the groups that become empty when these are deleted. */
 export function emptyOptions(options: readonly OptionRecord[]): readonly OptionRecord[] {
   const inside = new Map<string, number>();
   for (const option of options) {
@@ -279,7 +276,7 @@ export function emptyOptions(options: readonly OptionRecord[]): readonly OptionR
   return options.filter((option) => isEmpty(option) || isLeftEmpty(option, inside.get(option._id) ?? 0));
 }
 
-/** Returns whether a group becomes empty when this many sub-options leave it (management-api 7.4, case 6). */
+/** Returns whether a group becomes empty when this number of sub-options leaves it (management-api 7.4, case 6). */
 export function isLeftEmpty(
   { contextCount, childCount }: Pick<OptionRecord, "contextCount" | "childCount">,
   leaving: number,

@@ -11,7 +11,7 @@ export interface OptionList {
   readonly signal?: AbortSignal;
 }
 
-/** One page of a list, without options of earlier pages. Its first option is at position `at`. */
+/** One page of a list, without the options of earlier pages. `at` is the index of its first option in the list. */
 interface WalkedPage {
   readonly at: number;
   readonly options: readonly OptionRecord[];
@@ -20,9 +20,9 @@ interface WalkedPage {
 
 interface WalkOptions {
   readonly from?: number;
-  /** Whether the reported total may change meanwhile. */
+  /** Whether the total in the answers may change while the list is read. */
   readonly totalMayChange?: boolean;
-  /** Whether it is acceptable that options are missed because the list shifts. The pages then do not overlap. */
+  /** Whether missing some options is acceptable if the list changes. The pages then do not overlap. */
   readonly mayShift?: boolean;
 }
 
@@ -30,8 +30,8 @@ const LIMIT = LIMITS.listLimit.value;
 const MAX_WALKS = 4;
 
 /**
- * Reads a list page by page (management-api 8.1). Pages overlap by one option, which shows whether the list changed.
- * Throws a ListError if pages repeat or the list shifts.
+ * Reads a list page by page (management-api 8.1). Each page overlaps the previous one by an option, which shows whether
+ * the list has changed. Throws a ListError if a page repeats or the list has changed.
  */
 export async function* listPages(
   api: ManagementApi,
@@ -76,7 +76,7 @@ export function isLastPage({ items, total }: OptionPage, end: number, limit: num
   return items.length === 0 || (total === undefined ? items.length < limit : end >= total);
 }
 
-/** Repeats `work` if a list has shifted meanwhile. Throws a ListError if it shifts in every attempt. */
+/** Repeats `work` if a list changed while it was read. Throws a ListError if it changes in every attempt. */
 export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
   for (let walks = 1; ; walks += 1) {
     try {
@@ -88,7 +88,7 @@ export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayCha
   }
 }
 
-/** Reads one list from a position on. `pick` returns what to keep of each option. */
+/** Reads one list from an index on. `pick` returns what to keep of each option. */
 export function readList<T>(
   api: ManagementApi,
   list: OptionList,

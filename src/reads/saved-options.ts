@@ -21,7 +21,6 @@ import { MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 export interface PlacedOption {
   readonly option: OptionRecord;
   readonly groupName?: string | undefined;
-  /** The Context IDs of the option. Present if they were just read. */
   readonly contexts?: readonly string[] | undefined;
 }
 
@@ -34,7 +33,7 @@ interface SavedOption {
   readonly parentName?: string;
 }
 
-/** Reads every option of a targeting. Each group is followed by its sub-options. */
+/** Reads all options of a targeting. Sub-options follow their group. */
 export async function* placedOptions(
   api: ManagementApi,
   targetingId: string,
@@ -57,11 +56,11 @@ interface ContextReads {
   readonly source?: ContentsSource | undefined;
   /** Returns whether the Context IDs of an option are needed. Default: always. */
   readonly wants?: ((option: OptionRecord) => boolean) | undefined;
-  /** Called with each option that was found, in any order. */
+  /** Called for each option, in any order. */
   readonly onRead?: ((option: OptionRecord, contexts: readonly string[]) => void) | undefined;
 }
 
-/** Yields options with their Context IDs, read or stored. Omits options that no longer exist. */
+/** Yields options with their Context IDs, from the service or stored. Options that no longer exist are left out. */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,
@@ -93,7 +92,7 @@ export async function* withContexts(
   for await (const { value } of rows) if (value !== undefined) yield value;
 }
 
-/** Returns an option as files contain it. A sub-option gets the name of its group, or the ID if the name is unknown. */
+/** Returns an option as exported files have it. A sub-option gets its group's name, or the ID if that is unknown. */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
   if (groupName === undefined && typeof parent === "string") {
@@ -127,13 +126,13 @@ async function* optionRows(options: AsyncIterable<ReadOption>, form: SheetFormat
 function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   const { _id, name, type, parent, exposeChildren } = option;
   const isGroup = type === "collection";
-  // If the group's name is unknown, an empty cell keeps the sub-option in its group.
+  // An empty cell for an unknown group name leaves the sub-option in its group.
   const group = groupName ?? (typeof parent === "string" ? "" : undefined);
   const about = { _id, name, groupName: group, isGroup, ...(isGroup && { exposeChildren }) };
   return { ...about, contexts: contexts.toSorted() };
 }
 
-/** Returns a file that sets the Context IDs of one option. */
+/** Returns the text of a file that sets the Context IDs of one option. */
 export function contextLines(
   option: Pick<OptionRecord, "_id" | "name">,
   contexts: readonly string[],
@@ -152,8 +151,8 @@ export function contextLines(
 }
 
 /**
- * Returns whether each Context ID can have a row of its own. An ID that would be read as "none", or that has decomposed
- * Hangul, cannot.
+ * Returns whether each Context ID can have its own row. IDs that a reader would take for "none" and decomposed Hangul
+ * cannot.
  */
 function isOneARow(contexts: readonly string[]): boolean {
   return contexts.length > 0 && !contexts.some((id) => id === NONE || /[\u1100-\u11ff]/.test(id));

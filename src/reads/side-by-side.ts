@@ -2,28 +2,25 @@ import { setMaxListeners } from "node:events";
 
 const READS_AT_A_TIME = 16;
 
-/** How many results per concurrent read may wait for an earlier result. */
+/** How many results for each concurrent read may wait until an earlier result arrives. */
 const RESULTS_AHEAD = 2;
 
-/** An `unreadAhead` that keeps all reads busy, even if only one of some hundred items needs a read. */
+/** A value for `unreadAhead` that keeps all reads busy, even if only one in a hundred items is read. */
 export const MANY_UNREAD = 10_000;
 
 interface SideBySide<From, To> {
-  /** Returns the items. `signal` is aborted when no more are needed. */
+  /** Returns the items. `signal` is aborted when no more items are needed. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
-  /**
-   * Reads the result for an item; undefined if there is none. Without a read, returns the value, or calls
-   * `withoutRead`.
-   */
+  /** Returns the result for an item; undefined if there is none. If no read was needed, calls `withoutRead`. */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
-  /** How many further results without a read may wait. Default: none. */
+  /** How many results that needed no read may wait for earlier results. Default: none. */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** How many reads may run at a time: `width` is the current limit. */
+  /** `width` is the current maximum number of concurrent reads. */
   readonly pace?: { readonly width: number } | undefined;
 }
 
-/** An item with its result. Of consecutive items without a result, only the last may be returned. */
+/** An item with its result. Of several items without a result in a row, only the last may be returned. */
 export interface Fetched<From, To> {
   readonly from: From;
   readonly value: To | undefined;
@@ -36,11 +33,11 @@ interface Slot<From, To> extends Fetched<From, To> {
   needsRead: boolean;
 }
 
-/** Reads items concurrently, and yields the results in order. An error is thrown after the results before it. */
+/** Reads items concurrently and yields the results in order. After an error, first yields the results before it. */
 export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Fetched<From, To>, void> {
   const stop = new AbortController();
   const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
-  // Many concurrent reads listen to this signal, so Node must not warn of a leak.
+  // Many reads listen to this signal at the same time, so Node must not report a leak.
   setMaxListeners(0, signal);
   const reading = new Reading(job, signal);
   try {
@@ -105,13 +102,13 @@ class Reading<From, To> {
     return this.#isPulling || this.slots.length > 0;
   }
 
-  /** Resolves once a read has ended or the source has returned an item, since the last call. */
+  /** Resolves when a read has ended or the source has returned an item since the last call. */
   async changed(): Promise<void> {
     await this.#change;
     this.#renew();
   }
 
-  /** Stops the source. Its errors are ignored from here on. */
+  /** Stops the source and ignores its further errors. */
   end(): void {
     if (this.#isOver) return;
     Promise.resolve(this.#source.return?.()).catch(() => undefined);
@@ -190,7 +187,7 @@ export function pagesAhead<Page>(
   };
   return {
     stop,
-    /** Returns the page that begins at `offset`. Reads it now if it is not expected. */
+    /** Returns the page at `offset`. Reads it now if it was not announced. */
     async at(offset: number): Promise<Page> {
       const next = await ahead?.next();
       if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
@@ -198,7 +195,7 @@ export function pagesAhead<Page>(
       await stop();
       return read(offset, signal);
     },
-    /** Announces the pages that begin at `offset` and then every `step`, before `end`. */
+    /** Announces the pages at `offset`, `offset + step` and so on, before `end`. */
     expect(offset: number, step: number, end: number): void {
       if (ahead !== undefined || step <= 0) return;
       const offsets = function* () {

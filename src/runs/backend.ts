@@ -10,7 +10,7 @@ import {
 } from "./store.ts";
 import type { Turn } from "./turn.ts";
 
-/** All data that outlives a process or that processes share. `test/runs/backend-contract.ts` tests all its stores. */
+/** Everything that is stored outside of a process. `test/runs/backend-contract.ts` tests all kinds of backends. */
 export interface Backend {
   readonly runs: RunStore;
   readonly lock: ProjectLock;
@@ -18,7 +18,7 @@ export interface Backend {
   names(project: string, options: NamesOptions): TargetingMemory;
   contents(project: string, onProblem: (problem: unknown) => void): ContentsStore;
   readonly audit: (line: string) => Promise<void>;
-  /** Returns a key of at least 32 bytes, the same for all processes of the backend. Throws a RunStoreError. */
+  /** Returns the key for signatures (at least 32 bytes) that all processes share. Throws a RunStoreError. */
   readonly sealKey: () => Promise<Uint8Array>;
   readonly endedSessions: EndedSessions;
   readonly callerRights: CallerTexts;
@@ -31,11 +31,11 @@ export interface CallerTexts {
   read(caller: string): Promise<string | undefined>;
 }
 
-/** How long ended sessions stay stored after their tokens expire, in milliseconds, because clocks may be wrong. */
+/** For how many milliseconds ended sessions stay stored after their tokens expire. Long, as clocks may be wrong. */
 export const ENDED_FOR_MS = 30 * 86_400_000;
 
 /**
- * Stores which sessions of the web page were ended early. `until`: when the tokens of a session expire, in
+ * Stores the sessions of the web page that were ended early. `until`: when the tokens of a session expire, in
  * milliseconds since 1970.
  */
 export interface EndedSessions {
@@ -56,38 +56,34 @@ export interface SeenOption {
   readonly contextCount: number;
 }
 
-/** Stores Context IDs for answers and exported files. A change that removes something reads them from the service. */
+/** Stores Context IDs for answers and exported files. Changes that remove something never rely on it. */
 export interface ContentsStore {
   refresh(): Promise<void>;
   get(option: SeenOption): Promise<readonly string[] | undefined>;
-  /** Stores the Context IDs of an option. A failure is ignored, because they can be read again. */
+  /** Stores the Context IDs of an option. An error is ignored, because they can be read again. */
   put(option: SeenOption, contexts: readonly string[]): Promise<void>;
 }
 
 /** Ensures that only one write request of a project is sent at a time (management-api 4.2). */
 export interface ProjectLock {
   /**
-   * Runs `work` while this process holds the write lock of the project. Before `work` sends requests, it must await
-   * `turn.settled`. If the lock is lost, the requests of `work` are not sent. Waiting callers get the lock one after
-   * another.
+   * Runs `work` while this process holds the write lock of the project. `work` must await `turn.settled` before it
+   * sends. If the lock is lost, the requests of `work` are not sent. Waiting callers get the lock in turn.
    */
   hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal, caller?: string): Promise<T>;
 }
 
-/** Stores suites of event tests by caller, and the results of confirmed tests. Throws a RunStoreError. */
+/** Stores suites of event tests, and the results of confirmed tests. Throws a RunStoreError. */
 export interface SuiteTexts {
-  /** Stores a text under an ID of letters and digits. Only each caller's newest 100 remain. */
+  /** Stores a text under an ID of letters and digits. Each caller keeps only the newest 100 texts. */
   put(caller: string, id: string, text: string): Promise<void>;
   get(caller: string, id: string): Promise<string | undefined>;
   list(caller: string): Promise<readonly string[]>;
   storedBytes(callerName: string): Promise<number>;
-  /** Returns true for the first claim of a confirmation in any process, which may then act on it. */
+  /** Returns true to the first caller, in any process, that claims a confirmation. Only that caller may act on it. */
   claim(confirmation: string): Promise<boolean>;
   settle(confirmation: string, text: string): Promise<void>;
-  /**
-   * Returns the result of a claimed confirmation: an empty text if there is none yet, undefined if the confirmation
-   * was not claimed.
-   */
+  /** Returns the result of a claimed confirmation: empty if there is no result yet, undefined if it was not claimed. */
   settled(confirmation: string): Promise<string | undefined>;
 }
 
@@ -104,7 +100,7 @@ export interface TargetingMemory {
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
-  /** Finds a targeting as `NameIndex` does. If no name matches, those seen last are candidates as well. */
+  /** Finds a targeting as `NameIndex` does. If no name matches, the targetings that were seen last are candidates. */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
@@ -116,7 +112,7 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 }
 
 const MEGABYTE = 1_048_576;
-/** The size in bytes below which a stored call does not count for its caller's share, unless its run stores more. */
+/** A stored call of fewer bytes does not count for its caller's share, unless the run stores more than the call. */
 const SMALL_BYTES = 65_536;
 
 export class ShareFullError extends RunStoreError {}
@@ -127,8 +123,8 @@ interface Share {
 }
 
 /**
- * Limits how much each caller, identified by name, may store. A dry run first replaces the caller's oldest dry runs.
- * Anything else that exceeds the share is removed again, and its call throws a ShareFullError.
+ * Limits how much each caller, identified by name, may store. A new dry run replaces the caller's oldest dry runs.
+ * Anything else that exceeds the share is removed again, and its call gets a ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;
@@ -140,7 +136,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
       .reverse();
   };
-  /** Removes a dry run, unless a process holds its lease: its call is then not answered yet, or it is being applied. */
+  /** Removes a dry run. A dry run whose lease is held stays: its call is not answered yet, or it is being applied. */
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
@@ -152,13 +148,12 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     const bytes = await runs.sizes.of(await unfinishedOf(caller));
     if (bytes + (await suites.storedBytes(callerName(caller))) + more > mostBytes) throw full(mostBytes);
   };
-  /** Stores something with `store`. If the run then exceeds the share, removes the run and throws. */
   const within = async (runId: string, store: () => Promise<void>): Promise<void> => {
     try {
       await store();
     } catch (thrown) {
       if (!(thrown instanceof ShareFullError)) throw thrown;
-      // A run that is executed is not removed, because it reports the error as its reason. Only its input is removed.
+      // A run that is being executed reports the error as its reason, so only its input is removed.
       if (await runs.isDriven(runId)) await runs.parts.keep(runId, "input", []);
       else await runs.discard(runId);
       throw thrown;
@@ -178,7 +173,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     }
     await checkRoom(header.caller);
   };
-  /** Yields the pieces. Throws as soon as they exceed the whole share, so that one call cannot fill the disk. */
+  /** Yields the pieces. Throws as soon as they exceed the share, so that one call cannot fill the disk. */
   async function* atMost(pieces: Pieces): AsyncGenerator<string | Uint8Array> {
     let bytes = 0;
     for await (const piece of pieces) {

@@ -21,7 +21,7 @@ export interface ExecutionParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
   readonly meanwhile?: State | undefined;
-  /** The first entries of the journal, which `state` already contains. */
+  /** The first entries of the journal. `state` already contains them. */
   readonly first?: readonly Entry[] | undefined;
   readonly open: () => Promise<HeldRecord>;
   readonly carryOut: (run: RunExecution<Call, Entry, State>) => Promise<void>;
@@ -36,25 +36,25 @@ interface HeldRun<Call, State> {
   appendRest?: () => void;
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
-  /** Whether this process executes the run. If false, it leaves the run to others once the plan is stored. */
+  /** Whether this process executes the run. If false, it leaves the run to other processes once the plan is stored. */
   readonly isOurs: boolean;
   isLeft?: true;
 }
 
 export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
-  /** Writes the state to the store and returns true; returns false if another process has taken over the run. */
+  /** Writes the state to the store. Returns false if another process has taken over the run. */
   readonly isCurrent: () => Promise<boolean>;
 }
 
 interface AfterExecution<Call extends ToolCall, State extends ReportedState> {
-  /** Called when this process does not execute the run any more. */
+  /** Called when this process no longer executes the run. */
   readonly ended: () => void;
-  /** Finds the run that another process has taken over. */
+  /** Finds the run after another process has taken it over. */
   readonly find: () => Promise<Run<Call, State> | undefined>;
 }
 
 /**
- * Executes a run in the background, and follows it if another process takes it over. Never rejects: an error stops the
+ * Executes a run in the background. Follows the run if another process takes it over. Never rejects: an error stops the
  * run and becomes its reason.
  */
 export function executeRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
@@ -67,14 +67,14 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   const watchers = new Set<RunWatcher>();
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
   let isResting = false;
-  /** The run in the process that has taken it over, and whether it is still being looked for. */
+  /** `other` is the run in the process that has taken it over. `isLookedFor`: that run was not found yet. */
   let other: Run<Call, State> | undefined;
   let isLookedFor = true;
   let isKept = (): void => {};
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
-  // A run that is planned before it starts is stored before this process executes it.
+  // A run that is planned first was stored before its execution.
   if (kind.isPlannedFirst) isKept();
   const { left } = context.store;
   const ended = left?.drives(header.project);
@@ -118,15 +118,14 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
       return other?.state ?? stateNow();
     },
     status: () => {
-      // If another process has taken over the run, it counts as running until its stored state has been read.
+      // After another process has taken over the run, it counts as running until its stored state was read.
       if (!isResting || (isTakenOver() && isLookedFor)) return "running";
       return other?.status() ?? restingStatus(state);
     },
     async isCurrent() {
       if (held.lease === undefined) return true;
       if (isLost(held) || !(await held.lease.stillHeld())) return false;
-      // Writes what the journal lacks: the store must contain everything that is reported, because the next call may
-      // go to another process.
+      // The next call may reach another process. So everything that is reported must be in the store first.
       held.appendRest?.();
       await held.journal?.write();
       return !isLost(held);
@@ -160,7 +159,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);
-  /** Leaves the run to other processes. The plan is on disk by now, so one of them can continue. */
+  /** The plan is on disk by now, so another process can continue the run. */
   const leaveToOthers = (): void => {
     if (!held.isOurs) stopRequests.stop("interrupted");
   };
@@ -214,7 +213,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     ifHeld(async () => held.isLeft || kind.finish?.(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
-      // The record stays `running`. A run that is `running` and has no lease is continued by other processes.
+      // The record keeps the status `running`. Other processes continue a run with this status that has no lease.
       if (shouldLeaveToOthers(store, held, state)) held.isLeft = true;
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
@@ -227,14 +226,14 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       await step();
     } catch (thrown) {
       if (isLost(held)) break;
-      // The run is left as it is. The first process that reaches the store again continues it.
+      // The run is left unchanged. The first process that can reach the store again continues it.
       if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
       if (held.isLeft) continue;
       const error = messageOf(thrown);
       const reason = kind.reasonOf?.(thrown) ?? ownReason("STOPPED_BY_ERROR", { error });
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);
-      // Other processes would not see the lost entries, so the stop is written to the journal.
+      // Other processes cannot see the lost entries, so the journal gets an entry that the run has stopped.
       if (thrown instanceof LostEntriesError) held.journal?.append(kind.line(stop));
     }
     held.isKept();
@@ -270,7 +269,7 @@ async function handOver<Call extends ToolCall, Entry, State extends RunView<Entr
   await journal?.close().catch(() => undefined);
   await stopRequests.end();
   const entry = kind.lateEntry?.(state, at);
-  // If the entry is lost, the process that has taken over the run finds out by reading which items were applied.
+  // If this entry is lost, the process that has taken over the run finds out by reading what was applied.
   if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 
@@ -303,8 +302,8 @@ const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
 /**
- * Stops a run when another process requests that, or takes the run over. `lease` returns the lease of the run once
- * this process holds it.
+ * Stops a run when another process requests it or takes the run over. `lease` returns the lease of the run once this
+ * process holds it.
  */
 function stopRequestsOf(
   { stops }: Pick<RunStore, "stops">,
@@ -320,8 +319,8 @@ function stopRequestsOf(
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
    * Returns whether an announced request may be sent. Call it right before sending. Once a caller knows that the run
-   * stops, only requests announced before are sent. `asked`: whether the store had a request to stop when it stored the
-   * announcement.
+   * stops, nothing that is announced later is sent. `asked`: whether a stop was requested when the announcement was
+   * stored.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");
@@ -330,7 +329,7 @@ function stopRequestsOf(
   const look = async (): Promise<void> => {
     if ((await mayLeave()) && (await isTakenFrom(lease()))) stop("interrupted");
   };
-  // If a check fails, the timer repeats it. Every request is checked as well.
+  // A failed check is repeated by the timer. There is also a check before every request.
   const lookNow = (): void => void look().catch(() => undefined);
   const notWatched = stops.watch?.(runId, lookNow);
   const timer = setInterval(lookNow, notWatched === undefined ? STOP_CHECK_MS : STOP_CHECK_IF_NOTIFIED_MS).unref();
@@ -342,7 +341,7 @@ function stopRequestsOf(
     async end(): Promise<void> {
       clearInterval(timer);
       notWatched?.();
-      // If another process has taken over the run, that process handles the requests to stop.
+      // If another process has taken over the run, it handles the requests to stop.
       if (await isTakenFrom(lease())) return;
       await stops.forget(runId, await stops.asked(runId));
     },

@@ -4,9 +4,7 @@ import { countsOf, type ReportedState } from "./report.ts";
 
 const LOOK_MS = 100;
 const CHECK_IF_NOTIFIED_MS = 500;
-/**
- * The time from one read to the next is this many times the duration of a read, at most `PAUSE_MS.most` milliseconds.
- */
+/** The pause between two reads is this many times as long as a read, but at most `PAUSE_MS.most` milliseconds. */
 const READ_SHARE = 10;
 const READ_SHARE_IF_NOTIFIED = 4;
 const PAUSE_MS = { notified: 250, least: 1000, most: 2000 } as const;
@@ -20,7 +18,7 @@ interface Following<S> {
   readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
 }
 
-/** Follows a run by reading its journal, until no process executes it any more or the signal is aborted. */
+/** Follows a run by reading its journal, until no process executes the run or the signal is aborted. */
 export function followedRun<S extends ReportedState>(
   first: S,
   { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,
@@ -29,7 +27,7 @@ export function followedRun<S extends ReportedState>(
   let state = first;
   let driven = true;
   let resting: Promise<void> | undefined;
-  /** A run counts as executed until its last entries were read, so that no answer reports its end with an old state. */
+  /** A run counts as executed until its last entries were read, so that its end is not reported with an old state. */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
     state = (await read()) ?? state;
@@ -58,8 +56,8 @@ export function followedRun<S extends ReportedState>(
     isDriven: () => driven,
     look,
     /**
-     * Resolves when no process executes the run any more. The first call begins the checks. If the run cannot be
-     * read, they end, and its next read throws the error.
+     * Resolves when no process executes the run any more. The first call starts the checks. If the run cannot be read,
+     * the checks end, and the next read throws the error.
      */
     rest(): Promise<void> {
       if (resting === undefined) {
@@ -79,10 +77,7 @@ export function followedRun<S extends ReportedState>(
   };
 }
 
-/**
- * Shares calls of `work` between callers. Each caller gets the result of a call of `work` that began after the caller
- * asked.
- */
+/** Lets callers share calls of `work`. Each caller gets the result of a call that began after the caller asked. */
 function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
   let going: Promise<T> | undefined;
   let next: Promise<T> | undefined;
@@ -115,11 +110,11 @@ function hintOf(clock: Clock, signal: AbortSignal) {
       hint.isGiven = true;
       wake();
     },
-    /** Sleeps until a hint is given. Rejects when the signal is aborted. */
+    /** Sleeps until a hint arrives or the time is over. Rejects when the signal is aborted. */
     async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
-        // A hint that was given before the sleep does not end the sleep, because the caller may not act on it earlier.
+        // A hint from before the sleep does not end it, because the caller may not act earlier.
         wake = hint.isGiven ? () => {} : resolve;
       });
       await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);

@@ -43,19 +43,18 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#of = of;
   }
 
-  /** Finds a stored run in its current state. If another process executes it, the run is followed. */
+  /** Finds a stored run. If another process executes the run, it is followed. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    // A process may hold the lease of an unstarted run although it does not execute the run, for example to plan it
-    // again.
+    // A process may hold the lease of a run without executing it, for example to plan it again.
     const { status } = found.record;
     const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
     if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
-    // The run may have stopped between the two reads, so it is read once more.
+    // The run may have stopped between the two reads, so it is read again.
     return this.#atRest((mayBeDriven ? await this.#lastReadOf(runId) : undefined) ?? found);
   }
 
@@ -64,13 +63,13 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return stored && understood(this.#kind, stored);
   }
 
-  /** Reads a run. Undefined if another process is just starting it. `isDrivenHere`: this process holds its lease. */
+  /** Reads a run. Undefined if another process is just starting it. `isDrivenHere`: this process holds the lease. */
   async read(runId: string, isDrivenHere = false): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);
   }
 
-  /** Reads a run that another process left. Throws a RunStoreError if only a call may resume it. */
+  /** Reads a run whose process has ended. Throws a RunStoreError if only a call may resume the run. */
   async readLeft(stored: StoredRun<Call, Entry>): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const found = await this.#readFrom(stored, true);
     if (found === undefined || (this.#kind.mayBeClaimed?.(found, this.#of.clock.now()) ?? true)) return found;
@@ -97,7 +96,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return read && { header, record, ...read };
   }
 
-  /** Takes the lease, unless it is `held`, and marks the run as running. Undefined if another process was faster. */
+  /** Takes the lease, unless `held` has it, and marks the run as running. Undefined if another process was faster. */
   async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
     const startBy = (lease: Lease) =>
@@ -121,7 +120,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Ends an unstarted run; false if it was started. The new version of the record stops a process that is starting it.
+   * Ends a run that is not started. Returns false if it is started. A process that is just starting it fails, because
+   * the record has a new version.
    */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
@@ -142,7 +142,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Cancels a run that another process executes or plans, or that no process executes. */
+  /** Cancels a run in any state: executed or planned by another process, or not executed at all. */
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
     if (stored === undefined) return;
@@ -153,7 +153,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     let free = await store.lease(runId);
     if (free === undefined) {
       await store.stops.ask(runId);
-      // The lease is free if the executor has ended before it could see the request.
+      // The lease is free if the executor has ended before it saw the request.
       free = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
     }
     await this.#withLease(free, runId, async (found, lease) => {
@@ -166,7 +166,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     });
   }
 
-  /** Reads a run for `work`, and then releases its lease. Returns undefined if there is no lease or no run. */
+  /** Reads a run, calls `work` with it, and releases its lease. Returns undefined without a lease or a run. */
   async #withLease<T>(
     lease: Lease | undefined,
     runId: string,
@@ -181,10 +181,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /**
-   * Ends a started run, which then cannot be resumed. Returns false if a process executes it, or if there is no such
-   * run.
-   */
+  /** Ends a started run for good: it cannot be resumed. Returns false if a process executes it or it does not exist. */
   async endForGood(runId: string, ending: Ending): Promise<boolean> {
     const isEnded = await this.#withLease(await this.#of.store.lease(runId), runId, async (found, lease) => {
       if (isUnstarted(found.record.status)) return false;
@@ -255,7 +252,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     await moveRun(this.#of.store, header.runId, () => ({ ...to, rest }), { lease, record });
   }
 
-  /** Applies and returns the entries for requests that a crash left in doubt. */
+  /** Marks the requests that a crash left unanswered. Returns the entries, which are already applied to the state. */
   #asLeft(state: State): readonly Entry[] {
     const lost = this.#kind.lost?.(state) ?? [];
     for (const entry of lost) state.apply(entry);
@@ -328,11 +325,11 @@ function endedAs({ cause, reason }: Ending): Status {
 }
 
 const MAX_RUNS = 4;
-/** The maximum size of the cached runs on disk, in bytes. In memory, a run takes several times as much. */
+/** The maximum size that cached runs have on disk, in bytes. In memory, a run takes several times as much. */
 const MAX_BYTES = 24 * 1024 * 1024;
 
 export class RunCache<T> {
-  /** The cached runs, in order of their last use, the latest last. */
+  /** The cached runs. The run that was used last comes last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();
 
   async get(runId: string, revision: Revision | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {

@@ -28,13 +28,10 @@ export interface RunInput {
 
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
-/** Fields that are only shown to people. Two calls that differ only in these fields count as the same call. */
+/** What a run shows about its origin. Calls that differ only in these fields count as identical. */
 export type Requested = Pick<RunHeader, "client" | "fileName" | "person">;
 
-/**
- * The wait before a run that was taken over is read, in milliseconds. No request may be sent that soon after a
- * takeover.
- */
+/** How many milliseconds after a takeover the run is read. No request may be sent earlier anyway. */
 const READ_LATER_MS = 250;
 
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
@@ -55,7 +52,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.size > 0;
   }
 
-  /** Returns a hash of the call and its caller. Calls with the same hash share a run, so a dry run has another hash. */
+  /** Returns a hash of a call and its caller. Calls with the same hash share a run. A dry run has another hash. */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
     const about = [this.kind.identity?.(call) ?? call, caller, project, environment];
@@ -73,7 +70,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return header;
   }
 
-  /** Stores the plan of a run. Returns false if the run was started or ended meanwhile. */
+  /** Stores the plan of a run. Returns false if the run was started or ended in the meantime. */
   async propose(runId: string, entries: Iterable<Entry>, status: "planned" | "waiting"): Promise<boolean> {
     const { store } = this.#context;
     const { line } = this.kind;
@@ -95,8 +92,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a stored run and executes it in the background. While the run has no objects, its state is `meanwhile`.
-   * `lease` is its lease, if this process already holds it. Returns undefined if the run was started before. Throws
+   * Starts a stored run and executes it in the background. As long as the run has no objects, its state is `meanwhile`.
+   * `lease` is the lease of the run if this process holds it. Returns undefined if the run was already started. Throws
    * an ExecutionRefusedError.
    */
   async start(
@@ -118,8 +115,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Stores and starts a run. Its journal begins with `first`, or with entries that the kind makes from `given`. If
-   * storing fails, the run ends with that error.
+   * Stores and starts a run. Its journal begins with `first` or with entries made from `given`. If the run cannot be
+   * stored, it ends with that error.
    */
   startAtOnce(
     call: Call,
@@ -151,7 +148,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Resumes a run. If another process executes it or it waits for approval, returns it unchanged. Throws an
+   * Resumes a run. A run that another process executes or that waits for approval is returned unchanged. Throws an
    * ExecutionRefusedError.
    */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
@@ -159,10 +156,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
     const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
     if (stored === undefined || (isUnbegun && this.kind.isPlannedFirst)) return this.find(runId);
-    // A run that cannot be read yet is being started by another process.
+    // A run that cannot be read yet is just being started by another process.
     if (isUnbegun && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
-    // If another process executes the run, it is only followed, which is always allowed.
+    // A run that another process executes is only followed, which is always allowed.
     if (refusal !== undefined && !(await store.isDriven(runId))) throw new ExecutionRefusedError(refusal);
     const lease = refusal === undefined ? await leaseToResume(store, runId) : undefined;
     return lease === undefined ? this.find(runId) : this.#resume(lease, () => this.#kept.read(runId, true), given);
@@ -177,7 +174,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is no longer stored", "get_run lists the stored runs.");
       const { header, state, from, first } = found;
-      // Every resume increases the version. A suspended process with the previous version then cannot write any more.
+      // Every resume creates a new version of the record, so a suspended process with the old one cannot write.
       const record = await moveRun(this.#context.store, header.runId, () => ({ status: "running" }), {
         lease,
         record: found.record,
@@ -196,7 +193,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.kind.initialState?.(call, this.#context.store.parts.read(runId, "input"));
   }
 
-  /** Finds a run of the same call that is executed now, that this method resumes, or that recently ended unfinished. */
+  /** Finds an earlier run of the same call that is executed, can be resumed, or recently ended unfinished. */
   async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
     const fingerprint = this.fingerprint(call, caller);
@@ -207,7 +204,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
       const record = await store.record(runId);
       if (record === undefined) continue;
-      // An unstarted run counts only while a process is planning it.
+      // A run that is not started counts only while a process plans it.
       const isPlanned = this.kind.isPlannedFirst && isUnstarted(record.status);
       if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
       const summary = record.rest;
@@ -232,7 +229,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return isRecent ? undefinedIfUnreadable(this.find(last)) : undefined;
   }
 
-  /** Resumes the run of a repeated call. Returns undefined if the call may have another effect by now. */
+  /** Resumes the run of a repeated call. Undefined if the call could have another effect now. */
   async resumeRepeated(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
@@ -240,8 +237,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Continues a run whose process has ended. Returns undefined if another process has claimed it. Throws a
-   * RunStoreError if only a call may resume it.
+   * Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError if only a
+   * call may resume the run.
    */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
@@ -290,7 +287,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.stored(runId);
   }
 
-  /** Cancels a run of any process. When this resolves, only requests that are announced on disk are still sent. */
+  /** Cancels a run in any process. After that, only requests that were already announced on disk are sent. */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) return driven;
@@ -299,7 +296,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Ends an unstarted run. Returns undefined if it was started, does not exist, or is of a kind that never plans first.
+   * Ends a run that is not started. Undefined if it was started, does not exist, or is of a kind that is never planned
+   * first.
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
@@ -309,7 +307,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
   }
 
-  /** Stops all runs of this process. Resolves when the answers to the requests in flight are in the journals. */
+  /** Stops all runs of this process. Resolves when the journals contain the answers to all requests in progress. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
     this.#kept.stopFollowing();
@@ -356,7 +354,7 @@ interface MadeCall {
   readonly arrivedAt: number;
 }
 
-/** The earlier runs of a call: `going` is executed now; `ended` is the newest run with unfinished items. */
+/** The earlier runs of a call. `going`: the run that is executed now. `ended`: the newest run with unfinished items. */
 export interface EarlierRuns<R> {
   readonly going?: R;
   readonly ended?: EndedRun;
@@ -365,16 +363,16 @@ export interface EarlierRuns<R> {
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 
 const RECENT_RUNS = 50;
-/** How long a repeated call is answered as declined, in milliseconds. */
+/** For how many milliseconds a repeated call is declined as well. */
 const DECLINED_MS = 600_000;
-/** How long a repeated call resumes its interrupted run or reports its ended run, in milliseconds. */
+/** For how many milliseconds a repeated call resumes or reports its earlier run. */
 const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /**
- * Starts a run, or returns the run of an identical call. `attach` returns such a run if it was still executed when
- * this call arrived, in any process.
+ * Starts a run, or returns the run of an identical call. `attach` returns that run if it was still executed, in any
+ * process, when this call arrived.
  */
 export function startOrJoin<R>(
   store: AnyStore,
@@ -384,7 +382,7 @@ export function startOrJoin<R>(
   return store.withCallLock(fingerprint, async () => {
     const [last] = await store.list({ lastOf: fingerprint });
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
-      // A run that cannot be read was never started, because its process ended while the run was being written.
+      // A run that cannot be read was never started: its process ended while it wrote the run.
       const found = await undefinedIfUnreadable(attach(last));
       if (found !== undefined) return found;
     }
@@ -397,7 +395,7 @@ async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): 
   return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
-/** Shares one call of `work`. After a failure, the next caller starts it again. */
+/** Calls `work` once and shares the result. After a failure, the next caller tries again. */
 export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   let done: Promise<T> | undefined;
   return () => {
@@ -409,7 +407,7 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Withdraws the earlier requests to stop the run. Returns undefined if a process executes it. */
+/** Takes the lease of a run and withdraws earlier requests to stop it. Undefined if a process executes the run. */
 async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
   const asked = await store.stops.asked(runId);
   const lease = await store.lease(runId);

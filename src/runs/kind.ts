@@ -31,11 +31,11 @@ export interface RunForm<Call, Entry> {
 
 export interface RunView<Entry> extends ReportedState {
   apply(entry: Entry): void;
-  /** Makes the objects of unanswered requests `unknown`, because no process waits for the answers. */
+  /** Sets the objects of unanswered requests to `unknown`, because no process waits for the answers. */
   settleUnanswered?(): unknown;
 }
 
-/** The state of a run with one object. The kind of the run applies the entries. */
+/** The state of a run with one object. Subclasses apply the entries. */
 export class SingleObjectState {
   objects: readonly ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -56,49 +56,50 @@ export class SingleObjectState {
   }
 }
 
-/** How a run stops. `reason` is reported for the objects that were not attempted. */
+/** How a run ends. `reason` is reported for the objects that were not attempted. */
 export interface Ending {
   readonly cause: StopCause;
   readonly reason?: Reason;
 }
 
 /**
- * A kind of runs: how they are stored, executed and resumed. `Given` is the input for starting a run that is not
- * stored, and `Again` is optional input for resuming it.
+ * A kind of runs: how its runs are stored, executed and resumed. `Given` is the input for starting a run that is not
+ * stored. `Again` is optional input for resuming.
  */
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
-  /** Whether a run is planned before it starts. If false, an unstarted run is being started, or its process ended. */
+  /** Whether a run is planned before it starts. If false, an unstarted run is being started or lost its process. */
   readonly isPlannedFirst: boolean;
-  /** Whether listing runs also writes the final records of runs whose process crashed. Default: no. */
+  /** Whether listing runs also ends the records of runs whose process crashed. Default: no. */
   readonly recoversOrphans?: boolean;
   /**
-   * Restores a stored run. Undefined if another process is just starting it. Throws a RunStoreError if it is unusable.
+   * Restores a stored run. Undefined if another process is just starting it. Throws a RunStoreError if it cannot be
+   * used.
    */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
   initialState?(call: Call, input: ByteSource): Promise<State>;
-  /** Executes a run until it stops, and records how it stopped. Its journal is already open. */
+  /** Executes a run until it stops, and records how it stopped. The journal is already open. */
   start(run: RunExecution<Call, Entry, State>, given: Given): Promise<void>;
   resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
-  /** Called before a run that was taken over is read, so that waiting for the write lock can start early. */
+  /** Called before a run of an ended process is read, so that waiting for the write lock can start early. */
   takenOver?(): void;
-  /** Returns entries that mark the requests which a crash left in doubt. */
+  /** Returns the entries for requests that a crash left unanswered. */
   lost?(state: State): readonly Entry[];
   stop(ending: Ending, at: number): Entry;
-  /** Returns the reason that is reported for an error that stopped a run; undefined for an error of this machine. */
+  /** Returns the reason for an error that stopped a run. Undefined for an error of this machine. */
   reasonOf?(thrown: unknown): Reason | undefined;
-  /** Stores the data of an ended run that may be needed later, and updates the remembered names of targetings. */
+  /** Stores data of an ended run that later calls may need, and remembers names of targetings. */
   finish?(run: RunAccess<Call, State>): Promise<void>;
-  /** Returns whether `resume_run` could continue an ended run. Default: it can if an object may not be done yet. */
+  /** Returns whether `resume_run` can continue an ended run. Default: yes if an object may not be done. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
-  /** Returns an entry about requests that were sent too late, for the process that has taken over the run. */
+  /** Returns an entry about requests that were sent too late. It is for the process that has taken over the run. */
   lateEntry?(state: State, at: number): Entry | undefined;
-  /** Returns the part of a call that identifies it. Default: the whole call. */
+  /** Returns the part of a call by which calls are compared. Default: the whole call. */
   identity?(call: Call): unknown;
   /** Returns whether a repeated call resumes an ended run instead of starting a new one. Default: no. */
   isMeant?(summary: RunSummary, isRecent: boolean): boolean;
-  /** Returns whether another process may continue the run without a call. Default: yes. */
+  /** Returns whether another process may continue the run without being asked by a call. Default: yes. */
   mayBeClaimed?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;
   /** Returns whether an identical call may resume the run. Default: yes. */
   mayGoOn?(run: Pick<RunAccess<Call, State>, "header" | "state">): boolean;
@@ -111,11 +112,11 @@ export interface StoredParts<Call, Entry> extends StoredRun<Call, Entry> {
 
 export interface ReadBack<Entry, State> {
   readonly state: State;
-  /** The state with which to resume the run, if it differs from `state`. */
+  /** The state from which the run is resumed, if it is not `state`. */
   readonly from?: State;
-  /** The entries to write first when the run is resumed. The state already contains them. */
+  /** The entries to write first when the run is resumed. `state` already contains them. */
   readonly first?: readonly Entry[];
-  /** Returns entries to write if the run ends without being resumed, so that its journal lists all objects. */
+  /** Returns the entries to write if the run ends without being resumed. The journal then lists all objects. */
   readonly unwritten?: () => AsyncIterable<Entry> | Iterable<Entry>;
 }
 
@@ -132,16 +133,13 @@ export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>
   stop(why: "cancelled" | "interrupted"): void;
   readonly meanwhile: State | undefined;
   readonly lease: Lease;
-  /** Appends an entry to the journal and applies it to the state. */
+  /** Adds an entry to the journal and applies it to the state. */
   record(entry: Entry): void;
-  /** Appends an entry that is already part of the state. */
+  /** Adds an entry to the journal that the state already contains. */
   append(entry: Entry): void;
-  /** Starts writing the appended entries to disk. If that fails, the next `flush` throws. */
+  /** Starts to write the added entries to disk. If that fails, the next `flush` throws. */
   write(): void;
-  /**
-   * Sets the function that is called before the run is reported. It appends the entries of the state that the journal
-   * lacks.
-   */
+  /** Sets a function that is called before the run is reported. It adds the entries that the journal still lacks. */
   beforeReport(appendRest: () => void): void;
   markStarted(): Promise<void>;
   mayAnnounce(): boolean;
@@ -157,12 +155,12 @@ export interface Run<Call extends ToolCall = ToolCall, State extends ReportedSta
   readonly header: RunHeader<Call>;
   readonly state: State;
   status(): RunStatus;
-  /** Resolves when the run is on disk, or when writing it failed. */
+  /** Resolves when the run is on disk or could not be written. */
   readonly kept: Promise<void>;
   /** Resolves when no process executes the run any more. Never rejects. */
   readonly rest: Promise<void>;
   watch(watcher: RunWatcher): () => void;
-  /** Stops the run between two requests. Returns false if this process does not execute it. */
+  /** Stops the run after its current request. Returns false if this process does not execute the run. */
   stop(cause: "cancelled" | "interrupted"): boolean;
 }
 
@@ -184,9 +182,9 @@ export interface RunsContext {
   /** The address of the sandbox, or `embedded` for a sandbox in this process. Absent for the live service. */
   readonly sandbox?: string | undefined;
   readonly around?: AroundRun | undefined;
-  /** Called when this process has ended a run, or when its execution is over. */
+  /** Called when this process has ended a run or no longer executes it. */
   readonly onRest?: ((run: RestedRun) => void) | undefined;
-  /** Decides whether a run may be executed. Absent if every run may be. */
+  /** Decides whether a run may be executed. If absent, every run may be. */
   readonly mayExecute?: MayExecute | undefined;
 }
 
@@ -197,9 +195,9 @@ export type AroundRun = Wrapper<Pick<RunAccess<ToolCall, ReportedState>, "header
 export interface Done {
   readonly targetings: readonly TargetingEffect[];
   readonly options: readonly OptionEffect[];
-  /** Objects that the run may have changed. No read can show whether it did. */
+  /** Objects that the run may have changed, and that no read can clarify. */
   readonly unknown: readonly UncertainObject[];
-  /** Objects whose requests were announced but not answered. A read can still show whether the run changed them. */
+  /** Objects whose requests were sent but not answered. A read can still clarify whether they were changed. */
   readonly unresolved: readonly UncertainObject[];
 }
 
@@ -212,10 +210,10 @@ export interface UncertainObject {
 export type TargetingEffect =
   | { readonly did: "created"; readonly _id: string; readonly name: string }
   | { readonly did: "changed"; readonly _id: string; readonly name: FieldChange<string> }
-  /** The targeting was deleted. `name` is absent if it was not stored. */
+  /** `name` is absent if it was not stored. */
   | { readonly did: "deleted"; readonly _id: string; readonly name?: string | undefined };
 
-/** The new value of a field that a run wrote. `from` is its previous value, if known. */
+/** A field that a run wrote. `from` is its previous value, if known. */
 export interface FieldChange<Value> {
   readonly from?: Value | undefined;
   readonly to: Value;
@@ -232,11 +230,11 @@ export interface OptionState {
 export type OptionEffect =
   | { readonly did: "created"; readonly _id: string; readonly targeting: string; readonly left: OptionState }
   | ChangedOption
-  /** The option was deleted. `before` is absent if it was not stored. */
+  /** `before` is absent if it was not stored. */
   | {
       readonly did: "deleted";
       readonly _id: string;
-      /** The name that is known of an option whose previous values were not stored. */
+      /** The name of the option, if it is known although its previous values were not stored. */
       readonly called?: string | undefined;
       readonly targeting?: string | undefined;
       readonly before?: OptionState | undefined;
@@ -251,10 +249,7 @@ export interface ChangedOption {
   readonly name?: FieldChange<string> | undefined;
   readonly parent?: FieldChange<string | null> | undefined;
   readonly exposeChildren?: FieldChange<boolean> | undefined;
-  /**
-   * The Context IDs that were added and removed. `unsure` counts those for which it is unknown whether the option
-   * held them before.
-   */
+  /** `unsure` is the number of Context IDs that the option may have held before the run. */
   readonly contexts?:
     | { readonly added: readonly string[]; readonly removed: readonly string[]; readonly unsure: number }
     | undefined;
@@ -271,10 +266,10 @@ export interface ExecutableRun {
   readonly header: RunHeader<{ readonly tool: string }>;
 }
 
-/** Returns why the settings or the caller's rights forbid to execute a run now. */
+/** Returns why the settings or the caller's rights forbid to execute a run now. Undefined if they allow it. */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/** This process may not execute a run now. It has taken no lease and sent nothing. */
+/** This process must not execute a run. It has not taken the lease of the run and has sent nothing. */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {
@@ -288,8 +283,8 @@ export class ExecutionRefusedError extends Error {
 }
 
 /**
- * Parses a stored run. Undefined for a run of another kind. Throws a DamagedRunError if the call is invalid, and when
- * an invalid entry is read.
+ * Parses a stored run. Undefined for a run of another kind. Throws a DamagedRunError for an invalid call, and later for
+ * an invalid entry when it is read.
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,

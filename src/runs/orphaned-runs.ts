@@ -5,12 +5,12 @@ import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./st
 /** How often a process looks for orphaned runs, in milliseconds, apart from notifications and free slots. */
 const LOOK_MS = 250;
 const MIN_PAUSE_MS = 20;
-/** The pause is at least this many times as long as the look, to limit the load on the store. */
+/** The pause after a look is at least this many times as long as the look itself, which limits the load. */
 const PAUSE_PER_LOOK = 2;
-/** The maximum number of runs of one look, because several processes look at the same time. */
+/** The maximum number of runs found in one look. Other processes look at the same time. */
 const AT_ONCE = 8;
 const REFUSED_MS = 5000;
-/** How long a refused run is remembered after the time until which it is skipped, in milliseconds. */
+/** How much longer than it is skipped a refused run is remembered, in milliseconds. */
 const FORGOTTEN_MS = 60_000;
 const LOOK_FOR_MORE_MS = 50;
 
@@ -28,7 +28,7 @@ export interface ClaimOptions {
   readonly onRefused: (refused: ExecutionRefusedError, runId: string) => void;
 }
 
-/** Continues orphaned runs until `stopping` is aborted. Resolves when other processes can see that. */
+/** Continues orphaned runs until `stopping` is aborted. Resolves when other processes know that it stopped. */
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
@@ -43,8 +43,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     await left.refuses([...refused.keys()]);
   };
   /**
-   * Continues a run. If it cannot be continued, leaves it to later calls; if this process may not continue it, to
-   * other processes.
+   * Continues a run. A run that cannot be continued is left to later calls. A run that this process may not continue is
+   * left to other processes.
    */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
@@ -66,8 +66,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(MIN_PAUSE_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
-    // A notification that arrives during the look also ends the pause: the run may have been left after the store was
-    // read.
+    // A notification during the look also ends the pause, because the run may have been left after the look read the
+    // store.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);
     if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);
@@ -84,7 +84,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
       const over = left.drives(run.project);
       if (over === undefined) continue;
       driven.add(run.runId);
-      // Runs are claimed in parallel, so that none has to wait until the others are read.
+      // Runs are claimed at the same time, so that none waits until another one is read.
       void claimRun(run)
         .then((taken) => taken?.rest)
         .finally(() => {

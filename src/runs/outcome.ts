@@ -5,14 +5,14 @@ const number = z.number().exactOptional();
 const text = z.string().exactOptional();
 
 export const reason = z.object({
-  /** An error code of the API (management-api 7.2), or one of the codes in `OWN_CODES`. */
+  /** An error code of the API (management-api 7.2) or one of `OWN_CODES`. */
   code: z.string(),
   statusCode: number,
   detail: z.record(z.string(), z.unknown()).exactOptional(),
   operation: z
     .enum(["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"])
     .exactOptional(),
-  /** The fields of the refused item, and the kind of its option, if the meaning of `code` depends on them. */
+  /** The fields that the refused item sent, and the kind of its option, if `code` alone is ambiguous. */
   sent: z.array(z.string()).readonly().exactOptional(),
 });
 
@@ -30,7 +30,7 @@ export const nearIds = z.object({
   count: z.number(),
   first: z.array(z.object({ given: z.string(), held: z.string() })),
 });
-/** Context IDs of items that contain separators. `first` is one of them. */
+/** Context IDs of items that contain separators. `first` is an example. */
 export const joinedIds = z.object({ count: z.number(), separators: z.string(), first: z.string() });
 export const elsewhere = z.object({ count: z.number(), first: z.array(z.string()) });
 export const rowCounts = z.object({ read: z.number(), merged: z.number(), skipped: z.number() });
@@ -46,11 +46,11 @@ const placed = { parent: z.string().nullable().exactOptional(), parentName: z.st
 const side = z.union([z.string(), z.object({ name: text, ...placed })]).exactOptional();
 
 const knownChange = z.object({
-  /** The names before and after a rename, or the groups before and after a move, or both. */
+  /** What a rename or a move changes: the name, the group, or both, before and after. */
   from: side,
   to: side,
   exposeChildren: z.object({ from: z.boolean(), to: z.boolean() }).exactOptional(),
-  /** The numbers of Context IDs that are added, removed, already in the option, and already absent from it. */
+  /** How many Context IDs are added and removed, and how many were already present or absent. */
   added: number,
   removed: number,
   alreadyThere: number,
@@ -58,23 +58,23 @@ const knownChange = z.object({
 });
 
 export const reportedObject = z.object({
-  /** The position in the caller's `items`, or among the data rows of the file, from 0. */
+  /** The index in the caller's `items` or among the data rows of the file, from 0. */
   index: z.number(),
   line: number,
-  /** The position in `children` or `options`. */
+  /** The index in `children` or `options`. */
   child: number,
   grandchild: number,
   name: text,
   _id: text,
-  /** The kind of object. Absent for options, events, and the targetings of a tool that changes only targetings. */
+  /** The kind of object. Absent for options, events, and targetings of a tool that changes nothing else. */
   kind: z.enum(["group", "targeting"]).exactOptional(),
-  /** Events only: the SHA-256 hash of the event's `uid`, in hexadecimal. */
+  /** Only for events: the SHA-256 hash of the `uid` in hexadecimal. */
   uid: text,
-  /** Events only: autocorrected names, each in the form `eventName addToCart → add_to_cart`. */
+  /** Only for events: the names that were corrected, each as `eventName addToCart → add_to_cart`. */
   mended: z.array(z.string()).readonly().exactOptional(),
   change: knownChange.exactOptional(),
   contextCount: number,
-  /** The kind of a changed option before the change, if it was read. */
+  /** The kind that a changed option had before the change, if it was read. */
   optionKind: z.enum(["group", "topLevel", "subOption"]).exactOptional(),
 });
 
@@ -82,10 +82,10 @@ export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notA
 
 export type Standing = Outcome | "pending";
 
-/** Why an object did not succeed. The code in `answers/` turns it into sentences. */
+/** Why an object did not succeed. The folder `answers/` turns it into sentences. */
 export type Reason = Readonly<z.infer<typeof reason>>;
 
-/** The group of an option. Null for the top level. */
+/** The group of an option: null for the top level. */
 export interface OptionPosition {
   readonly parent?: string | null;
   readonly parentName?: string | null;
@@ -93,7 +93,7 @@ export interface OptionPosition {
 
 export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 
-/** Returns whether a change sets only values that the object had before. False if these were not read. */
+/** Returns whether a change only sets values that the object already had. False if these are unknown. */
 export function changesNothing({ from, to, exposeChildren: shown, ...rest }: KnownChange = {}): boolean {
   const { added = 0, removed = 0 } = rest;
   if (added + removed > 0 || shown?.from !== shown?.to) return false;
@@ -101,10 +101,7 @@ export function changesNothing({ from, to, exposeChildren: shown, ...rest }: Kno
   return shown !== undefined || rest.alreadyThere !== undefined || rest.absent !== undefined;
 }
 
-/**
- * Returns a text by which a position and name are compared. A group that the same call renames counts as the same
- * group.
- */
+/** Returns a text for comparing positions and names. A group that the same call renames counts as the same group. */
 function placeAndName(side: KnownChange["from"]): string | undefined {
   if (typeof side !== "object") return side;
   const { name, parent, parentName } = side;
@@ -114,21 +111,21 @@ function placeAndName(side: KnownChange["from"]): string | undefined {
 export type Did = "created" | "changed" | "deleted" | "same";
 
 /**
- * How many objects were created, changed and deleted. `gone` counts objects that no longer existed when their
- * deletion was sent again.
+ * How many objects were created, changed and deleted. `gone`: how many were already gone when their deletion was sent
+ * again.
  */
 export type DidCounts = Readonly<Record<Did, number>> & { readonly gone?: number };
 
 export type Asked = z.infer<typeof asked>;
 
-/** A name of the caller, and the name that it matched. They may differ in case and in outer spaces. */
+/** A name in the call, and the existing name that it matched although case or outer spaces differ. */
 export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
-/** Context IDs that are similar to one that their option already holds. */
+/** Context IDs that are similar to one that their option holds. */
 export type NearIds = Fixed<z.infer<typeof nearIds>>;
 export type JoinedIds = Fixed<z.infer<typeof joinedIds>>;
 
-/** Options that exist, but not in the group that the call names for them. `first` holds names. */
+/** Options that exist in another group than the call names for them. `first` contains examples of names. */
 export type Elsewhere = Fixed<z.infer<typeof elsewhere>>;
 
 export interface OtherCount {
@@ -138,22 +135,22 @@ export interface OtherCount {
   readonly found: number;
 }
 
-/** Rows of a file: read, merged into an earlier item, and skipped because they were empty. */
+/** How many rows of a file were read, merged into an earlier item, or skipped because they were empty. */
 export type RowCounts = Fixed<z.infer<typeof rowCounts>>;
 
-/** An item of the caller, or one of several objects in an item. */
+/** An object that the run reports: an item of the caller, or a part of an item. */
 export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;
 
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
 export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"];
 
-/** The number of objects with each outcome. The numbers add up to all objects. `skipped` is absent if it is 0. */
+/** The number of objects by outcome. The sum is the number of all objects. `skipped` is absent if it is 0. */
 export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };
 
 export const NO_COUNTS: Counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** Returns when a run last changed, or was created, in milliseconds since 1970. */
+/** Returns when a run last changed, or when it was created, in milliseconds since 1970. */
 export function changedAt(
   { createdAt }: { readonly createdAt: number },
   { updatedAt }: { readonly updatedAt: number },
@@ -161,7 +158,7 @@ export function changedAt(
   return Math.max(createdAt, updatedAt);
 }
 
-/** The reason codes of this server, in addition to the error codes of the API. Each text says what the code means. */
+/** The error codes of this server, which come in addition to those of the API, with their meaning. */
 export const OWN_CODES = {
   INVALID_NAME: "the name breaks the rules of management-api 8.3",
   INVALID_ID: "an ID is not a ULID",

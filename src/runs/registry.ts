@@ -38,7 +38,7 @@ interface AnyKindRuns {
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
 const AFTER = "~";
-/** The fields that are reported for a damaged run instead of those in its record. */
+/** What is reported for a damaged run instead of the fields of its record. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
 const LOOKED_AT = 20;
 
@@ -62,12 +62,12 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
-  /** Returns a run that this process executes. Does not ask the store, so another process may have taken it over. */
+  /** Returns a run that this process executes. The store is not asked, so another process may have taken it over. */
   driven(runId: string): Run | undefined {
     return this.#drivenKind(runId)?.driven(runId);
   }
 
-  /** The runs whose processes have ended. Absent if only this machine can reach the store. */
+  /** The runs whose processes have ended. Undefined if only this machine can reach the store. */
   get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }
@@ -102,7 +102,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.find(runId);
   }
 
-  /** Finds a run of the caller. The error for a damaged run says whether its removed data is complete. */
+  /** Finds a run of the caller. For a damaged run, throws an error that says whether its removed data is complete. */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {
       const run = await this.find(runId);
@@ -137,15 +137,15 @@ export class Runs {
   }
 
   /**
-   * Continues a run whose process has ended. Returns undefined if another process has claimed it. Throws a
-   * RunStoreError if only a call may resume it.
+   * Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError if only a
+   * call may resume the run.
    */
   async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
     return stored && this.#kindOfStored(stored)?.claim(stored);
   }
 
-  /** Marks a run as interrupted. It then waits until a call resumes it. */
+  /** Marks a run as interrupted. It then waits for a call that resumes it. */
   async leaveToCalls(runId: string): Promise<void> {
     const lease = await this.#store.lease(runId);
     if (lease === undefined) return;
@@ -154,7 +154,7 @@ export class Runs {
     await lease.release();
   }
 
-  /** Cancels a run of any process. When this resolves, only requests that are announced on disk are still sent. */
+  /** Cancels a run in any process. After that, only requests that were already announced on disk are sent. */
   async cancel(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
@@ -163,7 +163,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
-  /** Returns the runs of a caller, the newest first. An unstarted run is included only if it waits for approval. */
+  /** Returns a caller's runs, the newest first. An unstarted run is included only if it waits for approval. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {
@@ -209,7 +209,7 @@ export class Runs {
     return this.#store.retention.tidy();
   }
 
-  /** Returns whether a run belongs to a caller, even if its record cannot be read. */
+  /** Returns whether a run belongs to a caller. Works even if the record of the run cannot be read. */
   async #isOf(runId: string, caller: string): Promise<boolean> {
     const [next] = await this.#store.list({ caller, before: `${runId}${AFTER}` });
     return next === runId;
@@ -251,11 +251,11 @@ export class Runs {
     return this.#kinds.find(({ kind }) => kind.name === header.kind);
   }
 
-  /** Returns the summary of a run that has not stopped, if it can be read and has objects. Throws a DamagedRunError. */
+  /** Returns the summary of an unstopped run. Undefined if unreadable or without objects. Throws a DamagedRunError. */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));
-    // A run without objects has no summary: it is just being started, or its process ended before it could start it.
+    // A run without objects has no summary: it is just being started, or its process ended before.
     const isUnbegun = stored === undefined || isUnstarted(stored.record.status);
     if (run === undefined || (isUnbegun && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());

@@ -25,28 +25,28 @@ export type RunStatus =
   | "planned"
   | "needs_confirmation";
 
-/** What was predicted for an object, unless the outcome already shows it, and what was observed. */
+/** What a preflight predicted for an object and what happened instead. Absent if the outcome already shows it. */
 export interface Prediction {
   readonly predicted: string;
-  /** The rule that decides, with its section in the API document. */
+  /** The rule behind the prediction, with its section in the API document. */
   readonly rule?: string;
   readonly observed?: string;
 }
 
-/** The part of the state of a run that reports need, in all kinds of runs. */
+/** The part of a run's state that reports need. All kinds of runs have it. */
 export interface ReportedState {
   readonly objects: {
     readonly length: number;
     at(object: number): ReportedObject | undefined;
-    /** Absent for runs that change no groups and no targetings. */
+    /** Absent for runs that change neither groups nor targetings. */
     kindOf?(object: number): ReportedObject["kind"];
   };
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
   readonly updatedAt: number;
   /**
-   * The facts about the run. `within`: the ID of the only targeting that it changes. `tool`: the reported tool, if it
-   * is not that of the call.
+   * `within`: the ID of the only targeting that the run changes. `tool`: the tool in reports, if it is not that of the
+   * call.
    */
   readonly facts?: {
     readonly within?: string;
@@ -59,7 +59,7 @@ export interface ReportedState {
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
   idOf(object: number): string | undefined;
-  /** Returns what was done with an object whose outcome is known. Absent for kinds of runs that change no objects. */
+  /** Returns what the run did to an object, if its outcome is known. Absent for runs that change no objects. */
   didOf?(object: number): Did | undefined;
   readonly resumed?: { readonly counts: Counts } | undefined;
   predictionOf?(object: number): Prediction | undefined;
@@ -80,18 +80,18 @@ export interface FailureGroup {
   readonly outcome: Outcome;
   readonly reason: Reason;
   readonly count: number;
-  /** The positions of the first objects in the caller's input. */
+  /** The indexes of the first objects in the caller's input. */
   readonly indexes: readonly number[];
-  /** Lines of a file, or items counted from 1. Limited to a number of ranges. */
+  /** Line numbers of a file, or item numbers from 1, as a limited number of ranges. */
   readonly places: readonly PlaceRange[];
   readonly placesOmitted: boolean;
   readonly byLine: boolean;
-  /** Whether the objects are sub-options of new groups or options of new targetings. */
+  /** Set if the objects are sub-options of new groups or options of new targetings. */
   readonly isInside?: true;
   readonly contextIds?: number;
   readonly ref?: string;
   readonly examples: readonly { readonly name: string; readonly _id?: string | undefined }[];
-  /** The first objects in order, if their details differ. */
+  /** Details of the first objects, if the details differ. */
   readonly details?: readonly FailureDetail[];
   /** The kinds of messages, the most frequent first, if they differ. Their counts add up to at most `count`. */
   readonly kinds?: readonly FailureKind[];
@@ -113,7 +113,7 @@ export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "
 }
 
 const INDEXES_SHOWN = 20;
-/** The maximum number of ranges of a group for agents, and for people. */
+/** The maximum number of ranges in a group of failures, for agents and for people. */
 export const MOST_RANGES = { agent: 20, person: 60 } as const;
 const EXAMPLES_KEPT = 3;
 /** The maximum number of kinds of messages that are counted in a group, and of ranges of each kind. */
@@ -149,7 +149,7 @@ export function restingStatus(state: ReportedState): RunStatus {
   if (state.stopped === undefined) return "interrupted";
   const { cause } = state.stopped;
   const open = counts.notApplied + counts.unknown + counts.pending > 0;
-  // The cause is the status of a run without objects too, because it was stopped before it was planned.
+  // A run without objects was stopped before it was planned, so its status is the cause.
   if ((cause === "cancelled" || cause === "interrupted") && (open || counts.items === 0)) return cause;
   return settledStatus(counts);
 }
@@ -160,8 +160,8 @@ export function statusAtRest(state: ReportedState): Status {
 }
 
 /**
- * Returns the status of a run. Once a run starts, its journal decides, because a crash can leave `running` in the
- * record.
+ * Returns the status of a run. Once the run has started, its journal decides, because a crash can leave `running` in
+ * the record.
  */
 export function reportedStatus({ status }: Pick<RunRecord, "status">, state: ReportedState): RunStatus {
   if (status === "planned") return "planned";
@@ -175,7 +175,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   const reason = state.reason(object);
   const outcome = state.standing(object);
   const did = state.didOf?.(object);
-  // A planned change is shown only if it is certain or still pending.
+  // A planned change is shown only if it was certainly made or is still pending.
   const isKnown = outcome === "succeeded" || outcome === "alreadyDone" || outcome === "pending";
   return {
     ...placeOf(about),
@@ -191,7 +191,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   };
 }
 
-/** Returns at most `most` objects of a run: failed and unknown ones first, then changed ones, then unchanged ones. */
+/** Returns at most `most` objects of a run: failed and unknown ones first, then changed ones, then the rest. */
 export function failuresFirst(state: ReportedState, most: number): readonly ObjectResult[] {
   const rankOf = (object: number): number => {
     const standing = state.standing(object);
@@ -255,10 +255,10 @@ export function failureGroups(
     if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
     const about = state.objects.at(object);
     if (about === undefined) continue;
-    // The key of a reason is computed once, because many objects often share it.
+    // Many objects often share a reason, so the key of a reason is computed once.
     const words = keys.get(reason) ?? markOf(reason, wordsOf);
     keys.set(reason, words);
-    // Failed objects inside new objects form their own groups, because sending them again needs another call.
+    // Failed objects inside new objects form their own group, because they are sent again by another call.
     const isInside = outcome === "failed" && about.child !== undefined;
     const key = `${outcome} ${words.mark} ${isInside}`;
     const group = groups.get(key) ?? collect(outcome, reason, about, { id: state.idOf(object), isInside });
@@ -330,7 +330,7 @@ function addPlace(group: Pick<Collected, "places" | "placesOmitted">, place: num
 function markOf(reason: Reason, wordsOf: WordsOf): { readonly mark: string; readonly kind: string } {
   const { code, statusCode, detail, operation, sent } = reason;
   const [rule] = Array.isArray(detail?.rules) ? detail.rules : [detail?.rule];
-  // An empty name and a short one are two groups, because a few short names would hide many empty cells.
+  // Empty names form their own group. Otherwise a few short names would hide many empty cells.
   const length = rule === "tooShort" ? detail?.length : undefined;
   const { remedy, kind } = wordsOf(reason);
   return { mark: JSON.stringify([code, statusCode, detail?.problem ?? rule, length, operation, sent, remedy]), kind };
@@ -384,7 +384,7 @@ function aboutOf(
   const undoes = inputText(call, "undoes");
   const inside = call.tool === "create_targetings" ? countsWithin(state) : { items: 0, succeeded: 0 };
   return {
-    // An undo also restores objects that no longer existed when their deletion was sent again.
+    // An undo also restores objects that were already gone when their deletion was sent again.
     ...("created" in did && { did: { ...did, deleted: did.deleted + gone } }),
     ...(inside.items > 0 && { inside: { items: inside.items, succeeded: inside.succeeded } }),
     ...(only !== undefined && { only: only.slice(0, MAX_LETTERS) }),
@@ -405,7 +405,7 @@ function aboutOf(
 
 const NO_OBJECTS = { items: 0, created: 0, changed: 0, deleted: 0 };
 
-/** Counts the groups and targetings among the objects, and how many of them were created, changed and deleted. */
+/** Counts the groups and targetings of a run, and how many of them were created, changed and deleted. */
 function otherKinds(state: ReportedState): Pick<NonNullable<RunSummary["about"]>, "groups" | "targetings"> {
   const counts = { group: { ...NO_OBJECTS }, targeting: { ...NO_OBJECTS } };
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -420,8 +420,8 @@ function otherKinds(state: ReportedState): Pick<NonNullable<RunSummary["about"]>
 }
 
 /**
- * Returns what a run changed, or will change, in objects that existed, by kind of change. Returns undefined if it
- * changes none, or if the change of one of them is not known.
+ * Returns how a run changes existing objects, counted by kind of change. Undefined if it changes none or one of the
+ * changes is unknown.
  */
 export function changeKindsOf(state: ReportedState): ChangeKinds | undefined {
   const kinds = { renamed: 0, moved: 0, exposed: 0, extended: 0, added: 0, reduced: 0, removed: 0 };
@@ -449,7 +449,7 @@ export function changeKindsOf(state: ReportedState): ChangeKinds | undefined {
 
 const KINDS_OF_CHANGES = ["renamed", "moved", "exposed", "extended", "reduced"] as const;
 
-/** Returns the names of an object before and after its change, if it was renamed. */
+/** Returns the old and the new name of a renamed object. */
 export function renamedIn(change: KnownChange | undefined): { readonly only?: string; readonly to?: string } {
   const [{ name: only }, { name: to }] = [sideOf(change?.from), sideOf(change?.to)];
   return only === undefined || to === undefined ? {} : { only, to };

@@ -2,12 +2,12 @@ import * as z from "zod";
 import type { Clock } from "../platform/clock.ts";
 
 const DAY_MS = 86_400_000;
-/** The advance of the clock between two readings, in milliseconds, above which it counts as a jump. */
+/** If the clock advances by more than this many milliseconds between two readings, it counts as a jump. */
 const PAUSE_MS = 7 * DAY_MS;
 
 export const seenClock = z.object({
   at: z.number(),
-  /** Whether another clock agreed at that time. */
+  /** Whether another clock agreed with this reading. */
   agreed: z.boolean(),
   jump: z.object({ from: z.number(), to: z.number(), before: z.boolean(), after: z.boolean() }).exactOptional(),
 });
@@ -16,20 +16,20 @@ export type SeenClock = Readonly<z.infer<typeof seenClock>>;
 export interface Readings {
   readonly now: number;
   readonly others: readonly number[];
-  /** The newest time in the store that was not written by this process. */
+  /** The newest time in the store that another process wrote. */
   readonly newest?: number | undefined;
 }
 
-/** The reading to store, and, if the clock is in doubt, why no run may be removed now (`doubt`). */
+/** The reading to store. `doubt`: why no run may be removed now. */
 export interface Judged {
   readonly seen: SeenClock | undefined;
   readonly doubt?: string;
 }
 
 /**
- * Returns whether the clock may decide which runs are removed: only if it agrees with other clocks. After a jump, no
- * run is removed for a day, or for `keepMs` unless other clocks agreed before and after it, so a wrong clock removes
- * none early.
+ * Returns whether the clock may decide which runs are removed. It must agree with other clocks. After a jump, no run is
+ * removed for a day if other clocks agreed before and after it, otherwise for `keepMs`. So a wrong clock removes no run
+ * early.
  */
 export function checkRetentionClock(
   before: SeenClock | undefined,
@@ -37,7 +37,7 @@ export function checkRetentionClock(
   keepMs: number,
 ): Judged {
   const other = others.find((time) => Math.abs(time - now) > DAY_MS);
-  // The reading is not stored if clocks disagree, so a wrong time has no effect once the clock is right again.
+  // A reading that contradicts other clocks is not stored, so it has no effect once the clock is right.
   if (other !== undefined) return { seen: before, doubt: disagreement(now, other) };
   const agreed = others.length > 0;
   const last = before?.at ?? (agreed ? now : (newest ?? now));
@@ -50,7 +50,7 @@ export function checkRetentionClock(
   return { seen: { ...seen, jump }, doubt: jumped(jump, until) };
 }
 
-/** Returns whether a reading of the clock is stored. The clock is read often, so small differences are ignored. */
+/** Returns whether a reading of the clock is stored. Small differences are ignored, because the clock is read often. */
 function shouldStoreReading(before: SeenClock | undefined, seen: SeenClock): boolean {
   const { at = Number.NEGATIVE_INFINITY, ...rest } = before ?? {};
   const { at: now, ...others } = seen;
@@ -73,11 +73,11 @@ function dayOf(time: number): string {
 
 export interface RetentionWatch {
   readonly noteService: (time: number) => void;
-  /** Returns why no run may be removed now. Stores the reading of the clock. */
+  /** Returns why no run may be removed now, and stores the reading of the clock. Undefined if runs may be removed. */
   readonly doubt: () => Promise<string | undefined>;
-  /** Returns the same as `doubt`, but stores nothing. */
+  /** Returns why no run may be removed now. Stores nothing. */
   readonly peek: () => Promise<string | undefined>;
-  /** Calls the listener once for each new doubt. */
+  /** Sets a listener that is called once for each new doubt. */
   readonly onDoubt: (listener: (doubt: string) => void) => void;
 }
 
@@ -86,11 +86,11 @@ export function retentionWatch(of: {
   readonly keepMs: number;
   readonly read: () => Promise<SeenClock | undefined>;
   readonly store: (seen: SeenClock) => Promise<void>;
-  /** Returns the newest time in the store from before this process wrote to it, if no reading is stored yet. */
+  /** If no reading is stored yet: returns the newest time that the store had before this process wrote to it. */
   readonly newest: () => Promise<number | undefined>;
   readonly other?: () => Promise<number>;
 }): RetentionWatch {
-  /** The last time that the service sent, and the monotonic time when it arrived. */
+  /** The last time that the service sent, and the monotonic time at which it arrived. */
   let said: { readonly time: number; readonly at: number } | undefined;
   let reported = "";
   let tell = (_doubt: string): void => {};

@@ -5,7 +5,7 @@ import { stopEntry } from "./outcome.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
 import type { Intent, Lease, Turn } from "./turn.ts";
 
-/** Runs cannot be stored or read. The message is the problem; `remedy` says how to fix it. */
+/** Runs cannot be stored or read. The message is the problem, and `remedy` says how to fix it. */
 export class RunStoreError extends Error {
   readonly remedy: string;
   constructor(message: string, remedy: string, options?: ErrorOptions) {
@@ -14,10 +14,10 @@ export class RunStoreError extends Error {
   }
 }
 
-/** The store has lost entries that it had confirmed. So the journal does not show everything that was applied. */
+/** The store has lost confirmed entries, so the journal does not show everything that was applied. */
 export class LostEntriesError extends RunStoreError {}
 
-/** The stored data of a run is damaged, so it is unknown what the run has sent or changed. */
+/** The stored data of a run is damaged. So it is unknown what the run has sent or changed. */
 export class DamagedRunError extends RunStoreError {
   readonly runId: string;
   readonly holdsRemoved: boolean;
@@ -38,63 +38,60 @@ export class DamagedRunError extends RunStoreError {
   }
 }
 
-/** The store cannot be reached now. For the current call, nothing was sent. */
+/** The store cannot be reached now. The current call has sent nothing. */
 export class StoreUnavailableError extends RunStoreError {}
 
-/** The header of a run, written before the run starts. Its kind has parsed the call. */
+/** What is stored of a run before it starts. The kind of the run has parsed the call. */
 export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof runHeaderSchema>, "version" | "call">> {
   readonly call: Call;
 }
 
-/** The summary of a stopped run, which is stored in the run's record. */
 export interface RunSummary extends Readonly<z.infer<typeof runSummarySchema>> {}
 
 export interface RunJournal {
-  /** Adds an entry. It is on disk once `flush` has resolved. */
+  /** Adds an entry. It is on disk after `flush` has resolved. */
   append(line: Line): void;
-  /** Resolves when all added entries are on disk and the lease of the run is still held, or throws a LeaseLostError. */
+  /** Resolves when all added entries are on disk and the lease is still held. Otherwise throws a LeaseLostError. */
   flush(): Promise<void>;
-  /**
-   * Does the same as `flush` and renews both leases. A request may be sent only while the returned readings are fresh.
-   */
+  /** Flushes the journal and renews both leases. A request may be sent only while the returned readings are fresh. */
   intend(turn: Turn): Promise<Intent>;
-  /** Writes the entries to disk; if that fails, the next `flush` throws. Throws if the call has to be answered now. */
+  /** Writes the entries to disk. If that fails, the next `flush` throws. Throws if the call must be answered now. */
   write(): Promise<void>;
-  /** Appends an entry for the process that has taken over the run, about a request that was sent too late. */
+  /** Appends an entry about a request that was sent too late. It is for the process that has taken over the run. */
   appendLate(line: Line): Promise<void>;
-  /** Closes the journal. If the lease is still held, first writes the entries that are not on disk yet. */
+  /** Closes the journal. Writes the remaining entries first if the lease is still held. */
   close(): Promise<void>;
 }
 
 export interface Revision {
   readonly text: string;
-  /** How many bytes have to be read to load the run. */
+  /** The number of bytes to read for the whole run. */
   readonly bytes: number;
 }
 
-/** A run as it is stored. Its kind has parsed the call and parses the entries, which can be read repeatedly. */
+/** A stored run. Its kind has parsed the call, and parses the entries each time they are read. */
 export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
   readonly record: RunRecord;
-  /** The entries of the plan that is proposed for approval. */
+  /** The entries of the plan that waits for approval. */
   readonly proposed: AsyncIterable<Entry>;
   readonly entries: AsyncIterable<Entry>;
 }
 
 /**
- * A part of a run besides its journal. `input`: the file of the call. `sheet`: the sheet that a plan was made from.
- * `proposed`: the proposed plan. `removed`: the removed Context IDs and options. `former`: the previous values.
- * `rejects`: the rows of the file that failed.
+ * What is stored of a run besides its journal. `input`: the file of the call. `sheet`: the sheet of a plan. `proposed`:
+ * the plan that waits for approval. `removed`: the removed Context IDs and options. `former`: the previous values.
+ * `rejects`: the failed rows of the file.
  */
 export type RunPart = "input" | "sheet" | "proposed" | "removed" | "former" | "rejects";
 
-/** A caller's runs (older than `before`), runs that may be unfinished, or the last run of a call (by fingerprint). */
+/** Selects a caller's runs (older than `before`), runs that may be unfinished, or the last run of a fingerprint. */
 export type RunQuery =
   | { readonly caller: string; readonly before?: string }
   | { readonly unfinished: Unfinished }
   | { readonly lastOf: string };
 
-/** Which runs that may be unfinished to list. `callerName` includes the callers with this name and any keys. */
+/** Selects runs that may be unfinished. `callerName` selects all callers with this name, whatever their keys are. */
 export type Unfinished =
   | "all"
   | { readonly fingerprint: string }
@@ -102,22 +99,22 @@ export type Unfinished =
   | Pick<RunHeader, "caller" | "project" | "environment">;
 
 export interface RunStore {
-  /** Stores a new run. Its status is `planning`. */
+  /** Stores a new run with the status `planning`. */
   create(header: RunHeader): Promise<void>;
-  /** Replaces a record; false if the stored version is not the one before `record.version`. Throws a LeaseLostError. */
+  /** Replaces a record. False if the stored version is not the one before `record.version`. Throws a LeaseLostError. */
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
-  /** Returns the record of a run, which also says whether its stored data is damaged. Undefined if there is no run. */
+  /** Returns the record of a run. It says whether the stored data is damaged. Undefined if there is no run. */
   record(runId: string): Promise<RunRecord | undefined>;
   read(runId: string): Promise<StoredRun | undefined>;
   revision(runId: string): Promise<Revision | undefined>;
   /**
-   * Returns IDs of runs, the newest first. For a caller, one page is returned; the page after the last one is empty. A
-   * query for unfinished runs may also return finished ones. The cost hardly depends on the number of stored runs.
+   * Returns the IDs of runs, the newest first. For a caller, this is one page; an empty page is the end. Runs that may
+   * be unfinished can include finished ones. The number of stored runs hardly matters for the time it takes.
    */
   list(query: RunQuery): Promise<readonly string[]>;
   /**
-   * Takes the lease of a run. Returns undefined while another process holds it. Entries that the previous holder
-   * appends later do not count.
+   * Takes the lease of a run. Undefined while another process holds it. Later entries of the previous holder have no
+   * effect.
    */
   lease(runId: string): Promise<Lease | undefined>;
   isDriven(runId: string): Promise<boolean>;
@@ -125,28 +122,28 @@ export interface RunStore {
   discard(runId: string): Promise<void>;
   /** Calls the listener when another process may have changed the run. Absent if processes do not notify each other. */
   watch?: Watch;
-  /** Runs `work` while no other process runs `work` for the same call. */
+  /** Runs `work`. Meanwhile, no other process runs its `work` for the same call. */
   withCallLock<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
   readonly parts: PartStore;
   readonly stops: StopStore;
   readonly sizes: SizeStore;
   readonly retention: RetentionStore;
-  /** The runs of ended processes. Absent if such runs wait until a call resumes them. */
+  /** The runs of ended processes. Absent if such runs wait for a call that resumes them. */
   readonly left?: OrphanedRuns;
 }
 
-/** Calls the listener until the returned function is called. The calls are only hints, and some may be missing. */
+/** Calls the listener until the returned function is called. Each call is only a hint, and calls may be missing. */
 type Watch = (runId: string, listener: () => void) => () => void;
 
 interface PartStore {
   keep(runId: string, part: RunPart, pieces: Pieces): Promise<void>;
-  /** Returns the content of a part. It is empty if no such part was stored. */
+  /** Returns the content of a part. Empty if the part was not stored. */
   read(runId: string, part: RunPart): ByteSource;
 }
 
 export interface StopStore {
   ask(runId: string): Promise<void>;
-  /** Returns the names of the requests to stop a run that were not withdrawn. Each request has its own name. */
+  /** Returns the names of the requests to stop a run. Withdrawn requests are left out. */
   asked(runId: string): Promise<readonly string[]>;
   forget(runId: string, asked: readonly string[]): Promise<void>;
   /** Calls the listener when a stop is requested. Absent if processes do not notify each other. */
@@ -155,44 +152,41 @@ export interface StopStore {
 
 interface SizeStore {
   of(runIds: readonly string[]): Promise<number>;
-  /** Throws a ShareFullError if this many further bytes exceed the caller's share. Absent if callers have no shares. */
+  /** Throws a ShareFullError if this many more bytes would exceed the caller's share. Absent if there are no shares. */
   checkRoom?(caller: string, bytes: number): Promise<void>;
 }
 
 interface RetentionStore extends RetentionWatch {
-  /** Removes the runs whose time of storage is over. */
+  /** Removes the runs that were stored long enough. */
   tidy(): Promise<void>;
 }
 
-/** Runs whose processes have ended. Workers claim and continue them, so they count as executed while a worker lives. */
+/** Runs whose processes have ended. Workers continue them, so they count as executed while a worker is alive. */
 export interface OrphanedRuns {
   /**
-   * Records that this process executes a run of a project, until the returned function is called. Returns undefined if
-   * this process must leave the run to others once its plan is stored: it is not a worker, or it already writes to the
-   * maximum number of projects.
+   * Records until the returned function is called that this process executes a run of a project. Returns undefined if
+   * the process must leave the run to others once its plan is stored: it is not a worker, or it already executes runs
+   * of the maximum number of projects.
    */
   drives(project: string): (() => void) | undefined;
   hasWorker(project: string): Promise<boolean>;
   hasRoomFor(project: string): boolean;
-  /** Leaves a run to other processes. Its lease must be released first. */
+  /** Leaves a run to other processes. The lease of the run must be released before. */
   leave(runId: string): Promise<void>;
   /**
-   * Announces that this process claims orphaned runs. `wake` is called when a run was left to others, or when this
-   * process can take another project.
+   * Announces that this process claims orphaned runs. Calls `wake` when a run was left to others, or when this process
+   * can take another project.
    */
   startClaiming(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Returns orphaned runs. Those of callers with the fewest executed projects come first, then the oldest. */
+  /** Returns orphaned runs. Callers with the fewest projects in execution come first, then the oldest runs. */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
-  /**
-   * Announces which runs this process may not execute. Other processes then do not expect this process to continue
-   * them.
-   */
+  /** Announces the runs that this process must not execute, so that other processes do not wait for it. */
   refuses(runIds: readonly string[]): Promise<void>;
 }
 
 export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 
-/** Returns the name of a caller: the stored owner of a run without the digest of the caller's keys. */
+/** Returns the name of a caller. It is the stored owner of a run without the digest of the keys. */
 export function callerName(owner: string): string {
   return owner.replace(/^keys:\w+ /, "");
 }
@@ -209,20 +203,17 @@ export async function undefinedIf<T>(
   }
 }
 
-/** Returns whether an error means that a run has a newer format, is damaged, or is being removed. */
+/** Returns whether an error says that a run has a newer format, is damaged, or is being removed. */
 export function isUnreadable(thrown: unknown): boolean {
   return (thrown instanceof RunStoreError && !(thrown instanceof StoreUnavailableError)) || thrown instanceof FileError;
 }
 
-/**
- * Returns the result of `reading`. Returns undefined if the run cannot be read, but throws if the store cannot be
- * reached.
- */
+/** Returns the result of a read. Undefined if the run cannot be read. Throws if the store cannot be reached. */
 export function undefinedIfUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isUnreadable, reading);
 }
 
-/** Only the call of a run is stored, because its process ended early. Nothing was sent. */
+/** Only the call of a run is stored, because its process ended early. Nothing was sent to the service. */
 export class NothingStoredError extends RunStoreError {}
 
 export function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | undefined> {
@@ -231,12 +222,12 @@ export function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | und
 
 const CALL_GROUPS = 64;
 
-/** Returns the group of a call. Calls in the same group are handled one after another. */
+/** Returns the group of a call. The calls of one group are handled one after another. */
 export function callGroupOf(fingerprint: string): string {
   return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % CALL_GROUPS);
 }
 
-/** The pieces of a journal entry: JSON without line breaks. */
+/** A journal entry in pieces: JSON without line breaks. */
 export type Line = readonly (string | Uint8Array)[];
 
 const NEWLINE = 0x0a;
@@ -252,7 +243,7 @@ export function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> 
   }
 }
 
-/** Returns the lines of a text. A last line without a line break is left out, because it was not written completely. */
+/** Returns the lines of a text. A last line without a line break is incomplete and is left out. */
 export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest: Uint8Array[] = [];
   for await (const piece of pieces) {
@@ -266,7 +257,7 @@ export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-/** The version of the format of headers and journals. Runs with a newer version are left alone. */
+/** The version of the format of headers and journals. Runs with a newer version are not touched. */
 export const VERSION = 1;
 
 export const runHeaderSchema = z.object({
@@ -274,7 +265,7 @@ export const runHeaderSchema = z.object({
   runId: z.string(),
   kind: z.string(),
   call: z.unknown(),
-  /** The project that the API key belongs to. The write lock is held for this project. */
+  /** The project of the API key. A write lock belongs to a project. */
   project: z.string(),
   caller: z.string(),
   environment: z.enum(["live", "sandbox"]),
@@ -283,29 +274,29 @@ export const runHeaderSchema = z.object({
   createdAt: z.number(),
   /** A hash that is equal for identical calls of the same caller. */
   fingerprint: z.string(),
-  /** The call was answered before the run was planned, so nobody was asked for approval yet. */
+  /** Set if the call was answered before the run was planned. So no approval was requested yet. */
   unplanned: z.literal(true).exactOptional(),
-  /** What the caller's client calls itself (not verified), and the name of the input file. */
+  /** The name that the caller's client gives itself (not verified), and the name of the input file. */
   client: z.string().exactOptional(),
   /** The person who requested the run on the web page. */
   person: z.string().exactOptional(),
   fileName: z.string().exactOptional(),
-  /** The run is a dry run: a plan for `apply_plan`. It is removed after a day, or earlier for a newer dry run. */
+  /** Set for a dry run: a plan for `apply_plan`. It is removed after a day, or earlier to make room for a newer one. */
   dryRun: z.literal(true).exactOptional(),
   repeats: z.string().exactOptional(),
 });
 
 const kindCounts = z.object({ items: z.number(), created: z.number(), changed: z.number(), deleted: z.number() });
 
-/** What a run changed in objects that existed. An object can count several times. */
+/** How many existing objects a run changed, by kind of change. One object can count several times. */
 const changeKinds = z.object({
   renamed: z.number(),
   moved: z.number(),
-  /** The name of the only group to which objects were moved. Null for the top level. Absent if there are several. */
+  /** The name of the only group into which objects were moved. Null for the top level. Absent if there are several. */
   into: z.string().nullable().exactOptional(),
-  /** How many groups now show or hide their sub-options. */
+  /** The number of groups that now show or hide their sub-options. */
   exposed: z.number(),
-  /** How many options got Context IDs and lost some, and how many Context IDs these are. */
+  /** How many options got or lost Context IDs, and how many Context IDs these are. */
   extended: z.number(),
   added: z.number(),
   reduced: z.number(),
@@ -326,33 +317,32 @@ const runSummarySchema = z.object({
   about: z
     .object({
       did: z.object({ created: z.number(), changed: z.number(), deleted: z.number() }).exactOptional(),
-      /** How many objects of the run are options inside new targetings. */
+      /** The number of objects that are options inside new targetings. */
       inside: z.object({ items: z.number(), succeeded: z.number() }).exactOptional(),
-      /** If the run has only one object: the name of the object, and its new name if it was renamed. */
+      /** Only if the run has one object: its name, and its new name if it was renamed. */
       only: z.string().exactOptional(),
       to: z.string().exactOptional(),
       client: z.string().exactOptional(),
       person: z.string().exactOptional(),
       fileName: z.string().exactOptional(),
-      /** Set if several rows of the run's file are one item, so that its counts are not counts of rows. */
+      /** Set if several rows of the file can be one item, so that the counts are not counts of rows. */
       mergesRows: z.literal(true).exactOptional(),
       plannedBy: z.string().exactOptional(),
-      /** The run that this one undoes. */
       undoes: z.string().exactOptional(),
-      /** How many objects of the run are groups or targetings. The others are options, or what its tool changes. */
+      /** How many objects are groups or targetings. The others are options, or what the tool changes. */
       groups: kindCounts.exactOptional(),
       targetings: kindCounts.exactOptional(),
       how: changeKinds.exactOptional(),
       beganAt: z.number().exactOptional(),
       within: z.string().exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),
-      /** Whether the run was declined or undone, so that it can be neither continued nor undone. */
+      /** Set if the run was declined or undone. It can then be neither continued nor undone. */
       isOver: z.literal(true).exactOptional(),
     })
     .exactOptional(),
-  /** The length of the journal in bytes. A shorter journal is damaged. */
+  /** The length of the journal in bytes. If the journal is shorter, it is damaged. */
   journalBytes: z.number().exactOptional(),
-  /** The stored data of the run is damaged. This is set when the run is read, and never stored. */
+  /** Set when the stored data is found to be damaged. Never stored. */
   isDamaged: z.literal(true).exactOptional(),
 });
 
@@ -363,22 +353,20 @@ export function parseRunHeader(value: unknown) {
   return header;
 }
 
-/**
- * Returns whether a text is the ID of a run. No other text is used in a path, so no path can leave the folder of runs.
- */
+/** Returns whether a text can be the ID of a run. Only such texts are used in paths, so no path leaves the folder. */
 export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }
 
 /** Returns whether a later call may continue a stopped run or ask about its outcome. */
 function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>): boolean {
-  // An interrupted run may not be planned yet. Unknown outcomes can be asked about without resuming.
+  // An interrupted run may not be planned yet. Unknown outcomes can be asked about without resuming the run.
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }
 
 /**
- * The statuses of a run. They do not show whether it is executed (the lease does): a killed process leaves `planning`
- * or `running` behind.
+ * The statuses of a run. They do not show whether a process executes it: a killed process leaves `planning` or
+ * `running` behind. Only the lease shows it.
  */
 const STATUSES = [
   "planning",
@@ -393,14 +381,14 @@ const STATUSES = [
 ] as const;
 export type Status = (typeof STATUSES)[number];
 
-/** The record of a run, which changes. A new version of it is stored only if the stored version is the previous one. */
+/** The changing part of a run. A new version is stored only if the stored version is the previous one. */
 export const runRecord = z.object({
-  /** Increases by one with each change. 0 for a run that was just created. */
+  /** Increases by one with each change. 0 for a new run. */
   version: z.number(),
   status: z.enum(STATUSES),
-  /** How the run ended before it started. The journal does not contain this. */
+  /** How the run ended before it started. The journal does not say this. */
   ending: stopEntry.omit({ t: true }).exactOptional(),
-  /** Whether the run can never continue, even if some of its objects are not done. */
+  /** Set if the run can never continue, even if some of its objects are not done. */
   isFinal: z.literal(true).exactOptional(),
   rest: runSummarySchema.exactOptional(),
 });
@@ -410,10 +398,10 @@ export const CREATED: RunRecord = { version: 0, status: "planning" };
 
 const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   planning: ["planned", "waiting", "running", "interrupted", "finished", "cancelled"],
-  // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if approval is requested elsewhere.
+  // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if another channel asks for approval.
   planned: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
   waiting: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
-  // A process that claims a run writes a new version first. The previous process then cannot write any more.
+  // A process that claims a run writes a new version first, so that the previous process can no longer write.
   running: ["running", "interrupted", "finished", "cancelled"],
   interrupted: ["running", "cancelled"],
   finished: ["running", "cancelled"],
@@ -451,8 +439,8 @@ export interface HeldRecord {
 }
 
 /**
- * Changes a run to the status of `to`, again if another process was faster. Returns undefined if the transition is not
- * allowed. `record`: the current record, if already read. Throws a LeaseLostError.
+ * Changes the status of a run. Tries again if another process was faster. Undefined if the new status is not allowed.
+ * `record` is the current record, if already read. Throws a LeaseLostError.
  */
 export async function moveRun(
   store: Pick<RunStore, "record" | "update">,

@@ -1,47 +1,46 @@
 import type { Clock } from "../platform/clock.ts";
 
-/** Decides whether a request may still be sent. The service applies nothing before the last byte. */
+/** Decides whether a request may still be sent. The service applies nothing before it gets the last byte. */
 export interface Fence {
   /** Called right before the last bytes are sent. Throws a HeldBackError. */
   mayLeave(): void;
-  /** Called right after the last bytes were passed to the system. Detects that they were sent too late. */
+  /** Called right after the last bytes were sent. Detects that they were sent too late. */
   hasLeft(): void;
-  /** Renews the lease before the last bytes of a large body. Rejects if the lease is lost. */
+  /** Renews the lease before the last bytes of a large body are sent. Rejects if the lease is lost. */
   renew(): Promise<void>;
 }
 
-/** A request was not completed, because this process was suspended for too long. Nothing of it was applied. */
+/** The last byte of a request was not sent, because this process was suspended for too long. So nothing was applied. */
 export class HeldBackError extends Error {}
 
-/** The maximum time between reading both clocks for a request and sending its last byte, in milliseconds. */
+/** The maximum time in milliseconds from reading both clocks to sending the last byte of a request. */
 export const SEND_WINDOW_MS = 2000;
-/** How long after a takeover the previous process may still send requests, in milliseconds. */
+/** For how many milliseconds after a takeover the previous process may still send requests. */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
-/** How long after a renewal a lease counts as held, in milliseconds. Only for checks that no request depends on. */
+/** For how many milliseconds after its renewal a lease counts as held, for checks that no request depends on. */
 export const RECENT_MS = 100;
 
-/** Readings of both clocks: the monotonic one may stop while the machine is suspended, the wall clock can be set. */
+/** Readings of both clocks. The monotonic clock may stop while the machine is suspended; the wall clock can be set. */
 export interface Intent {
   readonly monotonic: number;
   readonly wall: number;
-  /** Whether a stop was requested before the announcement was on disk. Absent if unknown. */
+  /** Whether a stop was requested before the announcement was on disk. Absent if that is unknown. */
   readonly stopAsked?: boolean;
 }
 
-/** The right of this process to send requests while it holds a lease. */
+/** The right of this process to send requests, which it has while it holds a lease. */
 export interface Turn {
   readonly epoch: bigint;
-  /** Resolves when the previous holder can no longer send requests. */
+  /** Resolves when the previous holder of the lease can no longer send requests. */
   settled(signal?: AbortSignal): Promise<void>;
-  /** Does the same as `settled`, then reads both clocks and renews the lease. Throws a LeaseLostError. */
+  /** Waits for the previous holder's end, reads both clocks and renews the lease. Throws a LeaseLostError. */
   renew(): Promise<Intent>;
-  /** Throws a HeldBackError if the lease is known to be lost, or if the clock readings are too old. */
+  /** Throws a HeldBackError if the lease is lost or the clock readings are too old. */
   mayLeave(intent: Intent): void;
   readonly lost: AbortSignal;
 }
 
-/** A lease that this process holds until it releases it. */
 export interface Lease extends Turn {
   /** Whether the previous holder may still be alive and write. */
   readonly isTakenOver: boolean;
@@ -70,8 +69,8 @@ export function readClocks(clock: Clock): Intent {
 }
 
 /**
- * Returns the milliseconds since both clocks were read, by the clock that shows more. If a clock was set back, that
- * counts as time passed.
+ * Returns the milliseconds since both clocks were read. The clock with the larger difference decides, even if it was
+ * set back.
  */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
@@ -88,7 +87,7 @@ export function checkFresh(intent: Intent, clock: Clock): void {
   }
 }
 
-/** How often a lease is renewed if no request renews it, in milliseconds. */
+/** How often a lease is renewed in milliseconds, apart from renewals by requests. */
 const BEAT_MS = 2000;
 
 interface TakenLease extends Pick<HeldLease, "name" | "epoch" | "isTakenOver"> {
@@ -114,11 +113,11 @@ export abstract class HeldLease implements Lease {
     this.#clock = clock;
     this.#renewedAt = readClocks(clock);
     this.#settledAt = isUnsettled ? this.#renewedAt.monotonic + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
-    // A failed renewal is ignored, because every request renews the lease before it is sent.
+    // A failed renewal is ignored, because each request renews the lease before it is sent.
     this.#beat = setInterval(() => void this.check(BEAT_MS / 2).catch(() => undefined), BEAT_MS).unref();
   }
 
-  /** Renews the lease. Returns false if another holder has it. */
+  /** Renews the lease. Returns false if another process holds it. */
   protected abstract renewed(): Promise<boolean>;
   protected abstract giveBack(isUnsettled: boolean): Promise<void>;
   abstract stillHeld(): Promise<boolean>;
@@ -137,7 +136,7 @@ export abstract class HeldLease implements Lease {
     for (;;) {
       const intent = readClocks(this.#clock);
       await this.check();
-      // If the store was unavailable for a while, the readings are too old now, so they are taken again.
+      // If the store was not available for a while, the readings are too old, so new ones are taken.
       if (isFresh(intent, this.#clock)) return intent;
     }
   }
@@ -154,7 +153,7 @@ export abstract class HeldLease implements Lease {
     this.#renewedAt = at;
   }
 
-  /** Records the loss. Returns the error to throw. */
+  /** Records that the lease is lost. Returns the error to throw. */
   lose(): LeaseLostError {
     clearInterval(this.#beat);
     const lost = new LeaseLostError(`another process has taken over the lease "${this.name}"`);
@@ -173,7 +172,7 @@ export abstract class HeldLease implements Lease {
   }
 }
 
-/** Returns a `Turn` for a process that shares its store with no other process. It is never lost. */
+/** Returns the right to send for a process that shares its store with no other process. It is never lost. */
 export function permitWithoutLease(clock: Clock): Turn {
   return {
     epoch: 0n,
@@ -185,8 +184,8 @@ export function permitWithoutLease(clock: Clock): Turn {
 }
 
 /**
- * Returns the checks right before a request is sent, and right after. For a large body, `renew` takes new clock
- * readings before the last part. `onLate` is called if the request was sent too late.
+ * Returns the checks before and after a request is sent. For a large body, `renew` takes new clock readings before the
+ * last part. `onLate` is called if the request was sent too late.
  */
 export function requestFence(
   turns: readonly Turn[],

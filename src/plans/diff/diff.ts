@@ -41,7 +41,7 @@ export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "b
   readonly thresholds: Thresholds;
 }
 
-/** Compares a file with the current state and its base, field by field. Reads nothing. */
+/** Makes a plan by comparing a file with the current state and its base, field by field. Reads no data itself. */
 export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   const { desired, base } = given;
   const problems = new Problems();
@@ -110,7 +110,7 @@ function itemsOf(
   return { items, rows: itemRows };
 }
 
-/** Returns the new options in the order of the file, groups first. */
+/** Returns the options to create: groups first, otherwise in the order of the file. */
 function createdRows(rows: readonly DesiredRow[], wanted: WantedPlaces): readonly DesiredRow[] {
   const created = rows.filter(({ how }) => how === "create");
   return [...created.filter((row) => wanted.isGroup(row)), ...created.filter((row) => !wanted.isGroup(row))];
@@ -135,7 +135,7 @@ function seenOf(option: ServiceOption, service: Service): SeenOption {
   return { ...seen, subOptions };
 }
 
-/** Reports texts that look damaged, unless the service or the base has exactly the same text. */
+/** Reports texts that look damaged, except those that the service or the base has as well. */
 function checkSuspects({ desired, service, base, problems }: Sides): void {
   const contexts = new Set(service.options.flatMap((option) => option.contexts));
   const names = new Set([...service.byName.keys(), ...[...(base?.options.values() ?? [])].map(({ name }) => name)]);
@@ -152,7 +152,7 @@ function targetingOf(
   if (there === undefined) return { name: given?.name ?? "" };
   const { _id, name } = there.targeting;
   const wanted = given?.name;
-  // The targeting is not renamed by a file without its ID, which may come from another targeting.
+  // A file without the ID of its targeting may come from another targeting, so it renames nothing.
   if (wanted === undefined || wanted === name || byName || given?._id === undefined) return { _id, name };
   const before = base?.targeting._id === _id ? base.targeting.name : undefined;
   if (before === undefined || before === name) return { _id, name, rename: wanted };
@@ -189,7 +189,6 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
     base: base && parentSide(base.parent),
     service: parentSide(there.parent),
   });
-  // An option cannot move into a group that no longer exists.
   const isLost = place.kind === "there" && !service.byId.has(place._id);
   if (isMoved && isLost) {
     const file = groupName(place._id);
@@ -210,7 +209,7 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
 
 type FieldComparer = (field: DifferingField, values: Sided) => boolean;
 
-/** Records drift and conflicts. */
+/** Returns a function that compares a field of an option and records drift and conflicts. */
 function fieldComparer(
   { option }: DesiredRow,
   { _id, name }: ServiceOption,
@@ -234,11 +233,11 @@ interface Side {
 }
 
 interface Sided {
-  /** The value in the file. Undefined if the file does not manage the field. */
+  /** The value in the file. Undefined if the file does not specify the field. */
   readonly file: Side | undefined;
   readonly base: Side | undefined;
   readonly service: Side;
-  /** Returns the Context IDs in which file and service differ. Only for that field. */
+  /** Only for the field `contexts`: returns the Context IDs in which file and service differ. */
   readonly differing?: () => Difference["contextIds"];
 }
 
@@ -250,11 +249,11 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   if (place.kind === "unsaid" || place.kind === "lost") return undefined;
   if (place.kind === "top") return { key: null, shown: null };
   if (place.kind === "there") return { key: place._id, shown: groupName(place._id) };
-  // The group does not exist yet, so this key differs from every existing parent.
+  // The group is not created yet, so this key differs from every existing parent.
   return { key: place.row, shown: place.row.option.name ?? "" };
 }
 
-/** Undoes the split of Context IDs that the option already holds and that contain the separator. */
+/** Joins the parts of Context IDs that contain the separator and that the option already holds. */
 function keepUnsplitIds(wish: ContextsWish | undefined, { contexts }: ServiceOption): ContextsWish | undefined {
   if (wish?.split === undefined) return wish;
   const taken = new Set(splitBeside(wish.split, []));
@@ -310,14 +309,14 @@ function differingIds(file: readonly string[], service: readonly string[]): Diff
 interface Result {
   readonly options: readonly ServiceOption[];
   readonly items: readonly PlanItem[];
-  /** The rows of the items, in the same order. Items that delete come last and have no row. */
+  /** The rows of the items, in the same order. Deletions come last in the items and have no row. */
   readonly rows: readonly DesiredRow[];
-  /** The rows of the file, by ID of an existing option. */
+  /** By ID of an existing option: its row in the file. */
   readonly rowOf: ReadonlyMap<string, DesiredRow>;
   readonly problems: Problems;
 }
 
-/** Checks the names, groups and limits of the targeting after the plan. Returns the exceeded limits. */
+/** Checks the names, groups and limits that the targeting would have after the plan. Returns the exceeded limits. */
 function checkResult(result: Result): readonly ExceededLimit[] {
   const { options, items } = result;
   const known = new Map(options.map((option) => [option._id, knownOption(option)]));
@@ -376,7 +375,7 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
 
 const FIRST: Spot = { line: 1, column: 1 };
 
-/** Returns the limits that the plan would exceed, or exceed further than now (management-api 8.2 rule 1). */
+/** Returns the limits that the plan would exceed, or exceed by more than now (management-api 8.2 rule 1). */
 function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
   const check = (limit: string, most: number, of: string, there: number, wanted: number): void => {
@@ -401,7 +400,7 @@ function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[])
     if (item.kind === "delete") continue;
     const name = item.name ?? there?.name ?? "";
     check("Context IDs of an option", optionContextIds.value, name, held.length, after.length);
-    // The bytes are counted only if Context IDs of the maximum size would not fit.
+    // Counting bytes takes time, so it is skipped if even Context IDs of the maximum size would fit.
     if (after.length * contextIdBytes.value <= optionContextBytes.value) continue;
     check("bytes of an option's Context IDs", optionContextBytes.value, name, bytesOf(held), bytesOf(after));
   }

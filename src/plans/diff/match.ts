@@ -3,7 +3,7 @@ import type { Base, BaseOption, ServiceOption, ServiceTargeting } from "../base.
 import { type Desired, type DesiredOption, type Problem, type Problems, quoted } from "../file/desired.ts";
 import type { Difference, DifferingField, GroupName, SeenOption, ShownValue, StatePlan } from "./plan.ts";
 
-/** The options of a targeting, by ID, by name, and by their group (null for the top level). */
+/** The options of a targeting by ID, by name, and by group (null for the top level). */
 export interface Service {
   readonly options: readonly ServiceOption[];
   readonly byId: ReadonlyMap<string, ServiceOption>;
@@ -17,18 +17,18 @@ export interface DesiredRow {
   readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
   /**
-   * How the option was found. `match`: by ID. `adopt`: by name. `gone`: deleted by others. `lost`: a problem was
-   * reported.
+   * How the row was matched to an option. `match`: by ID. `adopt`: by name. `create`: there is none yet. `gone`: others
+   * deleted it. `lost`: a problem was reported.
    */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
-/** The three sides of a plan (file, base and service), and the results of their comparison. */
+/** What a plan compares (file, base and service), and the results of the comparison. */
 export interface Sides {
   readonly desired: Desired;
   readonly base?: Base | undefined;
   readonly service: Service;
-  /** Whether to delete options that are in the base but not in the file. Requires a base. */
+  /** Whether to delete the options that are in the base but no longer in the file. Needs a base. */
   readonly prune: boolean;
   readonly byName: boolean;
   readonly problems: Problems;
@@ -37,7 +37,7 @@ export interface Sides {
   readonly groupName: GroupName;
 }
 
-/** Returns the options in the service. There are none if the plan creates the targeting. */
+/** Returns the options of a targeting. None if the plan creates the targeting. */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
   return {
@@ -48,7 +48,7 @@ export function serviceOf(there: ServiceTargeting | undefined): Service {
   };
 }
 
-/** Finds the option of each row, by `_id` if the row has one, otherwise by name. */
+/** Finds the existing option of each row: by `_id` if the row has one, otherwise by name. */
 export function matchRows(sides: Sides): readonly DesiredRow[] {
   const claimed = new Set(sides.byName ? [] : sides.desired.options.flatMap(({ _id }) => _id ?? []));
   return sides.desired.options.map((option, index) => {
@@ -58,7 +58,7 @@ export function matchRows(sides: Sides): readonly DesiredRow[] {
     const base = sides.base?.options.get(_id);
     if (there !== undefined) return { index, option, there, base, how: "match" };
     if (base !== undefined) return { index, option, base, how: "gone" };
-    // No problem is reported for an option that the row removes: the sheet of an applied plan still contains such rows.
+    // No problem is reported for a row that removes an option, because a sheet keeps this row after it was applied.
     if (option.isRemoved) return { index, option, how: "lost" };
     sides.problems.add(
       option.spots._id ?? option,

@@ -3,7 +3,7 @@ import { quoted } from "../file/desired.ts";
 import type { DesiredRow, Sides } from "./match.ts";
 import { changedSince } from "./match.ts";
 
-/** Records that others have deleted an option: a conflict if the file changes it, otherwise drift. */
+/** Records that others have deleted an option: a conflict if the file changes the option, otherwise drift. */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
   const { option, base } = row;
   if (base === undefined) return;
@@ -21,15 +21,15 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
 
 type Rows = readonly DesiredRow[];
 
-/** The options that the file does not name. `onlyThere`: those that only the targeting has. */
+/** The existing options that the file does not contain. `onlyThere`: those that are not in the base either. */
 interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];
 }
 
 /**
- * Decides about options that are not in the file. With `prune`, those in the base are deleted; if others have changed
- * them or added sub-options, they are conflicts instead. Options that others have added stay.
+ * Decides about options that are not in the file. With `prune`, those in the base are deleted. If others changed such
+ * an option or added sub-options to it, it is a conflict instead. Options that others added stay.
  */
 export function compareOthers(rows: Rows, sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, groupName } = sides;
@@ -49,7 +49,7 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
     else if (mayBeDeleted(there, sides, since)) deleted.push(there);
   }
   if (prune) return { deleted, onlyThere: [] };
-  // Finds the options that were deleted in the file and by others, or only by others.
+  // Finds options that others deleted and that the file does not contain.
   const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
   for (const { _id, name } of base.options.values()) {
     if (!service.byId.has(_id) && !inFile.has(_id)) drift.push({ _id, name, field: "deleted" });
@@ -58,8 +58,8 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
 }
 
 /**
- * Returns the options that rows delete (Action is Remove). If others have changed such an option or added
- * sub-options, records a conflict instead. An option that is not in the base is never deleted by its name alone.
+ * Returns the options that rows delete (Action is Remove). If others changed such an option or added sub-options to it,
+ * records a conflict instead. If an option is not in the base, its name alone is not enough to delete it.
  */
 export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, desired } = sides;
@@ -90,7 +90,7 @@ export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[
   return deleted;
 }
 
-/** Returns whether an option is unchanged since the base, or not in the base. Records conflicts. */
+/** Returns whether an option may be deleted: it is unchanged since the base or not in it. Records conflicts. */
 function mayBeDeleted(
   there: ServiceOption,
   { base, conflicts, groupName }: Sides,
@@ -132,8 +132,8 @@ export function checkOrphans(rows: Rows, deleted: readonly ServiceOption[], want
 }
 
 /**
- * The group that a row asks for. `unsaid`: the row names none. `there`: an existing group. `row`: a new group in the
- * file. `lost`: a problem was reported.
+ * The group that a row names. `unsaid`: none. `there`: an existing group. `row`: a new group in the file. `lost`: an
+ * invalid one, for which a problem was reported.
  */
 export type WantedPlace =
   | { readonly kind: "unsaid" }
@@ -145,15 +145,15 @@ export type WantedPlace =
 const TOP = { kind: "top" } as const;
 const UNSAID = { kind: "unsaid" } as const;
 
-/** The group that each row asks for. A row that other rows name as parent is a group. */
+/** The groups that rows name. A row that other rows name as their parent is a group. */
 export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
   readonly isGroup: (row: DesiredRow) => boolean;
 }
 
 /**
- * Finds the parent of each row by name, first in the file, then in the service. Reports invalid parents, groups inside
- * groups, and types that differ from the existing option's.
+ * Finds the parent of each row by name, in the file and then in the service. Reports invalid parents, groups inside
+ * groups, and types that differ from that of the existing option.
  */
 export function placesOf(rows: Rows, sides: Sides): WantedPlaces {
   const named = new Map<string, DesiredRow>();
@@ -202,7 +202,7 @@ function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string, Desired
 function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
-  // If others deleted the group, its old ID is used, which the base has as the parent of its options.
+  // If others deleted the group, its old ID is used, because the base has this ID as the parent of the options.
   if (group.how === "gone" && group.option._id !== undefined) return { kind: "there", _id: group.option._id };
   return { kind: "row", row: group };
 }

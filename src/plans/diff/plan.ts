@@ -3,22 +3,20 @@ import type { Change, KnownOption, Ref } from "../../model/targeting-model.ts";
 import type { Fixed } from "../../platform/json.ts";
 import { baseLine, type ServiceOption, ulid } from "../base.ts";
 
-/** A value as it is shown. For a parent, its name (null for the top level); for Context IDs, their number. */
+/** A value for display. A parent is shown by its name (null for the top level), Context IDs by their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const type = z.enum(["atomic", "collection"]);
-/**
- * The group of an option: null (top level), the ID of an existing group, or the position of the item that creates it.
- */
+/** The parent of an option: null (top level), the ID of an existing group, or the index of the item that creates it. */
 const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
 const texts = z.array(z.string());
 
 const seen = baseLine.omit({ _id: true }).extend({ subOptions: z.int().min(0).optional() });
 
-/** For an undo: whether the item restores the previous state completely or with differences. */
+/** Only in undo plans: whether the item restores the previous state exactly or with differences. */
 const undo = z.enum(["exact", "caveat"]).optional();
 
 const item = z.discriminatedUnion("kind", [
-  /** An option to create. A group comes before its sub-options. */
+  /** Creates an option. Groups come before their sub-options. */
   z.strictObject({
     kind: z.literal("create"),
     undo,
@@ -29,7 +27,7 @@ const item = z.discriminatedUnion("kind", [
     exposeChildren: z.boolean().optional(),
     contexts: texts,
   }),
-  /** A change of an option. Absent fields stay as they are. */
+  /** Changes an option. Absent fields stay as they are. */
   z.strictObject({
     kind: z.literal("change"),
     undo,
@@ -39,39 +37,36 @@ const item = z.discriminatedUnion("kind", [
     name: z.string().optional(),
     parent: parentRef.optional(),
     exposeChildren: z.boolean().optional(),
-    /**
-     * The change of Context IDs. `after`: the digest of all Context IDs afterwards. Absent if only the listed ones
-     * matter.
-     */
+    /** `after` is the digest of all Context IDs after the change. Absent if the other Context IDs do not matter. */
     contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
   }),
   z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),
 ]);
 
-/** The number of Context IDs and the first ones: at most 20, fewer if they are long. */
+/** The number of Context IDs, and the first of them: at most 20, fewer if they are long. */
 const someIds = z.object({ count: z.int(), first: texts });
 
-/** Drift, a conflict, or a change since the plan was made. */
+/** A difference between base, file and service: drift, a conflict, or a change since the plan was made. */
 export const difference = z.object({
   _id: z.string().optional(),
   name: z.string(),
-  /** The field that differs. `deleted` and `added` are about the whole option. */
+  /** The field that differs. `deleted` and `added` mean the whole option. */
   field: z.enum(["name", "parent", "type", "exposeChildren", "contexts", "deleted", "added", "subOptions"]),
   base: shownValue.optional(),
   file: shownValue.optional(),
   service: shownValue.optional(),
   planned: shownValue.optional(),
   line: z.int().optional(),
-  /** For a conflict about Context IDs: the Context IDs that only the service has, or only the file. */
+  /** Only for conflicts about Context IDs: the IDs that only the service or only the file has. */
   contextIds: z.object({ onlyService: someIds, onlyFile: someIds }).optional(),
 });
 
 /** An exceeded limit of the service (management-api 8.1) or of a setting. */
 export const exceededLimit = z.object({
   limit: z.string(),
-  /** What exceeds the limit: an option, a targeting, or the project. */
+  /** What would exceed the limit: an option, a targeting, or the project. */
   of: z.string(),
-  /** The current number, the number after the plan, and the allowed number. */
+  /** `there` is the current number, `wanted` the number after the plan. */
   there: z.number(),
   wanted: z.number(),
   fits: z.number(),
@@ -87,27 +82,26 @@ export const fileProblem = z.object({
 
 const named = { _id: ulid, name: z.string() };
 
-/** The effect of applying a file, as it is stored. */
+/** A stored plan: the effect of applying a file. */
 export const statePlan = z.strictObject({
   targeting: z.strictObject({
-    /** The ID of the targeting. Absent if the plan creates it. */
+    /** Absent if the plan creates the targeting. */
     _id: ulid.optional(),
-    /** The current name, or that of the targeting to create. */
+    /** The current name of the targeting, or the name to create it with. */
     name: z.string(),
     rename: z.string().optional(),
-    /** For an undo of a creation: the targeting is deleted with its options, which are the items. */
+    /** Only in the undo of a creation: the targeting is deleted with its options, which are the items. */
     delete: z.literal(true).optional(),
   }),
   items: z.array(item),
-  /** Options that were matched by name to rows without `_id`. */
+  /** Options that were matched by name, because their rows have no `_id`. */
   adopted: z.array(z.strictObject({ ...named, line: z.int() })),
   drift: z.array(difference),
   conflicts: z.array(difference),
-  /** Options that only the targeting has, when planning by name without a base. */
+  /** Existing options that the file does not contain. Only for plans by name without a base. */
   onlyThere: z.array(z.strictObject(named)),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
-  /** The number of options when the plan was made. */
   optionsThere: z.int().min(0),
 });
 
@@ -120,7 +114,6 @@ export type CreateItem = Extract<PlanItem, { readonly kind: "create" }>;
 export type ChangeItem = Extract<PlanItem, { readonly kind: "change" }>;
 export type DeleteItem = Extract<PlanItem, { readonly kind: "delete" }>;
 
-/** Returns the name of an existing group by its ID. */
 export type GroupName = (id: string) => string;
 
 export type ParentRef = CreateItem["parent"];
@@ -137,7 +130,7 @@ export type ShownValue = z.infer<typeof shownValue>;
 
 export type ExceededLimit = Fixed<z.infer<typeof exceededLimit>>;
 
-/** Counts the objects that a plan changes. A targeting that is created, renamed or deleted counts as one. */
+/** Counts the objects that a plan changes. A targeting counts as one if it is created, renamed or deleted. */
 export function itemCount({ items, targeting: { _id, rename, delete: isDeleted } }: StatePlan): number {
   return items.length + (_id === undefined || rename !== undefined || isDeleted === true ? 1 : 0);
 }
@@ -157,19 +150,15 @@ export const NOTHING_PLANNED: Omit<StatePlan, "targeting"> = {
   optionsThere: 0,
 };
 
-/** The kinds of changes, in the order in which they are listed. */
 export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;
 export type ListedChangeKind = (typeof CHANGE_KINDS)[number];
 
 export const listedChange = z.object({
   _id: z.string().optional(),
-  /** The current name, or that of the object to create. */
+  /** The current name of the object, or the name to create it with. */
   name: z.string(),
   kind: z.enum(CHANGE_KINDS),
-  /**
-   * The values before and after: names for a rename, names of groups for a move (null: top level), or values of a
-   * setting.
-   */
+  /** The values before and after: names, groups (null: top level), or values of a setting. */
   from: shownValue.optional(),
   to: shownValue.optional(),
   added: z.int().optional(),
@@ -178,7 +167,7 @@ export const listedChange = z.object({
 });
 export type ListedChange = Fixed<z.infer<typeof listedChange>>;
 
-/** Returns all changes, sorted by kind. `groupName` returns the name of an existing group. */
+/** Returns all changes of a plan, sorted by kind. `groupName` returns the name of an existing group. */
 export function changesOf(plan: StatePlan, groupName: GroupName): readonly ListedChange[] {
   const changes = [...targetingChanges(plan), ...plan.items.flatMap((item) => itemChanges(plan, item, groupName))];
   for (const { _id, name } of plan.adopted) changes.push({ kind: "adopted", _id, name });
@@ -228,12 +217,11 @@ export function itemChanges(plan: StatePlan, item: PlanItem, groupName: GroupNam
 }
 
 export interface Thresholds {
-  /** The maximum percentage of options to change, and of options to delete. */
   readonly maxChangePercent: number;
   readonly maxDeletes: number;
 }
 
-/** The minimum number of options of a targeting to which limits in percent apply. */
+/** Limits in percent apply only to targetings with at least this many options. */
 const LEAST_OPTIONS = 10;
 
 /** Returns the settings whose limits a plan exceeds. Changes and deletions count separately, creations do not count. */
@@ -255,19 +243,19 @@ export function exceededThresholds(
   );
 }
 
-/** The beginning of a reference to a new option. The position of its item follows. */
+/** The prefix of a reference to an option that the plan creates. The index of its item follows. */
 const NEW = "new:";
 
 function newRef(item: number): Ref {
   return `${NEW}${item}`;
 }
 
-/** Returns the position of the item that creates an option. Undefined for an existing option. */
+/** Returns the index of the item that creates an option. Undefined for an existing option. */
 export function positionOf(ref: Ref): number | undefined {
   return ref.startsWith(NEW) ? Number(ref.slice(NEW.length)) : undefined;
 }
 
-/** Returns the reference to a group. Null for the top level. */
+/** Returns the reference to a parent group. Null for the top level. */
 export function groupAt(place: ParentRef): Ref | null {
   if (place === null) return null;
   return "_id" in place ? place._id : newRef(place.item);
@@ -294,7 +282,7 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   };
 }
 
-/** The Context IDs of options of which the model needs only their number. */
+/** Used for options whose Context IDs the model does not need. */
 export const NO_CONTEXTS: ReadonlySet<string> = new Set();
 
 /** Converts an option to the form of the model. */

@@ -13,18 +13,13 @@ import type {
 } from "./plan.ts";
 
 export interface StaleCheck {
-  /**
-   * The differences because of which nothing is sent. `at` is the position of the affected item, or -1 for the
-   * targeting.
-   */
+  /** The differences that prevent sending. `at` is the index of the affected item, or -1 for the targeting. */
   readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
-  /** The positions of items that are done already. */
+  /** The indexes of items that are already done. */
   readonly alreadyDone: ReadonlySet<number>;
 }
 
-/**
- * Checks whether everything that a plan writes, deletes, moves into or names is still as it was when the plan was made.
- */
+/** Checks whether everything that a plan changes, deletes or refers to is still as it was when the plan was made. */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): StaleCheck {
   const look = new Look(items, serviceOf(there));
   const alreadyDone = new Set<number>();
@@ -43,7 +38,7 @@ class Look {
   at = -1;
   readonly #items: StatePlan["items"];
   readonly #service: Service;
-  /** The options that the plan changes or deletes. Their names may become free. */
+  /** The options that the plan changes or deletes, so that their names may become free. */
   readonly #own: ReadonlySet<string>;
 
   constructor(items: StatePlan["items"], service: Service) {
@@ -52,7 +47,7 @@ class Look {
     this.#own = new Set(items.flatMap((item) => (item.kind === "create" ? [] : [item._id])));
   }
 
-  /** Checks the name of a targeting to rename or delete, and before a deletion that it has no other options. */
+  /** Checks that a targeting still has its name. If it is to be deleted, also that it has no further options. */
   targeting({ name, rename, delete: isDeleted }: PlannedTargeting, { targeting, options }: ServiceTargeting): void {
     if (rename === undefined && !isDeleted) return;
     const isKnown = targeting.name === name || targeting.name === rename;
@@ -63,7 +58,7 @@ class Look {
   }
 
   creation(item: CreateItem): boolean {
-    // An option that the plan changes never counts as the option to create. It may free its name.
+    // An option that the plan itself changes may free its name, so it is not the option to create.
     const holder = this.#service.byName.get(item.name)?.find(({ _id }) => !this.#own.has(_id));
     if (holder !== undefined && this.#isMade(item, holder)) return true;
     if (holder !== undefined) this.#tell({ _id: holder._id, name: item.name }, "name", undefined, item.name);
@@ -77,7 +72,6 @@ class Look {
     return isThere && isExposed && there.type === type && there.digest === digestOfContexts(contexts);
   }
 
-  /** Returns whether an option is in a group. A group that the plan creates is found by its name. */
   #isIn(parent: ParentRef, there: ServiceOption): boolean {
     if (parent === null || there.parent === null) return parent === there.parent;
     if ("_id" in parent) return parent._id === there.parent;
@@ -125,7 +119,7 @@ class Look {
       const held = new Set(there.contexts);
       const { after, add } = contexts;
       const isDone = after === undefined ? add.every((id) => held.has(id)) : there.digest === after;
-      // If the plan has no digest `after`, changes of other Context IDs do not matter.
+      // Without the digest `after`, changes of other Context IDs do not matter.
       const isSeen = after === undefined || there.digest === seen.digest;
       field("contexts", isDone, isSeen, seen.contexts, there.contexts.length);
     }

@@ -10,14 +10,14 @@ export interface Spot {
   readonly column: number;
 }
 
-/** Returns the line and column of a value, without its other fields. */
+/** Returns only the line and column of a value. */
 export function spotOf({ line, column }: Spot): Spot {
   return { line, column };
 }
 
 export interface Problem extends Spot {
   readonly lines?: readonly number[] | undefined;
-  /** In a call: the path to the problem, such as `options[1].name`. */
+  /** For a problem in a call: the path to it, such as `options[1].name`. */
   readonly path?: string;
   readonly message: string;
   readonly remedy: string;
@@ -25,25 +25,23 @@ export interface Problem extends Spot {
 
 type FieldName = "name" | "parent" | "type" | "exposeChildren" | "contexts";
 
-/** The group that a row specifies. `keep`: none. `row`: a group in the same file, by its position. */
+/** The parent that a row specifies. `keep`: none. `row`: a group in the same file, by its index. */
 export type ParentWish =
   | { readonly kind: "keep" }
   | { readonly kind: "top" }
   | { readonly kind: "row"; readonly row: number }
   | { readonly kind: "name"; readonly name: string };
 
-/**
- * The wanted Context IDs, trimmed and without duplicates. `atLeast`: other Context IDs of the option are not removed.
- */
+/** The wanted Context IDs, trimmed and without duplicates. With `atLeast`, other Context IDs of the option stay. */
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;
-  /** The Context IDs to remove. Only with `atLeast`. */
+  /** The Context IDs to remove. Only together with `atLeast`. */
   readonly remove?: readonly string[];
   readonly split?: SplitCells;
 }
 
-/** An option of a desired state. Absent fields are not managed by the file. */
+/** An option of a desired state. Fields that the file does not specify are absent. */
 export interface DesiredOption extends Spot {
   readonly isRemoved?: true | undefined;
   readonly _id?: string | undefined;
@@ -60,24 +58,24 @@ export interface DesiredTargeting extends Spot {
   readonly name?: string | undefined;
 }
 
-/** A text that a spreadsheet program has probably changed, such as a rounded number. */
+/** A text that a spreadsheet program has probably damaged, for example a rounded number. */
 export interface Suspect extends Spot {
   readonly text: string;
   readonly field: "name" | "parentName" | "contexts";
 }
 
-/** The content of a file in any format. */
+/** What a file specifies, regardless of its format. */
 export interface Desired {
   readonly targeting?: DesiredTargeting | undefined;
-  /** The options in the order of the file. A group comes before the options nested in it. */
+  /** The options in the order of the file. Groups come before the options nested in them. */
   readonly options: readonly DesiredOption[];
-  /** Texts of a sheet that look damaged. They are valid if the service or the base has the same text. */
+  /** Texts of a sheet that look damaged. They are accepted if the service or the base has the same text. */
   readonly suspects: readonly Suspect[];
-  /** Whether the column Action of a sheet has any value. */
+  /** Whether any row has a value in the column Action. */
   readonly hasActions?: true;
 }
 
-/** A problem that prevents reading the rest of a file. It is reported alone. */
+/** A problem because of which the rest of a file cannot be read. No other problem is reported with it. */
 export class UnreadableFile extends Error {
   readonly problem: Problem;
   constructor({ line, column }: Spot, message: string, remedy: string) {
@@ -89,7 +87,7 @@ export class UnreadableFile extends Error {
 export class Problems {
   readonly all: Problem[] = [];
 
-  /** Reports a problem. `lines` are all lines that the problem is about, if there are several. */
+  /** Reports a problem. `lines`: all its lines, if it is about several lines. */
   add({ line, column }: Spot, message: string, remedy: string, lines?: readonly number[]): undefined {
     this.all.push({ line, column, ...(lines !== undefined && { lines }), message, remedy });
     return undefined;
@@ -102,7 +100,7 @@ export class Problems {
 
 const LONGEST_QUOTED = 80;
 
-/** Quotes a text of the file, shortened if it is long. */
+/** Returns a text of the file in quotation marks. A long text is cut. */
 export function quoted(text: string): string {
   return JSON.stringify(cutText(text, LONGEST_QUOTED));
 }
@@ -138,7 +136,7 @@ const option = z.strictObject({
   children: z.array(child).optional().describe("The sub-options to manage. Others stay. [] makes it a group, too."),
 });
 
-/** The schema of a desired state, published for editors. `readDesired` checks more. */
+/** The published schema of a desired state, for editors. `readDesired` checks more than this schema. */
 const desiredState = z.strictObject({
   $schema: z.string().optional(),
   version: z.literal(1),

@@ -38,7 +38,7 @@ export interface NodeCount {
   nodes: number;
 }
 
-/** Parses strict JSON that begins on `firstLine`. Throws an UnreadableFile for a syntax error or an exceeded limit. */
+/** Parses strict JSON whose first line is `firstLine`. Throws an UnreadableFile for bad syntax or an exceeded limit. */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
   let key: Omit<Entry, "value"> | undefined;
@@ -85,12 +85,12 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
     },
     { disallowComments: true, allowTrailingComma: false },
   );
-  // There is always a root here, because `onError` throws for an empty text.
+  // `onError` throws for an empty text, so there always is a root.
   if (root === undefined) throw new Error("the JSON parser gave no value and no error");
   return root;
 }
 
-/** Returns the path to a position in JSON, such as `options[1].name`. Empty for the whole value. */
+/** Returns the path to an offset in JSON, such as `options[1].name`. Empty for the whole value. */
 export function jsonPathAt(text: string, offset: number): string {
   const steps = getLocation(text, offset).path.map((step) =>
     typeof step === "number" ? `[${step}]` : `.${JSON.stringify(step).slice(1, -1)}`,
@@ -100,7 +100,7 @@ export function jsonPathAt(text: string, offset: number): string {
 
 const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
-/** Reads NDJSON. The first line may have the version and the targeting. Throws an UnreadableFile. */
+/** Reads NDJSON. Its first line may contain the version and the targeting. Throws an UnreadableFile. */
 export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   const count = { nodes: 0 };
@@ -131,7 +131,7 @@ function readRow(node: MapNode, drafts: Drafts): void {
   addOption(fields, { spot: node, parent, parentSpot: entry && spotOf(entry) }, drafts);
 }
 
-/** Reads the parent of a row. Null and `[]` mean the top level. A blank text specifies nothing. */
+/** Reads the parent of a row. Null and `[]` mean the top level. An empty text means that none is specified. */
 function parentOf(entry: Entry | undefined, problems: Problems): ParentWish {
   if (entry === undefined) return { kind: "keep" };
   const { value } = entry;

@@ -3,14 +3,14 @@ import { LIMITS } from "../../spec/limits.ts";
 import { contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 import { type Problems, quoted, type Spot, UnreadableFile } from "./desired.ts";
 
-/** A text. `isPlain`: it is written without quotes, as only YAML allows. */
+/** A text. `isPlain`: it has no quotation marks, which only YAML allows. */
 interface TextNode extends Spot {
   readonly kind: "text";
   readonly text: string;
   readonly isPlain: boolean;
 }
 
-/** A number, boolean or null in JSON. In YAML, such values are texts. */
+/** A number, boolean or null in JSON. YAML values of this kind are read as texts. */
 interface ValueNode extends Spot {
   readonly kind: "value";
   readonly value: number | boolean | null;
@@ -21,7 +21,7 @@ export interface ListNode extends Spot {
   readonly items: Node[];
 }
 
-/** A key with its value. Line, column and `offset` (in characters) are the position of the key. */
+/** A key with its value. `line`, `column` and `offset` (in characters) are those of the key. */
 export interface Entry extends Spot {
   readonly key: string;
   readonly offset: number;
@@ -31,14 +31,13 @@ export interface Entry extends Spot {
 export interface MapNode extends Spot {
   readonly kind: "map";
   readonly entries: Entry[];
-  /** Whether the object is written in braces. */
+  /** Whether the object is written in braces, as in JSON. */
   readonly isFlow: boolean;
 }
 
-/** A value in a YAML or JSON text. */
 export type Node = TextNode | ValueNode | ListNode | MapNode;
 
-/** The maximum number of values in a file. A YAML alias counts as many values as it repeats. */
+/** The maximum number of values in a file. A YAML alias counts as all values that it repeats. */
 export const MAX_NODES = 1_000_000;
 export const MAX_DEPTH = 20;
 
@@ -62,14 +61,14 @@ export function tooMany(
   );
 }
 
-/** Returns the kind of a node for messages. */
+/** Returns the kind of a node as words for messages. */
 export function kindOf(node: Node): string {
   if (node.kind === "value") return node.value === null ? "null" : `a ${typeof node.value}`;
   if (node.kind === "text") return node.isPlain && node.text === "" ? "nothing" : "a text";
   return node.kind === "list" ? "a list" : "an object";
 }
 
-/** Returns entries by key. Reports repeated and unknown keys. */
+/** Returns the entries of an object by key. Reports repeated and unknown keys. */
 export function entriesOf(
   map: MapNode,
   valid: readonly string[],
@@ -93,7 +92,7 @@ export function entriesOf(
   return entries;
 }
 
-/** Returns a text. Reports a problem if the value is not a text. */
+/** Returns the text of a node. Reports a problem if the node is not a text. */
 export function textIn(node: Node, spot: Spot, field: string, problems: Problems): string | undefined {
   if (node.kind === "text" && !(node.isPlain && node.text === "")) return node.text;
   const found = kindOf(node);
@@ -104,7 +103,7 @@ export function textIn(node: Node, spot: Spot, field: string, problems: Problems
   return problems.add(spot, `${field} must be a text, not ${found}`, remedy);
 }
 
-/** Returns an ID in upper case, as the service writes it, or reports a problem. */
+/** Returns an ID in upper case, as the service writes it. Reports a problem if it is invalid. */
 export function idIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const id = text.trim().toUpperCase();
   if (isUlid(id)) return id;
@@ -115,7 +114,7 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   );
 }
 
-/** Returns a name. Reports a problem if the service would not accept it (management-api 8.3). */
+/** Returns a name. Reports a problem if it breaks the rules of the service (management-api 8.3). */
 export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const problem = nameProblem(text);
   if (problem === undefined) return text;
@@ -127,7 +126,7 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
   );
 }
 
-/** Adds a trimmed Context ID (management-api 8.1), or reports a problem. `where` ends the message. */
+/** Adds a trimmed Context ID (management-api 8.1), or reports a problem, whose message ends with `where`. */
 export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
   const id = trimContextId(text);
   const problem = contextIdProblem(id);
@@ -143,7 +142,7 @@ export function addContextId(ids: Set<string>, text: string, spot: Spot, problem
   problems.add(spot, words[problem.rule] + where, "Correct this Context ID, or remove it.");
 }
 
-/** Returns the Context IDs of a list. Reports a problem if the value is not a list. */
+/** Returns the Context IDs in a list. Reports a problem if the node is not a list. */
 export function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): readonly string[] | undefined {
   if (node.kind !== "list") {
     return problems.add(
@@ -160,7 +159,7 @@ export function contextsIn(node: Node, spot: Spot, field: string, problems: Prob
   return [...ids];
 }
 
-/** Returns a boolean. Reports a problem if the value is not true or false without quotes. */
+/** Returns a boolean. Reports a problem if the node is not true or false without quotation marks. */
 export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
   if (node.kind === "value" && typeof node.value === "boolean") return node.value;
   const text = node.kind === "text" && node.isPlain ? node.text : undefined;
@@ -168,7 +167,7 @@ export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | u
   return problems.add(spot, "exposeChildren must be true or false", "Write true or false without quotes.");
 }
 
-/** Returns the type of an option. Reports a problem if it is unknown. */
+/** Returns the type of an option. Reports a problem if the type is unknown. */
 export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
   if (text === "atomic" || text === "collection") return text;
   return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");

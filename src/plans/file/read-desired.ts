@@ -39,12 +39,12 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
   ".jsonl": "ndjson",
 };
 
-/** The maximum number of options in YAML. Each needs memory for its position and comments. */
+/** The maximum number of options in YAML, because each needs memory for its position and comments. */
 export const MAX_YAML_OPTIONS = 5000;
 
 export type ReadFormat = DesiredFormat | "xlsx";
 
-/** The unit whose size is limited. In JSON, that is a value of the size of an option. */
+/** The unit of a format whose size is limited. In JSON, this is a value as large as an option. */
 const UNITS: Readonly<Record<Exclude<DesiredFormat, "csv">, BoundedUnit>> = {
   yaml: "line",
   ndjson: "line",
@@ -56,29 +56,29 @@ const LARGE_BYTES = 1_048_576;
 export interface DesiredSource {
   readonly bytes: Uint8Array;
   readonly format: ReadFormat;
-  /** The path of the file. Its extension may determine how cells are separated. */
+  /** The path of the file. The extension may determine the separator of its cells. */
   readonly path?: string;
-  /** How to read the sheet. Everything that is not given is detected. */
+  /** How to read the sheet. Everything that is absent is detected. */
   readonly sheet?: SheetArguments;
-  /** Where a `contextsFile` is searched. Undefined if the desired state is not a file. */
+  /** The folder in which a `contextsFile` is searched. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
-  /** The maximum size of a line or value, in bytes. Default: no limit. */
+  /** The maximum size of a line or a value in bytes. Default: no limit. */
   readonly maxLineBytes?: number;
 }
 
-/** The content of a file, and its problems. With problems, the content is incomplete. */
+/** What was read from a file. If there are problems, `desired` is incomplete. */
 export interface ReadDesired {
   readonly desired: Desired;
-  /** The problems of the file, sorted by line and column. */
+  /** Sorted by line and column. */
   readonly problems: readonly Problem[];
-  /** The SHA-256 digest of the bytes, in hexadecimal digits. */
+  /** The SHA-256 digest of the file in hexadecimal. */
   readonly digest: string;
-  /** How the sheet was read. Absent if the file is no sheet. */
+  /** How a sheet was read. Absent if the file is not a sheet. */
   readonly file?: InputFile | undefined;
   readonly columns?: ReadSheet["columns"] | undefined;
 }
 
-/** Returns the format to write. Throws a FileError for an unknown extension. */
+/** Returns the format in which to write a file. Throws a FileError for an unknown extension. */
 export function formatOfDesired(path: string): DesiredFormat {
   const ending = extname(path).toLowerCase();
   const format = BY_ENDING[ending];
@@ -89,7 +89,7 @@ export function formatOfDesired(path: string): DesiredFormat {
   );
 }
 
-/** Returns the format to read. Throws a FileError for an unknown extension. */
+/** Returns the format in which to read a file. Throws a FileError for an unknown extension. */
 export function formatToRead(path: string): ReadFormat {
   const format = BY_ENDING[extname(path).toLowerCase()];
   if (format !== undefined) return format;
@@ -98,7 +98,7 @@ export function formatToRead(path: string): ReadFormat {
   throw unknownForm(path, ".yaml, ");
 }
 
-/** Reports a syntax error alone, or all other problems. Throws a FileError for a line over `maxLineBytes`. */
+/** Reads a desired state. Reports a syntax error alone. Throws a FileError for a line over `maxLineBytes`. */
 export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   const { bytes, format, folder, maxLineBytes } = source;
   if (maxLineBytes !== undefined && format !== "csv" && format !== "xlsx") {
@@ -111,8 +111,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
     const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
-    // The plan checks whether the service has the suspect texts. With other problems there is no plan, so the texts
-    // are reported here.
+    // Suspect texts are compared with the service when the plan is made. If problems prevent a plan, they are reported
+    // here.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
     const desired = {
       ...(targeting && { targeting }),
@@ -128,8 +128,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
 }
 
 /**
- * Makes the garbage collector run earlier, because most of the memory that reading a large file takes can be freed at
- * once.
+ * Makes the garbage collector run earlier, because reading a large file leaves much memory that can be freed at once.
  */
 function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");
@@ -166,7 +165,7 @@ interface ReadRows {
   readonly columns?: ReadSheet["columns"];
 }
 
-/** Detects how to read a sheet. Throws an UnreadableFile if that fails. */
+/** Detects how to read a sheet. Throws an UnreadableFile if it cannot be detected. */
 async function openSheet(
   { bytes, path = "", sheet = {}, maxLineBytes }: DesiredSource,
   format: "csv" | "xlsx",
@@ -181,7 +180,7 @@ async function openSheet(
   }
 }
 
-/** Decodes UTF-8. Throws an UnreadableFile at the first invalid bytes. */
+/** Decodes UTF-8. Throws an UnreadableFile at the first invalid byte. */
 function textIn(bytes: Uint8Array): string {
   const foreign = foreignWords(bytes);
   if (foreign !== undefined) throw new UnreadableFile({ line: 1, column: 1 }, ...foreign);
@@ -241,7 +240,7 @@ function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: stri
   }
 }
 
-/** Reports a text that a spreadsheet program has probably changed. */
+/** Reports a text that a spreadsheet program has probably damaged. */
 export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems): void {
   const damage = damageIn(text);
   if (damage === undefined) return;
@@ -254,12 +253,12 @@ export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems
 }
 
 interface BesideFile {
-  /** The folder of the desired state. Undefined if it is not a file. */
+  /** The folder of the desired state. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
   readonly maxLineBytes: number | undefined;
 }
 
-/** Reads the files that rows name, with one Context ID on each line. */
+/** Reads the files of Context IDs that rows name. Each line of such a file is one Context ID. */
 async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<void> {
   const { files, options, problems } = drafts;
   const read = new Map<string, readonly ListedContextId[]>();

@@ -29,7 +29,7 @@ export const desiredRows: ValidColumns = {
 
 export interface ReadSheet {
   readonly targeting?: DesiredTargeting | undefined;
-  /** Texts that a spreadsheet program has probably changed. */
+  /** Texts that a spreadsheet program has probably damaged. */
   readonly suspects: readonly Suspect[];
   readonly hasActions?: true;
   readonly columns: readonly { readonly heading: string; readonly column: string }[];
@@ -54,7 +54,7 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
 }
 
-/** Returns the position of a cell: in a text file, its position in the text; in a workbook, its row and column. */
+/** Returns the position of a cell: line and column in a text file, row and column in a workbook. */
 function spotIn({ line, places }: SheetRow, at: number): Spot {
   const place = places?.[at];
   return place === undefined ? { line, column: at + 1 } : spotOf(place);
@@ -77,7 +77,7 @@ class Rows {
   readonly #separator: string;
   readonly #textsOf: ReturnType<typeof splitter>;
   readonly #oneARow: boolean;
-  /** The positions of options, by ID; with the column `contextId`, also by name. */
+  /** The indexes of options by ID and, if there is a column `contextId`, also by name. */
   readonly #known = new Map<string, number>();
 
   constructor(header: SheetHeader, separator: string, drafts: Drafts) {
@@ -116,8 +116,7 @@ class Rows {
     const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    // A row continues an option only if it adds a Context ID and has the same name. Otherwise it repeats the ID of the
-    // option.
+    // A row continues an option if it adds a Context ID and has the same name. Otherwise the repeated ID is a problem.
     const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
     if (before !== undefined && first !== undefined && continues) {
       options[before] = this.#merged(first, option);
@@ -214,17 +213,13 @@ class Rows {
     const remove = [...(one.remove ?? []), ...(other.remove ?? [])];
     const ids = [...new Set([...one.ids, ...other.ids])];
     const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
-    // If Context IDs are both added and removed, it is unknown which cells were to be removed, so none can be joined
-    // again.
+    // If a row both adds and removes Context IDs, it is unknown which cells it removes. So no split cells are joined.
     const isOne = remove.length === 0 || ids.length === 0;
     const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
     return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
   }
 
-  /**
-   * Reads the name in a cell. A text that looks damaged may be valid on the service, so its name rules are checked
-   * later.
-   */
+  /** Reads the name in a cell. A text that looks damaged may exist in the service, so its name is checked later. */
   #name(cell: Cell): string | undefined {
     if (!this.#isSuspect(cell, cell.text, "name")) return nameIn(cell.text, cell, this.#drafts.problems);
     return cell.text;
@@ -255,7 +250,7 @@ class Rows {
 
   #isSuspect(spot: Spot, text: string, field: Suspect["field"]): boolean {
     const damage = damageIn(text);
-    // Invisible characters in names are left to the name rules, which report them with more detail.
+    // Invisible characters in a name are reported by the check of names, which gives more detail.
     if (damage === undefined || (damage.damage === "invisible" && field === "name")) return false;
     this.suspects.push({ ...spotOf(spot), text, field });
     return true;
@@ -305,7 +300,6 @@ class Rows {
     return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add", ...split }, spot };
   }
 
-  /** Reads the texts in a cell. A cell that begins with `[` is a JSON array of texts. */
   #texts(cell: Cell, isOne: boolean): readonly string[] | undefined {
     if (isOne) return cell.text.trim() === NONE ? [] : [cell.text];
     const texts = this.#textsOf(cell.text);

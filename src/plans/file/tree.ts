@@ -23,14 +23,14 @@ import {
   typeIn,
 } from "./node.ts";
 
-/** A file with the Context IDs of a row. It is read after all rows. */
+/** A file with the Context IDs of a row. It is read after all rows were read. */
 export interface NamedFile {
   readonly path: string;
   readonly spot: Spot;
   readonly row: number;
 }
 
-/** The options so far, and the files that must still be read for them. */
+/** The options that were read so far, and the files of Context IDs that are still to be read. */
 export interface Drafts {
   readonly options: DesiredOption[];
   readonly files: NamedFile[];
@@ -41,14 +41,14 @@ export interface RowPlace {
   readonly spot: Spot;
   readonly parent: ParentWish;
   readonly parentSpot?: Spot | undefined;
-  /** Whether children make the option a group. */
+  /** Whether the option is a group because it has children. */
   readonly isGroup?: boolean;
 }
 
-/** The fields of Context IDs. A row may have at most one of them. */
+/** The fields for Context IDs. A row may have only one of them. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/** Returns the text of a field. Undefined if the field is absent, or if it is not a text, which is a problem. */
+/** Returns the text of a field. Undefined if the field is absent, or if it is not a text, which is reported. */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,
@@ -59,7 +59,7 @@ function textField(
   return entry === undefined || text === undefined ? undefined : { text, spot: spotOf(entry) };
 }
 
-/** Returns the position of the option in `options`. */
+/** Reads an option and adds it to `drafts`. Returns its index. */
 export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, drafts: Drafts): number {
   const { problems, options, files } = drafts;
   const row = options.length;
@@ -102,7 +102,7 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
   return row;
 }
 
-/** Reads the Context IDs of an option. Only rows have `op`, which says whether to set, add or remove them. */
+/** Reads the Context IDs of an option. In rows, `op` says whether they are set, added or removed. */
 function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
   const op = textField(fields, "op", problems);
   const said = op && contextActionIn(op.text);
@@ -123,7 +123,7 @@ const ROOT_FIELDS = ["version", "targeting", "options"];
 const OPTION_FIELDS = ["_id", "name", "type", "exposeChildren", ...CONTEXT_FIELDS, "children"];
 const CHILD_FIELDS = ["_id", "name", "type", ...CONTEXT_FIELDS];
 
-/** Reads a YAML or JSON file into `drafts`. Returns its targeting. */
+/** Reads a YAML or JSON file into `drafts`. Returns the targeting that the file names. */
 export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   if (root.kind !== "map") {
@@ -228,7 +228,7 @@ function optionMap(node: Node, problems: Problems): MapNode | undefined {
   return problems.add(node, `an option must be an object, not ${kindOf(node)}`, name);
 }
 
-/** Returns whether a file is of another kind. Then reports one problem instead of one for each key. */
+/** Returns whether a file is of another kind. If so, reports one problem instead of one per key. */
 function isForeign(root: MapNode, problems: Problems): boolean {
   const keys = new Set(root.entries.map(({ key }) => key));
   if (ROOT_FIELDS.some((field) => keys.has(field) && field !== "version") || keys.size === 0) return false;

@@ -9,7 +9,7 @@ import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
- * Returns a targeting as the text of a file. Equal targetings give equal bytes. Throws a FileError if the targeting is
+ * Returns a targeting as the text of a file. Equal targetings give equal texts. Throws a FileError if the targeting is
  * too large for YAML.
  */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
@@ -65,7 +65,7 @@ function* csvText(there: ServiceTargeting): Generator<string> {
   for (const { cells } of sheetOf(there, { format: "csv", delimiter: "," })) yield csvLine(cells);
 }
 
-/** Returns the rows of a sheet, with a header. */
+/** Returns the header and the rows of a sheet. */
 export function* sheetOf(there: ServiceTargeting, form: SheetFormat): Generator<WrittenRow> {
   const names = new Map(there.options.map((option) => [option._id, option.name]));
   yield OPTION_HEADER;
@@ -107,7 +107,7 @@ function yamlOption(option: ServiceOption, indent: string): string {
 
 const LONGEST_LINE = 100;
 
-/** Matches a text that every YAML reader reads as a text without quotes, even in a list in brackets. */
+/** Matches a text that needs no quotation marks in YAML, not even in a list in brackets. */
 const PLAIN =
   /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;

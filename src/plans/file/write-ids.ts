@@ -10,7 +10,7 @@ import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
 
-/** The IDs to write, by the position or the line of a row. */
+/** The IDs to write, by the index or the line of a row. */
 type Ids = ReadonlyMap<number, string>;
 
 interface Splice {
@@ -21,7 +21,7 @@ interface Splice {
 
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
-/** Writes the ID of each row into a file without problems. Throws a FileError if the meaning would change. */
+/** Writes IDs into the rows of a file. Throws a FileError if this would change what the file means. */
 export async function withIds(bytes: Uint8Array, file: WrittenFile, ids: Ids): Promise<Uint8Array> {
   const before = await optionsOf(bytes, file);
   const spliced = await (file.format === "xlsx"
@@ -36,7 +36,7 @@ export async function withIds(bytes: Uint8Array, file: WrittenFile, ids: Ids): P
   );
 }
 
-/** Reads the options of a desired state, without the files of Context IDs that it names. */
+/** Reads the options of a desired state. Does not read the files of Context IDs that it names. */
 async function optionsOf(bytes: Uint8Array, file: WrittenFile): Promise<readonly DesiredOption[]> {
   return (await readDesired({ bytes, ...file, folder: undefined })).desired.options;
 }
@@ -71,7 +71,7 @@ async function workbookWithIds(bytes: Uint8Array, file: WrittenFile, byLine: Ids
     id === undefined ? [] : [{ line, column, text: id }],
   );
   const headed = own < 0 ? [{ line: header.line, column, text: headingOf("_id") }] : [];
-  // Imported late, because only workbooks need this module.
+  // Imported only when needed, because only workbooks need this module.
   const { withCells } = await import("../../files/xlsx/edit-workbook.ts");
   return wholeOf(() => withCells(bytes, sheet.sheet, [...headed, ...cells]));
 }
@@ -90,7 +90,7 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   return { rows, header, sheet: file.sheet ?? {} };
 }
 
-/** Adds IDs to rows. All rows of an option get the same ID. */
+/** Adds IDs to the rows of a sheet. If an option has several rows, all get its ID. */
 function withTheirIds(
   { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
   byLine: Ids,
@@ -111,7 +111,7 @@ async function splicesOf(text: string, format: DesiredSource["format"], ids: Ids
   });
 }
 
-/** Returns the options in the order of rows: each before its children. */
+/** Yields the options in the order of rows: each option before its children. */
 function* optionsIn(root: Node): Generator<MapNode> {
   for (const option of mapsIn(root, "options")) {
     yield option;
@@ -125,8 +125,8 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
 }
 
 /**
- * Returns where and how an ID is inserted. It gets its own line if the first field begins a line, or if the object has
- * no braces.
+ * Returns the text that inserts an ID, and its place. The ID gets its own line if the first field begins a line or the
+ * object has no braces.
  */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;

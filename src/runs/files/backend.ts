@@ -43,7 +43,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
   };
 }
 
-/** Matches IDs of sessions. Only such IDs become file names, so no path can leave the folder. */
+/** Only session IDs that match become file names, so no path can leave the folder. */
 const SESSION_ID = /^[\w-]{1,64}$/;
 
 function endedSessionsIn(
@@ -130,7 +130,7 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Removes all but the newest files. Never removes `written`, even if it looks old because a clock is wrong. */
+/** Removes all files except the newest. Keeps `written` even if it looks old because a clock is wrong. */
 async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
   const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
   await Promise.all(old.map((file) => removeFile(file)));

@@ -11,38 +11,40 @@ import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
 import { namesIn, readText, unlessMissing } from "./run-folder.ts";
 
-/** How long after its last renewal a lease can be taken over, in milliseconds. */
+/** A lease that was not renewed for this many milliseconds can be taken over. */
 const TTL_MS = 10_000;
 
 const content = z.object({
   pid: z.number(),
   host: z.string(),
   boot: z.string().optional(),
-  /** The namespace of the process ID. Every container has its own. */
+  /** The Linux namespace of the process ID. Each container has its own. */
   namespace: z.string().optional(),
-  /** When the process started, in clock ticks of the machine. */
+  /** When the process started, in clock ticks since the machine started. */
   startedAt: z.string().optional(),
   token: z.string(),
   released: z.boolean(),
-  /** Whether the previous holder could still send requests when the lease was written. */
+  /** Whether the previous holder could still send requests when this lease was written. */
   unsettled: z.boolean().optional(),
 });
 type LeaseContent = z.infer<typeof content>;
 
 interface Generation {
   readonly number: number;
-  /** The content of the file. Undefined if the holder has not finished writing it, or if it is damaged. */
+  /** The content of the file. Undefined if it is incomplete or damaged. */
   readonly content: LeaseContent | undefined;
   readonly beatAt: number;
 }
 
 /**
- * Tries to take a lease in a folder. Returns undefined if another process holds it, or if the folder does not exist.
- * The process that creates the file with the next number holds the lease, so a dead holder has exactly one successor.
- * The newest file is never removed, so that numbers do not start again. A lease ends when it is released, when its
- * process is known to be gone, or `TTL_MS` after its last renewal. In the last case, the new holder waits before it
- * sends, because the old one may still send an announced request. The file need not survive a power failure, which ends
- * all holders.
+ * Tries to take a lease in a folder. Returns undefined if another process holds the lease or the folder does not exist.
+ *
+ * Each holder creates a file with the next number, so only one process can follow a dead holder. The newest file is
+ * never removed, because the numbers must not start again.
+ *
+ * A lease ends when it is released, when its process is known to be gone, or `TTL_MS` after its last renewal. In the
+ * last case, the old holder may still send an announced request, so the new holder waits before it sends. The file need
+ * not survive a power failure, because that ends all holders.
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
@@ -60,7 +62,7 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
     await removeFile(file);
     return undefined;
   }
-  // The older files also include those of killed processes that never became a lease.
+  // Among the older files are those of killed processes that never got the lease.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
@@ -81,7 +83,7 @@ class FileLease extends HeldLease {
     this.#of = of;
   }
 
-  /** A failed write is ignored: if failures continue, another process takes over the lease. */
+  /** A failed write is ignored. If writes keep failing, another process takes over the lease. */
   protected async renewed(): Promise<boolean> {
     const at = new Date();
     await utimes(this.#of.file, at, at).catch(() => undefined);
@@ -105,7 +107,7 @@ export async function isLeased(folder: string, name: string, now: () => number):
 }
 
 /**
- * Returns whether a lease has ended. `over`: certainly. `silent`: it can be taken over although its holder may still
+ * Returns whether a lease has ended. `over`: certainly. `silent`: it can be taken over, although its holder may still
  * run.
  */
 async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
@@ -125,7 +127,7 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   return { number, content: parseContent(text), beatAt: mtimeMs };
 }
 
-/** Returns the highest number among the files of a lease. Numbers begin at 1; 0 means that there are no files. */
+/** Returns the highest number of a lease's files. Numbers begin at 1; 0 means that there is no file. */
 function newestIn(files: readonly string[], name: string): number {
   const numbers = files.map((file) => Number(file.slice(prefixOf(name).length)));
   return Math.max(0, ...numbers.filter(Number.isSafeInteger));
@@ -148,8 +150,8 @@ function parseContent(text: string): LeaseContent | undefined {
 }
 
 /**
- * Creates the file of a lease. Returns false if it exists. The file appears with its content, so that others can tell
- * whether its holder was killed. Without hard links, it is empty for a moment.
+ * Creates the file of a lease. Returns false if it exists. The file appears together with its content, so that other
+ * processes can see whether its holder was killed. Without hard links, it is empty for a moment.
  */
 async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
@@ -173,8 +175,8 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
 type ProcessMark = Omit<LeaseContent, "token" | "released" | "unsettled">;
 
 /**
- * Whether a process still exists. `unlikely`: no process of this machine has its ID, but it may run in a system that
- * cannot be compared.
+ * Whether a process still exists. `unlikely`: this machine has no such process, but the process may run in a system
+ * that cannot be compared.
  */
 type Presence = "gone" | "unlikely" | "perhaps";
 
@@ -194,9 +196,7 @@ async function readOwnMark(): Promise<ProcessMark> {
   return { pid: process.pid, host: hostname(), boot: boot?.trim(), namespace, startedAt };
 }
 
-/**
- * Returns whether a process still exists. It can be proven gone only within the same boot and namespace of process IDs.
- */
+/** Returns whether a process still exists. Only within the same boot and the same namespace can it be proven gone. */
 async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const mine = await ownMark();
   if (mine.boot === undefined && mark.boot === undefined) {
@@ -220,25 +220,25 @@ function isThere(pid: number): boolean {
 }
 
 /**
- * Returns when a process started: field 22 of `/proc/PID/stat`. Field 2, the name, may contain any characters, but
- * ends with the last bracket.
+ * Returns when a process started: field 22 of `/proc/PID/stat`. Field 2 is a name with arbitrary characters; the last
+ * closing bracket ends it.
  */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
-  // A zombie has ended, but is listed until its parent reads its exit status.
+  // A zombie is a process that has ended, but it stays listed until its parent reads its exit status.
   return fields?.[0] === "Z" ? "ended" : fields?.[19];
 }
 
 const LOOK_AGAIN_MS = 20;
-/** The file whose change shows that a process wants the lease. */
+/** A process changes this file when it wants the lease. */
 const ASKED = "write.asked";
 const KEEP_MS = 25;
 
 export interface SharedLeases<L extends Lease> {
   take(project: string): Promise<L | undefined>;
   ask(project: string): Promise<void>;
-  /** Returns a value that changes whenever a process asks for the lease. NaN if it is unknown. */
+  /** Returns a value that changes when a process asks for the lease. NaN if the value is unknown. */
   asked(project: string, lease: L): Promise<number>;
 }
 
@@ -258,8 +258,8 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 }
 
 /**
- * Combines a queue in this process with a lease, which is held a moment longer than needed unless another process
- * asks for it.
+ * Combines a queue in this process with a lease that other processes respect. The lease is held a moment longer than
+ * needed, unless another process asks for it.
  */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
@@ -299,10 +299,10 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
             if (lease.lost.aborted) kept.delete(project);
             else if ((await leases.asked(project, lease)) !== mine.lastAsked) {
               await giveBack(project);
-              // Lets waiting processes take the lease first.
+              // Waiting processes get time to take the lease first.
               await clock.sleep(2 * lookAgainMs);
             } else {
-              // If the release fails, the lease expires and another process can take it over.
+              // If the release fails, the lease expires, and another process can take it over.
               const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
               kept.set(project, { ...mine, timer: setTimeout(later, KEEP_MS) });
             }
@@ -341,10 +341,7 @@ async function lastAsked(folder: string): Promise<number> {
   }
 }
 
-/**
- * Creates a lock within this process only. Callers take turns, and the calls of one caller get the lock in their
- * order.
- */
+/** Creates a lock that only works within this process. Callers take turns; the calls of one caller stay in order. */
 export function processLock(clock: Clock): ProjectLock {
   const turn = permitWithoutLease(clock);
   const queues = new Map<string, Queue>();
@@ -373,7 +370,7 @@ interface Queue {
   turns: number;
 }
 
-/** Begins the next work: that of the caller whose last turn was longest ago. Returns false if no work waits. */
+/** Begins the next work, that of the caller who has waited longest. Returns false if no work waits. */
 function beginNext({ waiting, served }: Queue): boolean {
   const lastTurn = (one: string): number => served.get(one) ?? 0;
   const [caller] = [...waiting.keys()].sort((one, other) => lastTurn(one) - lastTurn(other));

@@ -45,7 +45,7 @@ export const FILES = {
   rejects: "rejects",
 } as const;
 
-/** Returns the name of a file with a record. The highest version is the current one. */
+/** Returns the file name of a record's version. The highest version is the current record. */
 export function recordFile(version: number): string {
   return `record.${version}.json`;
 }
@@ -59,7 +59,7 @@ export async function runsIn(folder: string): Promise<readonly string[]> {
 
 /**
  * Reads the record of a run. If the journal has entries or the newest record cannot be read, the run counts as started,
- * because a power failure can restore an old record. If a file is damaged, the summary says so.
+ * because an old record can reappear after a power failure. The summary says whether a file is damaged.
  */
 export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
   const place = join(folder, runId);
@@ -78,8 +78,8 @@ export async function readRecord(folder: string, runId: string): Promise<RunReco
 }
 
 /**
- * Returns whether files are damaged, judged by their first and last characters. Read the summary first, because the
- * journal may grow.
+ * Returns whether files of a run are damaged, judged by their first and last characters. The summary must be read
+ * before, because the journal may grow.
  */
 export async function isDamaged(folder: string, runId: string, summary?: RunSummary): Promise<boolean> {
   const [header, journal] = await Promise.all([
@@ -150,7 +150,7 @@ export async function inFolder(folder: string, write: () => Promise<void>): Prom
   }
 }
 
-/** Runs `work`. An error of the operating system becomes a RunStoreError whose message has `what` and `effect`. */
+/** Runs `work`. Errors of the operating system become a RunStoreError whose message contains `what` and `effect`. */
 export async function withStoreErrors<T>(
   folder: string,
   work: () => Promise<T>,
@@ -160,7 +160,7 @@ export async function withStoreErrors<T>(
   try {
     return await work();
   } catch (thrown) {
-    // Only errors of the operating system are errors of the store. The pieces may come from another source.
+    // An error without `syscall` does not come from the file system; the pieces may have another source.
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
     throw new RunStoreError(
       `${what} cannot be stored in ${folder} (${thrown.message})${effect}`,
@@ -170,7 +170,7 @@ export async function withStoreErrors<T>(
   }
 }
 
-/** Replaces a file once all pieces are written. Without any pieces, removes it. */
+/** Replaces a file after all pieces were written. Removes the file if there are no pieces. */
 export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   let isEmpty = true;
   const noted = async function* () {
@@ -195,12 +195,12 @@ export function partIn(file: string): ByteSource {
   };
 }
 
-/** The folder of the index, next to those of the runs, whose names have 26 characters. */
+/** The folder of the index. The folders of runs next to it have names of 26 characters. */
 export const INDEX_FOLDER = "calls";
 /** The folder of marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>.<name of the caller>`. */
 const OPEN = "open";
 const CALLERS = "callers";
-/** The folder in which one file for each fingerprint contains the ID of the newest run of that call. */
+/** In this folder, the file of each fingerprint contains the ID of the newest run of that call. */
 const LAST = "last";
 
 export type IndexedRun = Pick<RunHeader, "runId" | "caller" | "project" | "environment" | "fingerprint">;
@@ -221,8 +221,8 @@ export function callerFolder(caller: string): string {
 export type RunIndex = ReturnType<typeof runIndex>;
 
 /**
- * Shows the caller of each run, whether it may be unfinished, and the newest run of each call, without opening runs. A
- * run is indexed before it is stored.
+ * An index of all runs: their callers, which may be unfinished, and the newest run of each call. A run is added to the
+ * index before it is stored.
  */
 export function runIndex(folder: string) {
   const place = join(folder, INDEX_FOLDER);
@@ -232,7 +232,7 @@ export function runIndex(folder: string) {
   const reopen = async ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> => {
     const marks = [digest(fingerprint), scopeOf(run), digest(callerName(run.caller))];
     await mark(open, [runId, ...marks].join("."));
-    // Written to disk, so that a repeated call finds the run even after a power failure.
+    // The mark is written to disk, so that a repeated call finds the run after a power failure.
     await syncFolder(open);
   };
   const markAtRest = async (runId: string): Promise<void> => {
@@ -245,7 +245,7 @@ export function runIndex(folder: string) {
     async add(run: IndexedRun): Promise<void> {
       await callers.note(callerFolder(run.caller), run.runId, "kept");
       await reopen(run);
-      // The file is replaced at once, so that a reader finds the old ID or the new one.
+      // The file is replaced in one step, so that a reader finds the old ID or the new one.
       const fresh = `${lastOf(run.fingerprint)}-${run.runId}`;
       await inFolder(join(place, LAST), () => writeFile(fresh, run.runId, { mode: 0o600 }));
       await moveIntoPlace(fresh, lastOf(run.fingerprint));
@@ -265,12 +265,12 @@ export function runIndex(folder: string) {
       for (const name of await callers.callers()) found.set(name, await callers.of(name));
       return found;
     },
-    /** Returns the newest run of a call. Returns undefined if there is none, or if it was removed. */
+    /** Returns the newest run of a call. Undefined if there is none or it was removed. */
     async last(fingerprint: string): Promise<string | undefined> {
       const runId = await readText(lastOf(fingerprint));
       return runId !== undefined && isRunId(runId) ? runId : undefined;
     },
-    /** Removes a deleted run from the index. `name` is the name of the caller's folder, as in `all`. */
+    /** Removes a deleted run from the index. `name` is the name of the caller's folder, as `all` returns it. */
     async forget(runId: string, name: string, fingerprint: string | undefined): Promise<void> {
       await callers.note(name, runId, "gone");
       await markAtRest(runId);
@@ -280,7 +280,7 @@ export function runIndex(folder: string) {
   };
 }
 
-/** Returns a hash as a file name, because callers and fingerprints may contain any characters. */
+/** Returns a hash that can be a file name, because callers and fingerprints may contain any characters. */
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
@@ -291,8 +291,8 @@ export interface KeptMark {
 }
 
 /**
- * Lists runs by caller. Each caller has a folder with an empty file for each run: `<run>`, or `<run>.removed` with
- * removed data.
+ * Lists the runs of each caller. A caller has a folder with an empty file for each run: `<run>`, or `<run>.removed` if
+ * the run stores removed data.
  */
 export function callerRuns(place: string) {
   return {
@@ -318,7 +318,7 @@ export function callerRuns(place: string) {
 
 const REMOVED = "removed";
 
-/** Opens a journal while the lease of the run is held. Removes an incomplete last line, which never took effect. */
+/** Opens a journal; the caller holds the run's lease. Cuts off an incomplete last line, which had no effect. */
 export async function openJournal(
   file: string,
   lease: Lease,
@@ -326,7 +326,7 @@ export async function openJournal(
 ): Promise<RunJournal> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
-  // Writes the name of the new file to disk. Otherwise a power failure could lose the file with all its entries.
+  // The name of the new file is written to disk. Otherwise a power failure could lose the file with all entries.
   await syncFolder(dirname(file));
   let waiting: Uint8Array[] = [];
   const writeWaiting = async (): Promise<void> => {
@@ -338,7 +338,7 @@ export async function openJournal(
     }
     await handle.datasync();
   };
-  // A failed write stops all later ones, because a line after it would make the journal look damaged.
+  // After a failed write, nothing more is written, because the journal would look damaged.
   let written = Promise.resolve();
   const write = (): Promise<void> => {
     written = written.then(writeWaiting);
@@ -359,7 +359,7 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // Waits for the lease of the run first. Otherwise the clock readings of the other lease would become too old.
+      // The lease of the run is awaited first. Otherwise the clock readings of the other lease would become too old.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([
@@ -378,7 +378,7 @@ export async function openJournal(
   };
 }
 
-/** Replaces a journal by a copy, so that a process with the old file open can no longer change the journal. */
+/** Replaces a journal by a copy. A process that still has the old file open can no longer change the journal. */
 export async function detachJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
   const isThere = await unlessMissing(copyFile(file, fresh).then(() => true));
@@ -397,11 +397,11 @@ export async function wholeBytes(file: string): Promise<number> {
 
 const PIECES_AT_ONCE = 512;
 
-/** Writes pieces at once, without concatenating them, which would copy all bytes. */
+/** Writes pieces without joining them first, which would copy all bytes. */
 async function writeWhole(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const { bytesWritten } = await handle.writev([...pieces]);
-  // If a nearly full disk has written only a part, writing the rest throws the error of the disk.
+  // A nearly full disk may write only a part. Writing the rest then throws the error of the disk.
   if (bytesWritten < bytes) await handle.appendFile(Buffer.concat(pieces).subarray(bytesWritten));
 }
 
@@ -418,7 +418,7 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
   return 0;
 }
 
-/** Yields the lines of a journal. Omits an incomplete last line, which a crash cut off. */
+/** Yields the lines of a journal. An incomplete last line, cut off by a crash, is left out. */
 export async function* journalLines(file: string): AsyncGenerator<string> {
   const bytes = await wholeBytes(file);
   if (bytes === 0) return;

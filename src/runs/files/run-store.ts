@@ -58,7 +58,7 @@ const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as cons
 
 const versioned = z.looseObject({ version: z.number() });
 
-/** Stores each run in its own folder: the call, a journal of JSON lines, the versions of the record, and the parts. */
+/** A run store in files. Each run has a folder with its call, its journal of JSON lines, its record and its parts. */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
@@ -66,7 +66,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const retention = clockOf(folder, index, clock, keep);
   const old = sweeper({ folder, index, now, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
-  /** Once in each process, runs without a mark are added to the index. */
+  /** Runs that are missing in the index are added once in each process. */
   const known = onceDone(() => adoptRuns(folder, index));
   const withIndex = <T>(work: () => Promise<T>) => withStoreErrors(folder, () => known().then(work));
   return {
@@ -84,7 +84,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         const before = record.version === 1 ? undefined : await readRecord(folder, runId);
         const isReopened = before !== undefined && !mayBeUnfinished(before) && mayBeUnfinished(record);
         const run = isReopened ? await indexedRun(folder, runId) : undefined;
-        // Written to disk, so that a repeated call finds the run even after a power failure.
+        // The mark is written to disk, so that a repeated call finds the run after a power failure.
         if (run !== undefined) await index.reopen(run);
         const journalBytes = rest && (await wholeBytes(at(runId, FILES.journal)));
         const stored = rest === undefined ? record : { ...record, rest: { ...rest, journalBytes } };
@@ -134,7 +134,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
 
 async function removeRun(folder: string, index: RunIndex, runId: string): Promise<void> {
   const { caller, fingerprint } = (await readHeader(folder, runId)) ?? {};
-  // Retried, because another process may create a file in this folder when it tries to take the lease.
+  // Another process that tries to take the lease may create a file in this folder, so the removal is retried.
   await rm(join(folder, runId), { recursive: true, force: true, maxRetries: 3 });
   await index.forget(runId, callerFolder(caller ?? ""), fingerprint);
 }
@@ -154,7 +154,7 @@ async function listed(index: RunIndex, query: RunQuery): Promise<readonly string
 const STOP_ASKED = "stop-asked.";
 
 /**
- * Takes the lease of a run. If the previous executor may still run, replaces the journal, so that its later entries
+ * Takes the lease of a run. If the previous executor may still run, the journal is replaced, so that its late entries
  * have no effect.
  */
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
@@ -193,7 +193,7 @@ function parseHeader(runId: string, text: string): RunHeader {
 }
 
 /**
- * Returns the revision of a run. It differs after any change: a replaced file has another inode or time, a longer
+ * Returns the revision of a run, which differs after any change. A replaced file has another inode or time, a longer
  * journal another size.
  */
 async function revisionOf(place: string): Promise<Revision> {
@@ -208,7 +208,7 @@ async function revisionOf(place: string): Promise<Revision> {
 const DAY_MS = 86_400_000;
 const KEEP_PLANNED_MS = DAY_MS;
 
-/** How long the finished runs of a caller are stored, in days, how many of them, and how many bytes they may have. */
+/** How long a caller's finished runs are stored (in days), how many of them, and how many bytes they may take. */
 export interface Retention {
   readonly days: number;
   readonly runs: number;
@@ -252,7 +252,7 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
 }
 
 /**
- * Removes old runs. Runs that store removed data are removed by age alone, unapproved plans after a day, and unfinished
+ * Removes old runs. Runs with removed data are removed only by age, plans without approval after a day, and unfinished
  * runs never.
  */
 function sweeper(of: RunsFolder, keep: Retention) {
@@ -265,7 +265,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    // Newer IDs are ignored: a run that was created while the clock was ahead would count as the newest one forever.
+    // IDs from the future are ignored. Otherwise a run created while the clock was ahead stays the newest forever.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
@@ -279,7 +279,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
     }
   };
-  /** Removes old runs of all callers. Runs without a mark must be in the index already. */
+  /** Removes old runs of all callers. All runs must be in the index. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     if ((await doubt()) !== undefined) return;
@@ -300,7 +300,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
   };
 }
 
-/** Returns the runs to remove, the oldest first. `marks` has the newest first. */
+/** Returns the runs to remove, the oldest first. `marks` begins with the newest. */
 async function surplus(
   { folder, index, now }: RunsFolder,
   marks: readonly KeptMark[],
@@ -316,7 +316,7 @@ async function surplus(
     const isOpen = open.has(runId);
     const isPlain = !isOpen && !holdsRemoved;
     if (isPlain) plain += 1;
-    // An unreadable run counts as 0 bytes, so that no other run is removed because of it.
+    // A run that cannot be measured counts as 0 bytes, so that no other run is removed because of it.
     if (isPlain && isWeighed && keep.bytes !== undefined)
       bytes += await bytesInFolder(join(folder, runId)).catch(() => 0);
     const isBeyond = isPlain && (plain > keep.runs || bytes > mostBytes);
@@ -332,10 +332,10 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // Corrects the mark of a run whose process ended before it could change it. The next sweep checks the run again.
+  // The process of this run ended before it could correct the mark. The next sweep checks the run again.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  // The index comes first, so that nobody finds a half-removed run. After a crash here, the run is indexed again.
+  // The run leaves the index first, so that no process finds half of it. After a crash in between, it is indexed again.
   await index.forget(runId, name, fingerprint);
   await rm(join(folder, runId), { recursive: true, force: true });
 }
@@ -344,7 +344,7 @@ function isLong(runId: string, now: number, ms: number): boolean {
   return now - ulidTime(runId) >= ms;
 }
 
-/** Removes old marks without a run and old run folders without a header. A mark is created before its run. */
+/** Removes old marks without a run, and old run folders without a header. A mark is created before its run. */
 async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));
   const marked = new Set<string>();
@@ -361,7 +361,7 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   }
 }
 
-/** Returns whether a process may hold the lease of a run. True if that is unknown, so that the run is not removed. */
+/** Returns whether a process may hold the lease of a run. True if that is unknown: the run is then not removed. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
     return await isLeased(join(folder, runId), "driver", now);
@@ -370,12 +370,12 @@ async function isHeld(folder: string, runId: string, now: () => number): Promise
   }
 }
 
-/** Indexes runs without a mark, for example copied ones, and those whose removal a crash stopped. */
+/** Adds missing runs to the index, for example copied ones, or those whose removal a crash cut off. */
 async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
   const runs = await runsIn(folder);
   if (runs.length === 0) return;
   const marked = new Set([...(await index.all()).values()].flatMap((marks) => marks.map(({ runId }) => runId)));
-  // Oldest first, so that the newest run of each call is recorded last.
+  // The newest run of each call is recorded last, because a later one replaces an earlier one.
   for (const runId of runs.filter((one) => !marked.has(one)).reverse()) {
     const run = await indexedRun(folder, runId);
     if (run === undefined) continue;

@@ -22,16 +22,16 @@ import { inFolder, unlessMissing } from "./run-folder.ts";
 interface ContentsFile {
   readonly file: string;
   readonly onProblem: (problem: unknown) => void;
-  /** The maximum size of the file and its predecessor together, in bytes. The oldest Context IDs are removed first. */
+  /** The maximum bytes of the file and the previous file together. The oldest Context IDs are removed first. */
   readonly mostBytes?: number;
 }
 
-/** The maximum size of the files. Most projects fit: a project has at most 200,000 Context IDs of 256 bytes. */
+/** Enough for most projects: a project has at most 200,000 Context IDs of up to 256 bytes. */
 const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
-/** How many bytes are read at once. Lines are usually read in the order in which they were stored. */
+/** The number of bytes that are read at once. The next lines are usually needed next. */
 const NEIGHBOURS = 65_536;
-/** How many of the bytes that are read at once precede the requested line. */
+/** How many of these bytes come before the requested line. */
 const NEIGHBOURS_BEFORE = 8192;
 const PLAIN = /^[\w.:+-]+$/;
 
@@ -41,7 +41,7 @@ interface Line {
   readonly length: number;
 }
 
-/** The known lines of the file, which was scanned up to byte `upTo`. */
+/** The lines that are known of a file, which was read up to byte `upTo`. */
 interface Lines {
   readonly path: string;
   inode: number;
@@ -53,8 +53,8 @@ interface Lines {
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
 /**
- * Stores Context IDs as lines of a file to which all processes append. A full file replaces the one that was full
- * before.
+ * Stores Context IDs as lines of a file to which all processes append. A full file is renamed, and replaces the file
+ * that was renamed before.
  */
 export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
@@ -85,7 +85,7 @@ export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: Co
     async put(option, contexts) {
       const key = keyOf(option);
       if (!key.split(" ").every((part) => PLAIN.test(part))) return;
-      // Ends a line that another process may have left incomplete.
+      // The first line break ends a line that another process may have left incomplete.
       waiting += `\n${JSON.stringify({ k: key, c: contexts })}\n`;
       await inTurn(async () => {
         const text = waiting;
@@ -169,12 +169,12 @@ function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
-  /** The file of the memory. Undefined if it lasts only as long as this process, as for an embedded sandbox. */
+  /** The file of the memory. Undefined if the memory ends with the process, as for an embedded sandbox. */
   readonly file?: string | undefined;
   readonly now: () => number;
 }
 
-/** The content of the file. Unknown fields are allowed, because a newer version may have added them. */
+/** Unknown fields are allowed, because a newer version may have added them. */
 const memoryFile = z.object({
   targetings: z.array(z.object({ _id: z.string(), name: z.string(), seenAt: z.number() })),
 });
@@ -186,7 +186,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
 
   const begin = async (): Promise<void> => {
     const first = await options.known?.().catch(options.onProblem);
-    // All targetings of the call get the same time, so that their order stays as it is.
+    // All targetings get the same time, so that their order does not change.
     const seenAt = options.now();
     known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
   };
@@ -235,7 +235,7 @@ function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<str
   return new Map(kept.map((one) => [one._id, one]));
 }
 
-/** Returns the targetings in the file. Returns undefined if the file is missing or damaged. */
+/** Returns the targetings in the file. Undefined if the file is missing or damaged. */
 async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
   if (file === undefined) return undefined;
   try {
@@ -261,18 +261,18 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
 
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
-/** How often the key file is read, because another process may just be writing it. */
+/** How often the key file is read. Another process may be writing it. */
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
-/** Why the key file cannot be used, by the error code of the operating system. */
+/** By error code of the operating system: why the key file cannot be used. */
 const UNUSABLE = {
   EISDIR: "this is a folder",
   ENOENT: "this is a link to a file that does not exist",
   EACCES: "this server may not read or write it",
 } as const;
 
-/** Returns a 32-byte key. An incomplete one is replaced, so earlier signatures are invalid. Throws a RunStoreError. */
+/** Returns the key (32 bytes). Replacing an incomplete key makes old signatures invalid. Throws a RunStoreError. */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
   try {

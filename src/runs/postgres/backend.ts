@@ -28,7 +28,7 @@ interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
 
 const MAX_PROJECTS = 50;
 
-/** Stores everything in PostgreSQL, for processes on any number of machines. Connects on first use. */
+/** A backend in PostgreSQL, for processes on any number of machines. Connects when it is first used. */
 export function postgresBackend(options: PostgresOptions): Backend {
   const { clock, keep, drives = true, parallelProjects = MAX_PROJECTS, ...where } = options;
   const database = openDatabase(where, clock);
@@ -80,7 +80,7 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // The value is read with the lease and with each entry, so it needs no statement of its own.
+    // The value comes with the lease and with each entry, so no statement is needed.
     asked: async (_, lease) => Number(lease.asked),
   };
 }
@@ -93,8 +93,8 @@ const ALIVE = `
   )`;
 
 /**
- * A statement that finds a living worker for a project. A process with a number below 0 cannot hold an advisory lock;
- * it lives if it was seen recently.
+ * SQL that finds a living worker for a project. Processes with a number below 0 hold no advisory lock; they count as
+ * living if they were seen recently.
  */
 const TAKING_UP = `
   with ${ALIVE}
@@ -104,8 +104,8 @@ const TAKING_UP = `
   limit 1`;
 
 /**
- * A statement that finds orphaned runs. Callers with fewer projects in execution come first; each further project of
- * a caller counts as one more. A lease counts as free if its holder does not seem to live; taking the lease decides.
+ * SQL that finds orphaned runs. Callers with few projects in execution come first. Leases of holders that do not seem
+ * to live count as free; taking the lease decides.
  */
 const FOUND = `
   with ${ALIVE}, unfinished as (
@@ -150,7 +150,7 @@ export function orphanedRuns(
         const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
-        // Looks for runs again if this process had no room before: runs of other projects may have been skipped.
+        // This process had no room before, so runs of other projects may have been skipped. It looks again.
         if (others <= 0 && wasFull) wakeUp();
       };
     },

@@ -4,33 +4,33 @@ import { RunStoreError, StoreUnavailableError } from "../store.ts";
 
 const PATIENCE_MS = 5000;
 export const AGAIN_MS = 250;
-/** The time without an answer after which a connection counts as broken, in milliseconds. */
+/** A connection without an answer for this many milliseconds counts as broken. */
 const ANSWER_MS = 5000;
-/** The minimum for the last attempt, in milliseconds, so that a call is answered within 10 seconds. */
+/** The minimum time of the last attempt in milliseconds. The call must be answered within 10 seconds. */
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
-/** SQLSTATE codes of a server that refuses or ends connections, lacks resources, or cancels a statement. */
+/** SQLSTATE codes of a server that refuses or ends connections, lacks resources, or cancels statements. */
 const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
 const STORE_REMEDY = "Try again when the database of TARGETING_MCP_STORE answers. Runs then continue automatically.";
 
-/** A value for `until` that makes a statement run only once, without retries. */
+/** As `until`, this makes a statement run only once, without retries. */
 export const ONCE = AbortSignal.abort();
 
 export interface DatabaseOptions {
   readonly url: string;
-  /** A direct address of the same database, if `url` leads through a pooler. */
+  /** If `url` leads to a pooler: the direct address of the same database. */
   readonly listenUrl?: string | undefined;
-  /** The maximum number of connections of this process. One of them shows that the process lives. */
+  /** The maximum number of connections of this process. One of them shows that the process is alive. */
   readonly connections: number;
 }
 
 export interface Database {
   /**
-   * Returns the rows of a statement, which must be safe to repeat: it is retried while the database cannot be reached.
-   * Throws a StoreUnavailableError once `until` is aborted, or else after some seconds or when the call has to be
-   * answered.
+   * Returns the rows of a statement. The statement must be safe to repeat, because it is retried while the database
+   * cannot be reached. Throws a StoreUnavailableError once `until` is aborted; without `until`, after some seconds or
+   * when the call must be answered.
    */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[], until?: AbortSignal): Promise<Row[]>;
   direct(): Promise<pg.Client>;
@@ -47,7 +47,7 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     onConnect: commitsDurably,
     allowExitOnIdle: true,
   });
-  // The error of a broken idle connection is ignored: the next statement replaces the connection.
+  // An idle connection that breaks needs no handling: the next statement opens another one.
   pool.on("error", () => undefined);
   const closing = new AbortController();
   return {
@@ -79,12 +79,12 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
 async function commitsDurably(client: pg.ClientBase): Promise<void> {
   const text =
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
-  // The statement has a timeout, because a dead connection would block it forever.
+  // Without the timeout, a dead connection would block this statement forever.
   const statement = { text, query_timeout: ANSWER_MS };
   await client.query(statement);
 }
 
-/** Waits for `work`. Throws a StoreUnavailableError if the call has to be answered first. The work then continues. */
+/** Waits for `work`. Throws a StoreUnavailableError if the call must be answered first. `work` then continues. */
 export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> {
   const until = callUntil();
   if (until === undefined) return work;
@@ -100,7 +100,7 @@ export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> 
   }
 }
 
-/** Waits for `work`. Throws a StoreUnavailableError when the signal is aborted, unless it was aborted before. */
+/** Waits for `work`. Throws a StoreUnavailableError if the signal is aborted later; ignores an earlier abort. */
 function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return work;
   return new Promise((resolve, reject) => {
@@ -110,7 +110,7 @@ function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** Repeats `work` until `isOver`, then throws a StoreUnavailableError; a RunStoreError if the database refuses it. */
+/** Repeats `work` while the database is away. Throws a StoreUnavailableError once `isOver`, else a RunStoreError. */
 export async function retryWhileAway<T>(
   clock: Clock,
   isOver: () => boolean,
@@ -170,9 +170,9 @@ function whyOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const code = "code" in cause ? String(cause.code) : "";
   const why = NAMING[code] ?? cause.message;
-  // The code is used if there is no message, as in Node's error if all addresses of a host fail.
+  // Node's error has no message if all addresses of a host fail. The code is then used instead.
   return why === "" ? code : why;
 }
 
-/** A condition in SQL: whether the `callerName` of the column `caller` is `$1`. */
+/** SQL condition: the `callerName` of the column `caller` is `$1`. */
 export const IS_NAMED = "(caller = $1 or caller like 'keys:%' and regexp_replace(caller, '^keys:\\w+ ', '') = $1)";

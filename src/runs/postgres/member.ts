@@ -4,14 +4,14 @@ import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { HeldLease, type Lease } from "../turn.ts";
 import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./database.ts";
 
-/** The first half of the keys of advisory locks, also in `is_gone` of the migrations. */
+/** The first half of the keys of all advisory locks. The function `is_gone` in the migrations has the same number. */
 const LOCKS = 1953325936;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
-/** The time without an answer after which a session counts as broken, in milliseconds. */
+/** A session without an answer for this many milliseconds counts as broken. */
 const ANSWER_MS = 4000;
 const CLOSING_TIMEOUT_MS = 1500;
-/** The channels of notifications. A process that misses one finds out by checking. */
+/** The channels of notifications. A process that misses a notification finds out by its own checks. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
 export const STOPS = "targeting_mcp_stops";
@@ -19,27 +19,21 @@ const TELL_EVERY_MS = 250;
 const RUNS_AT_ONCE = 200;
 
 export interface Member {
-  /** Returns this process's number once other processes can see that it lives. Throws a StoreUnavailableError. */
+  /** Returns this process's number once other processes can see that it is alive. Throws a StoreUnavailableError. */
   number(): Promise<number>;
-  /**
-   * Announces the projects whose runs this process executes. `wake` is called when there may be runs of these projects
-   * to claim.
-   */
+  /** Announces the projects whose runs this process executes. Calls `wake` when there may be runs to claim. */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Announces the runs that this process may not execute, although it claims runs of their projects. */
+  /** Announces runs that this process must not execute, although it claims other runs of their projects. */
   refuses(runIds: readonly string[]): Promise<void>;
   notifyOfOrphans(): Promise<void>;
   changed(runId: string): void;
-  /** Calls the listener until the returned function is called. */
+  /** Calls the listener when the run may have changed. The returned function ends this. */
   watch(runId: string, listener: () => void): () => void;
   watchStops(runId: string, listener: () => void): () => void;
   close(): Promise<void>;
 }
 
-/**
- * Returns the entry for a run that this process may not execute. It is stored among the projects that the process
- * claims.
- */
+/** Returns the entry that announces a run which this process must not execute. It is stored in the list of projects. */
 export function refusedRun(runId: string): string {
   return `!${runId}`;
 }
@@ -49,7 +43,7 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 type Listeners = Map<string, Set<() => void>>;
 
 interface Shown {
-  /** The number that the database has assigned. It stays the same as long as the process lives. */
+  /** The number that the database has assigned to this process. It never changes. */
   number?: number | undefined;
   backend?: number | undefined;
   projects: readonly string[];
@@ -59,10 +53,7 @@ interface Shown {
   readonly stops: Listeners;
 }
 
-/**
- * Shows other processes that this process lives, by an advisory lock on a separate connection, which ends with the
- * process.
- */
+/** Shows other processes that this process is alive. An advisory lock on its own connection ends with the process. */
 export function memberOf(database: Database, clock: Clock): Member {
   const shown: Shown = { projects: [], refused: [], wake: () => {}, changes: new Map(), stops: new Map() };
   let session: Promise<Session> | undefined;
@@ -85,7 +76,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     });
     return session;
   };
-  /** Takes the lock again. Without it, other processes take over the leases of this process. */
+  /** Takes the lock again after it was lost. Without the lock, other processes take over the leases of this process. */
   const again = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
@@ -127,7 +118,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     },
     changed: tell.changed,
     watch: (runId, listener) => {
-      // A failure is ignored: without a session, the run is checked at intervals.
+      // An error is ignored: without notifications, the run is checked at intervals.
       void beyondCall(connected).catch(() => undefined);
       return listening(shown.changes, runId, listener);
     },
@@ -205,7 +196,7 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   return client;
 }
 
-/** Takes a number, unless the process has one, and begins to listen to notifications. */
+/** Takes a number if the process has none, and starts to listen to notifications. */
 async function showMember(database: Database, client: Session, shown: Shown): Promise<void> {
   const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
   const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
@@ -224,8 +215,8 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
 }
 
 /**
- * Ends this process's broken session if the database still keeps it. If another process uses `number`, throws, and
- * the next attempt takes a new number.
+ * Ends a broken session of this process if the database still keeps it. If another process uses `number`, throws; the
+ * next attempt takes a new number.
  */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;
@@ -243,9 +234,7 @@ async function ended(client: Session, number: number | undefined): Promise<void>
   await client.end().catch(() => undefined);
 }
 
-/**
- * Waits a short time for the last statements of this process. If they are lost, other processes notice its end later.
- */
+/** Waits a short time for the last statements of this process. Without them, other processes notice its end later. */
 async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   const isSaid = new AbortController();
   await Promise.race([said, clock.sleep(CLOSING_TIMEOUT_MS, isSaid.signal).catch(() => undefined)]);
@@ -253,8 +242,7 @@ async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
 }
 
 /**
- * Returns whether this process's lock keeps other sessions out. It does not if a pooler shares sessions between
- * clients.
+ * Returns whether the lock of this process excludes other sessions. It does not behind a pooler that shares sessions.
  */
 async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
@@ -294,7 +282,7 @@ type Taken = {
   readonly asked_before: string;
 };
 
-/** A lease in the database. Each journal entry renews it. */
+/** A lease in the database. Each journal entry renews the lease. */
 export class StoredLease extends HeldLease {
   readonly token: string;
   readonly #database: Database;

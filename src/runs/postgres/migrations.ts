@@ -1,7 +1,7 @@
 import { RunStoreError } from "../store.ts";
 import type { Database } from "./database.ts";
 
-/** The schema of all tables. Every statement names it, so the search path of the role has no effect. */
+/** The schema of all tables. Every statement contains it, so the search path of the role does not matter. */
 const SCHEMA = "targeting_mcp";
 
 const FIRST = `
@@ -263,16 +263,13 @@ export interface Tables {
   readonly wanted: number;
 }
 
-/**
- * Runs the migrations in one transaction, so that no lock remains, even behind a pooler. Returns the state before them.
- */
+/** Runs the migrations in one transaction. Its locks end with it, even behind a pooler. Returns the version before. */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {
     await client.query("begin");
     await client.query(`select pg_advisory_xact_lock(${MIGRATING})`);
-    // Checks first whether the schema exists: a role that only owns the schema may not run "create schema if not
-    // exists".
+    // A role that only owns the schema may not run "create schema if not exists", so the schema is looked up first.
     const { rows: there } = await client.query<{ schema: boolean; tables: boolean }>(THERE);
     if (there[0]?.schema !== true) await client.query(`create schema ${SCHEMA}`);
     if (there[0]?.tables !== true) {
@@ -301,7 +298,7 @@ export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables
   return { found: last?.found ?? 0, wanted };
 }
 
-/** Throws a RunStoreError if this version cannot work with the tables. It can work with tables of the next version. */
+/** Throws a RunStoreError if this version cannot work with the tables. Tables of the next version are accepted. */
 export function checkTables({ found, wanted }: Tables): void {
   if (found < wanted) {
     const which = found === 0 ? "has no tables yet" : `has tables of version ${found}, but version ${wanted} is needed`;

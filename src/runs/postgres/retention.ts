@@ -7,7 +7,7 @@ import type { Database } from "./database.ts";
 import { readSetting, storeSetting } from "./side-stores.ts";
 
 const DAY_MS = 86_400_000;
-/** The maximum number of rows per statement, so that nothing waits for it. */
+/** The maximum number of rows of a statement, so that no other statement has to wait long. */
 const AT_ONCE = 50;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONTENTS_AT_ONCE = 500;
@@ -22,8 +22,8 @@ const removing = (which: string): string =>
 
 const OLD = removing("not r.open and r.id < $1");
 /**
- * Removes the oldest runs of a caller beyond the maximum number. Ignores runs with removed data, which are removed by
- * age alone, and runs created while a clock was ahead.
+ * SQL that removes a caller's oldest runs above the maximum number. Runs with removed data are removed only by age.
+ * Runs that were created while a clock was ahead do not count.
  */
 const BEYOND = removing(
   `not r.open and r.caller = $1 and not ${HELD} and r.id < (
@@ -54,7 +54,7 @@ const LEASES = `
       and not exists (select from targeting_mcp.run r where r.id = split_part(l.name, ':', 2))
     limit ${AT_ONCE}
   ) returning name as id`;
-/** The statement that removes old Context IDs, and the oldest ones beyond the maximum size. */
+/** SQL that removes old Context IDs, and the oldest ones if the table is too large. */
 const CONTENTS = `
   delete from targeting_mcp.content where (project, option) in (
     select project, option from (
@@ -90,7 +90,7 @@ function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWa
   });
 }
 
-/** Removes runs with their parts in the background, in small steps, unless the clock is in doubt. */
+/** Removes old runs and their parts in the background, in small steps. Removes nothing while the clock is in doubt. */
 export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -132,7 +132,7 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
   return {
     rested(caller: string): void {
       waiting.add(caller);
-      // If the sweep fails, the end of a later run triggers another one.
+      // If the sweep fails, the end of a later run starts another one.
       if (!isClosed) timer ??= setTimeout(() => void sweep().catch(() => undefined), SOON_MS).unref();
     },
     all,

@@ -33,7 +33,7 @@ const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
 const MAX_UNFINISHED = 1000;
 const AFTER_ALL = "~";
-/** The time within which a process that claims runs must have been seen to count as living. */
+/** A process counts as living if it was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
 export function storedRuns(
@@ -122,7 +122,7 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
 }
 
 /**
- * A statement that finds out whether a run is executed: its lease is held, or a living process claims runs of the
+ * SQL that finds out whether a run is executed: a process holds its lease, or a living process claims runs of the
  * project and may execute this one.
  */
 const IS_DRIVEN = `
@@ -137,7 +137,7 @@ const IS_DRIVEN = `
 function stopRequestStore(database: Database): StopStore {
   return {
     async ask(runId) {
-      // An append at the same time either sees this request, or is committed before this function resolves.
+      // A concurrent append either sees this request or is committed before this function resolves.
       await database.rows(
         `with run as (select id from targeting_mcp.run where id = $1 for no key update),
            made as (insert into targeting_mcp.stop_wish select id, $2 from run on conflict do nothing)
@@ -154,8 +154,8 @@ function stopRequestStore(database: Database): StopStore {
 }
 
 /**
- * A statement that replaces a record. A given lease must be held. If the statement is repeated because its answer was
- * lost, it succeeds.
+ * SQL that replaces a record. A given lease must still be held. The statement succeeds again if it is repeated because
+ * its answer was lost.
  */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
@@ -216,18 +216,18 @@ async function recordOf(database: Database, runId: string): Promise<RunRecord | 
   return rest === undefined || found.whole ? record : { ...record, rest: { ...rest, isDamaged: true } };
 }
 
-/** The statuses of stopped runs in SQL. Only stopped runs have a summary. */
+/** The statuses of stopped runs, as SQL. Only stopped runs have a summary. */
 const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')";
 
 type StoredRecord = { readonly record: string | null; readonly version: string };
 
-/** Reads a record. A run with an unreadable record counts as started; its journal shows its status. */
+/** Parses a record. If the record cannot be read, the run counts as started; its journal shows the status. */
 function recordIn({ record, version }: StoredRecord): RunRecord {
   if (record === null) return CREATED;
   return runRecord.safeParse(parseJson(record)).data ?? { version: Number(version), status: "running" };
 }
 
-/** Yields the entries of a journal. Late entries of a previous executor stay at their position. */
+/** Yields the entries of a journal. Late entries of a previous executor keep their position. */
 async function* entryBodies(database: Database, runId: string): AsyncGenerator<Uint8Array> {
   let [seq, late] = ["-1", 0];
   for (;;) {
@@ -310,11 +310,11 @@ interface Appended {
   readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
   readonly turn_asked: string;
   readonly seq_now: string;
-  /** Whether the run was asked to stop before this append. Null if nothing was appended. */
+  /** Whether a stop was requested before this append. Null if nothing was appended. */
   readonly stop_asked: boolean | null;
 }
 
-/** Opens a journal. During an outage, an append waits until the lease is lost. Later API answers stay in memory. */
+/** Opens a journal. While the database is away, appends wait, and answers of the API stay in memory. */
 async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
   const lease = storedLease(given);
   const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);
@@ -323,7 +323,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   let turns: Promise<unknown> = Promise.resolve();
   let lost: LostEntriesError | undefined;
 
-  /** Appends and renews the leases in one commit. Returns whether a stop was requested before. */
+  /** Appends the waiting entries and renews the leases in one commit. Returns whether a stop was requested before. */
   const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
     lease.lost.throwIfAborted();
     const before = lost;
@@ -340,8 +340,8 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
     if (row?.result === "run lost") throw lease.lose();
     if (row?.result === "turn lost" && turn !== undefined) throw turn.lose();
     if (row?.result !== "ok") {
-      // Drops the entries that could not be written, so that later ones, such as the reason for stopping, follow
-      // those in the database.
+      // The entries that could not be written are dropped. Later ones, such as the reason for stopping, follow those in
+      // the database.
       waiting = [];
       seq = BigInt(row?.seq_now ?? seq);
       throw behind(runId);
@@ -365,7 +365,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
       const note = (thrown: unknown): void => {
         if (thrown instanceof LostEntriesError) lost = thrown;
       };
-      // Not limited by the call: a write that ended with the call would be repeated with other entries.
+      // The write does not end with the call. Otherwise it would be repeated with other entries.
       const written = beyondCall(() => (waiting.length === 0 ? turns : inTurn().catch(note)));
       await inCallTime(written, of.clock);
     },
@@ -379,7 +379,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
         const intent = readClocks(of.clock);
         stopAsked = (await inTurn(other)) ?? stopAsked;
         if (other === undefined && turn !== lease) await turn.renew();
-        // After an outage, the readings are too old and are taken again.
+        // After an outage, the clock readings are too old, so new ones are taken.
         if (isFresh(intent, of.clock)) return stopAsked === undefined ? intent : { ...intent, stopAsked };
       }
     },

@@ -13,7 +13,7 @@ import {
 import { RunStoreError } from "../store.ts";
 import { type Database, IS_NAMED, ONCE } from "./database.ts";
 
-/** The maximum length as JSON. Reading more Context IDs of an option from the service takes less time. */
+/** The maximum length of an option's Context IDs as JSON. Longer lists are read faster from the service. */
 const MAX_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
 
@@ -35,7 +35,7 @@ export function storedContents(
       .rows<Row & { readonly [column: string]: string }>(
         "select option, record, ids from targeting_mcp.content where project = $1 and option = any($2)",
         [project, options.map(({ optionId }) => optionId)],
-        // The statement is not retried, because reading from the service costs less than waiting for the database.
+        // The statement is not retried, because reading from the service is faster than waiting for the database.
         ONCE,
       )
       .catch(onProblem);
@@ -76,7 +76,7 @@ function recordOf({ targetingId, updatedAt, contextCount }: SeenOption): string 
   return JSON.stringify([targetingId, updatedAt, contextCount]);
 }
 
-/** Collects the requests that arrive before `work` begins, and passes all of them to one call of `work`. */
+/** Collects requests until `work` begins, and passes them to one call of `work`. */
 function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one: One) => Promise<Done> {
   let waiting: { readonly all: One[]; readonly done: Promise<Done> } | undefined;
   return (one) => {
@@ -173,14 +173,14 @@ async function textOf(database: Database, query: string, values: readonly unknow
 
 const KEY_BYTES = 32;
 
-/** Returns the key that the processes share, created on first use. Throws a RunStoreError if others use another key. */
+/** Returns the key that all processes share, created on first use. Throws a RunStoreError if they use another. */
 export async function storedSealKey(database: Database): Promise<Uint8Array> {
   const key = Buffer.from(await keptSetting(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
   await checkSealKey(database, key);
   return key;
 }
 
-/** Throws a RunStoreError if other processes use another key and could not verify signatures. */
+/** Throws a RunStoreError if other processes use another key, because they could not verify signatures. */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
   const hash = createHash("sha256").update(key).digest("hex");
   if ((await keptSetting(database, "hash of the seal key", hash)) === hash) return;
@@ -190,7 +190,7 @@ export async function checkSealKey(database: Database, key: Uint8Array): Promise
   );
 }
 
-/** Returns the stored value of a setting; if there is none, stores and returns `value`. */
+/** Returns the stored value of a setting. If none is stored, stores and returns `value`. */
 export async function keptSetting(database: Database, name: string, value: string): Promise<string> {
   await database.rows("insert into targeting_mcp.setting values ($1, $2) on conflict do nothing", [name, value]);
   return (await readSetting(database, name)) ?? value;

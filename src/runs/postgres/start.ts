@@ -12,7 +12,7 @@ interface StartOptions {
   readonly sealKey?: string | undefined;
 }
 
-/** Prepares the store, and returns its weaknesses as sentences. Throws a RunStoreError if it cannot be used. */
+/** Prepares the store. Returns its weaknesses as sentences. Throws a RunStoreError if the store cannot be used. */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
     const { weaknesses, unfit } = await answered(() => probeServer(database), options.waitMs);
@@ -53,7 +53,7 @@ export interface FoundStore extends Partial<Pick<ProbedServer, "server">>, Pick<
   readonly problem?: RunStoreError;
 }
 
-/** Inspects a store. Changes nothing, and does not wait for a store that cannot be reached. */
+/** Inspects a store without changing it. Does not wait if the store cannot be reached. */
 export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
   return opened(where, async (database) => {
     let found: FoundStore = { weaknesses: [] };
@@ -97,8 +97,8 @@ interface Probed {
 }
 
 /**
- * Reads the version and settings of the database. Only some roles can see which standbys are synchronous, but every
- * role can see whether a synchronous standby is required.
+ * SQL that reads the version and settings of the database. Every role can see whether a synchronous standby is
+ * required, but only some roles can see which.
  */
 const PROBE = `
   select current_setting('server_version_num')::int as number, current_setting('server_version') as version,
@@ -111,7 +111,7 @@ const PROBE = `
 
 interface ProbedServer {
   readonly server: string;
-  /** Settings that can lose confirmed data, as sentences. */
+  /** Sentences about settings with which confirmed data can be lost. */
   readonly weaknesses: readonly string[];
   readonly unfit?: RunStoreError;
 }
@@ -158,12 +158,12 @@ function weaknessesOf(probed: Probed): readonly string[] {
 const POOLED =
   "advisory locks have no effect, because a pooler in transaction mode is used: a dead process is noticed only when its leases expire (set TARGETING_MCP_STORE_LISTEN to a direct address)";
 
-/** Returns whether a lock keeps other sessions out. It does not if a pooler shares sessions between clients. */
+/** Returns whether a lock excludes other sessions. It does not behind a pooler that shares sessions. */
 async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
   const one = await database.direct();
   const other = await database.direct();
   try {
-    // A random number for the lock, because several processes may check at the same time.
+    // The number of the lock is random, because several processes may check at the same time.
     const number = Math.floor(Math.random() * 2 ** 31);
     await one.query("select pg_advisory_lock(1953325937, $1)", [number]);
     const query = "select pg_try_advisory_lock(1953325937, $1) as free";
