@@ -90,7 +90,7 @@ export async function unreadBytes(
     if (format !== "xlsx") encodings.take(chunk);
     else if (size > MAX_PACKED_BYTES) throw tooLargeWorkbook(path);
   }
-  const encoding = said ?? encodingOf(format, encodings);
+  const encoding = said ?? (await encodingOf(format, encodings, bytes));
   const file: InputFile = { format, encoding, digest: hash.digest("hex") };
   if (format !== "csv" && format !== "xlsx") {
     checkNoSheetArguments({ sheet, columns, separator, fillDown }, path);
@@ -121,9 +121,9 @@ function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: st
  * Returns the encoding of a file. JSON must be UTF-8 or UTF-16, so any other encoding counts as UTF-8, and reading
  * reports the invalid bytes.
  */
-function encodingOf(format: Format, encodings: EncodingDetector): Encoding {
+async function encodingOf(format: Format, encodings: EncodingDetector, bytes: ByteSource): Promise<Encoding> {
   if (format === "xlsx") return "utf-8";
-  const found = encodings.found();
+  const found = await encodings.found(bytes);
   return format === "csv" || found.startsWith("utf-") ? found : "utf-8";
 }
 

@@ -374,5 +374,5 @@ async function* recordsOf(bytes: ByteSource, maxBytes: number | undefined): Asyn
   }
   const encodings = new EncodingDetector();
   for await (const chunk of bytes()) encodings.take(chunk);
-  yield* textRecords(bytes, encodings.found(), { delimiter: NO_DELIMITER, maxBytes });
+  yield* textRecords(bytes, await encodings.found(bytes), { delimiter: NO_DELIMITER, maxBytes });
 }

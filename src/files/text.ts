@@ -99,9 +99,6 @@ export class EncodingDetector {
   #position = 0;
   readonly #utf8 = new TextDecoder("utf-8", { fatal: true });
   #isUtf8 = true;
-  readonly #korean = new KoreanLikeness();
-  readonly #unicode = new UnicodeLikeness();
-  readonly #mac = new MacLikeness();
 
   take(chunk: Uint8Array): void {
     if (this.#isFirst) this.#marked = markedEncoding(chunk);
@@ -112,19 +109,19 @@ export class EncodingDetector {
     }
     this.#position += chunk.length;
     if (this.#isUtf8) this.#isUtf8 = isValid(() => this.#utf8.decode(chunk, { stream: true }));
-    this.#korean.take(chunk);
-    this.#unicode.take(chunk);
-    this.#mac.take(chunk);
   }
 
-  found(): Encoding {
+  /** Returns the encoding of the bytes that were taken. Reads them once more if they are neither UTF-8 nor UTF-16. */
+  async found(bytes: ByteSource): Promise<Encoding> {
     if (this.#marked !== undefined) return this.#marked;
     const [even, odd] = this.#zeros;
     if (even + odd > 0) return odd >= even ? "utf-16le" : "utf-16be";
     if (this.#isUtf8 && isValid(() => this.#utf8.decode())) return "utf-8";
-    if (this.#korean.isKorean()) return "euc-kr";
-    if (this.#unicode.isUnicode()) return "utf-8";
-    return this.#mac.isMac() ? "macintosh" : "windows-1252";
+    const [korean, unicode, mac] = [new KoreanLikeness(), new UnicodeLikeness(), new MacLikeness()];
+    for await (const chunk of bytes()) for (const likeness of [korean, unicode, mac]) likeness.take(chunk);
+    if (korean.isKorean()) return "euc-kr";
+    if (unicode.isUnicode()) return "utf-8";
+    return mac.isMac() ? "macintosh" : "windows-1252";
   }
 }
 
