@@ -34,12 +34,10 @@ export function waitsInView(runId: string): string {
   );
 }
 
-/** What to do if approval is needed in strict mode and no person can be asked. */
 export const STRICT_REMEDY =
   "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a browser can " +
   "be opened (TARGETING_MCP_PAGE), or make the change in the web console.";
 
-/** What an agent can do if nobody opened the page and no person can be asked otherwise. */
 export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +
   "or use a client that can ask (elicitation).";
@@ -52,24 +50,22 @@ export function declinedNote(effect: string | undefined): string {
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
 }
 
-/** Returns the note that the client declined. `question` is the question that the server sent to the client. */
+/** Returns the note that the client declined. `question` is what the server sent to the client. */
 export function declinedInClientNote(question: string): string {
   return `the question was: ${question}`;
 }
 
-/** Says that an identical call was declined `ms` milliseconds ago, so nobody was asked again. */
+/** Returns the note that an identical call was declined `ms` milliseconds ago, so that nobody was asked again. */
 export function declinedBeforeNote(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   const ago = minutes === 0 ? "less than a minute" : amount(minutes, "minute");
   return `the same call was declined ${ago} ago, so nobody was asked again. If the person wants it after all, the same call asks again in ${amount(10 - minutes, "minute")}`;
 }
 
-/** Returns the note that a run cannot be approved because its effect has changed. */
 export function staleNote(changed: string): string {
   return `the effect has changed since it was planned, so it cannot be approved any more; make the call again (${changed})`;
 }
 
-/** Why nobody has decided, as words for an answer. */
 export const UNDECIDED_WORDS: Readonly<Record<"unanswered" | "closed", string>> = {
   unanswered: "the person has not answered the question yet",
   closed: "the question was closed without a decision",
@@ -89,15 +85,12 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
   ];
 }
 
-/** What a person approves: a sentence with counts, and all objects by kind, deletions and removals first. */
+/** What a person approves: a sentence with counts, and all objects by kind. Deletions and removals come first. */
 export interface Effect {
   readonly sentence: string;
-  /**
-   * The text that the web page shows instead of `sentence`, because it has the counts elsewhere. Absent if it shows
-   * `sentence`.
-   */
+  /** What the web page shows instead of `sentence`, because it shows the counts elsewhere. */
   readonly note?: string;
-  /** The targeting's number of options. Absent if it is unknown, or if there are several targetings. */
+  /** The number of options of the targeting. Absent if it is unknown or if there are several targetings. */
   readonly optionsThere?: number | undefined;
   readonly parts: readonly EffectPart[];
 }
@@ -119,7 +112,6 @@ interface ChangedObjects {
   at(object: number): Pick<ReportedObject, "_id" | "name" | "change"> | undefined;
 }
 
-/** What is known about the targeting of an effect. */
 export interface EffectTargeting {
   readonly optionsThere?: number;
   readonly within?: string;
@@ -127,11 +119,11 @@ export interface EffectTargeting {
 }
 
 /**
- * Returns what a call would change. If the number of options in the targeting is known, includes the share that is
+ * Returns what a call would change. If the size of the targeting is known, this includes the share of options that is
  * lost.
  */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
-  // The gains by option, because several rows of a file may change one option.
+  // Gains are counted by option, because several rows of a file may change one option.
   const gains = new Map<string | number, { readonly name: string; readonly _id?: string; added: number }>();
   for (let at = 0; at < objects.length; at += 1) {
     const { _id, name = _id ?? "?", change } = objects.at(at) ?? {};
@@ -157,7 +149,7 @@ export function effectPart(title: string, objects: readonly EffectObject[]): rea
 }
 
 /**
- * Returns a sentence with the counts of deletions and removals, then `others`, and the share of the targeting that is
+ * Returns a sentence that counts the deletions and removals, then `others`, then the share of the targeting that is
  * lost.
  */
 export function effectWords(
@@ -230,7 +222,7 @@ function idsOf(losses: readonly Loss[]): ReadonlySet<string> {
   return new Set(losses.map(({ _id }) => _id));
 }
 
-/** Counts the sub-options of a deleted group that are not deleted themselves. */
+/** Counts the sub-options of a deleted group that are not deleted. */
 function freedBy({ count, subOptions }: Loss, deleted: ReadonlySet<string>): number {
   return subOptions?.filter((id) => !deleted.has(id)).length ?? count;
 }
@@ -260,7 +252,7 @@ function deletedEnd(deleted: readonly Loss[]): string {
 
 const REMOVED_END = " Undo can bring them back.";
 
-/** Returns the share of options that are deleted or lose Context IDs. `hasOthers`: the effect has other changes. */
+/** Returns the share of options that are deleted or lose Context IDs. `hasOthers`: there are also other changes. */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
   const { optionsThere = 0, within = "the targeting" } = targeting;
@@ -274,12 +266,12 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
   return ` ${share} ${verbs.filter((_, at) => kinds.has(at === 1)).join(" or ")}.`;
 }
 
-/** Names a targeting in one of our own sentences, or returns `id` if its name is not valid and could be misread. */
+/** Returns the name of a targeting for our own sentences, or `id` if the name is invalid and could be misread. */
 export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
   return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }
 
-/** Lists what a plan deletes or changes, by kind. Options that lose all their Context IDs come first. */
+/** Lists what a plan deletes or changes, by kind. Options that lose all Context IDs come first. */
 export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses
     .filter(isCarriedOut)
@@ -350,9 +342,9 @@ export function shortName(name: string): string {
 }
 
 const MAX_NAMED = 20;
-/** The maximum number of objects that an agent sees. A low number saves tokens. */
+/** The maximum number of objects for agents. It is low to save tokens. */
 const MAX_FOR_AGENT = 10;
-/** How many tokens the names in an answer may take, with IDs and details or without them. */
+/** The maximum tokens for the names in an answer, with IDs and details or without them. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
@@ -362,7 +354,7 @@ export function questionText({ sentence, parts }: Effect): string {
   return [sentence, ...parts.flatMap((part) => partLines(part, MAX_NAMED, parts.length > 1))].join("\n");
 }
 
-/** Returns an effect for an agent, with names marked as foreign text. */
+/** Returns an effect for an agent. Names are marked as foreign text. */
 export function effectText(effect: Effect): string {
   const { sentence, parts } = effect;
   if (parts.length === 0) return sentence;
@@ -407,7 +399,7 @@ export function changedEffect(before: string, { sentence }: Effect): string {
 
 const MAX_DIFFERING = 20;
 
-/** Returns a sentence for each object that was added, removed or changed since a person saw the effect. */
+/** Returns a sentence for each object that was added, removed or changed after a person saw the effect. */
 export function differingObjects(before: readonly EffectPart[], now: readonly EffectPart[]): readonly string[] {
   const byId = ({ title, objects }: EffectPart) =>
     objects.map((object) => [`${title} ${object._id ?? object.name}`, object] as const);
@@ -431,7 +423,7 @@ export function changedQuestion(changed: string, message: string): string {
   return `Something has changed since you were asked: ${changed}\n${message}`;
 }
 
-/** The decision about a run, in which channel it was made, and by whom if that is known. */
+/** A decision about a run: how it was made and, if known, by whom. */
 export interface Approval {
   readonly decision: "approved" | "declined" | "not_needed";
   readonly channel?: "client" | "view" | "page" | "token" | "terminal";
@@ -457,21 +449,21 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** Returns an approval. With the channel "token", the agent has reported that the person approved. */
+/** Returns an approval. In the channel "token", the agent reports that the person approved. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
-  // `local` is not shown: over HTTP without authentication, the person who answered in the client is not known.
+  // Over HTTP without authentication, the person who answered in the client is unknown, so `local` is not shown.
   return { decision: "approved", channel, ...(who !== "local" && { by: approverName(who) }) };
 }
 
 /**
- * Returns the decision to decline. For the channel "client" no person is named, because some clients decline without
- * asking one.
+ * Returns the decision to decline. In the channel "client", nobody is named, because some clients decline without
+ * asking a person.
  */
 export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/** Returns the approver's name in the access file, or the subject of their login. */
+/** Returns the name of a person: that in the access file, or the subject of a login. */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");
@@ -484,13 +476,13 @@ const PLACES = {
   terminal: "in the terminal",
 } as const;
 
-/** Returns the lines about an approval. There are none if no approval was needed. */
+/** Returns the lines about an approval. Empty if no approval was needed. */
 export function approvalLines(approval: Approval | undefined): readonly string[] {
   const words = approval && approvalWords(approval);
   return words === undefined ? [] : [`${words}.`];
 }
 
-/** Returns who approved or declined, without a full stop. A person named `reader` is called "you". */
+/** Returns who approved or declined, without a full stop. The person `reader` is called "you". */
 export function approvalWords({ decision, channel, by }: Approval, reader?: string): string | undefined {
   if (decision === "not_needed" || channel === undefined) return undefined;
   if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval";
@@ -498,7 +490,7 @@ export function approvalWords({ decision, channel, by }: Approval, reader?: stri
   return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${personWords(by, reader)}`}`;
 }
 
-/** Returns the name of a person for text. A person named `reader` is called "you". */
+/** Returns the name of a person for a text. The person `reader` is called "you". */
 export function personWords(who: string, reader?: string): string {
   const name = approverName(who);
   return name === reader ? `you (${plain(name)})` : plain(name);

@@ -12,11 +12,10 @@ import { type Row, takeFittingRows, tokensOf, withinTokens } from "./budget.ts";
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
-/** The maximum tokens of an event's body, which must fit into an answer twice, as data and as text. */
+/** The maximum tokens of an event's body. An answer contains the body twice, as data and as text. */
 const BODY_TOKENS = 600;
 const TEXT_TOKENS = 60;
 
-/** A received event as answers show it. */
 export type ArrivedRow = ReturnType<typeof arrivedRow>;
 
 /** Returns a received event as answers show it. A long body is replaced by its length in bytes. */
@@ -113,7 +112,7 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/** Returns a line per received event name: counts, why some were not recorded, platforms and parameters. */
+/** Returns a line for each event name that arrived: counts, reasons, platforms and parameters. */
 export function eventCoverageText(
   events: readonly EventCoverage[],
   coverage: Coverage,
@@ -148,7 +147,7 @@ export function eventCoverageText(
   ];
 }
 
-/** The result of one expectation. If users are checked separately, it has the `uid` and the position in `expect`. */
+/** The result of one expectation. If users are checked separately, it has the `uid` and the index in `expect`. */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
   readonly index?: number;
@@ -164,7 +163,7 @@ export interface CheckRow {
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 520;
-/** How many tokens findings may take beside a coverage report, which lists no events. */
+/** The maximum tokens for findings next to a coverage report, which lists no events. */
 export const COVERAGE_FINDING_TOKENS = 700;
 const UID_TOKENS = 60;
 
@@ -260,7 +259,7 @@ function reasonOf(reason: string | undefined) {
   return reason === undefined ? {} : { reason };
 }
 
-/** Reports why events were not, or may not have been, recorded. Each reason appears once. */
+/** Reports why events were not recorded, or perhaps not. Each reason appears once. */
 export function reportFindings(
   kinds: readonly WrongKind[],
   tokens = FINDING_TOKENS,
@@ -326,7 +325,7 @@ function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], un
   return [`(${omitted} more, ${broken(hidden)} of them ${unmet}: ${rest})`];
 }
 
-/** How many users are named in an answer if their results do not fit into it. */
+/** How many users are named if the results of all users do not fit. */
 const HIDDEN_USERS = 10;
 
 function cutUid(text: string): string {
@@ -338,7 +337,7 @@ const INDENT = " ".repeat(9);
 
 type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
 
-/** Returns an event that was not recorded as lines, each with one reason. The first line also has the event. */
+/** Returns lines about an event that was not recorded, one per reason. The first line also names the event. */
 export function arrivalText(
   event: Pick<SandboxEvent, "at" | "uid" | "eventName"> & { readonly verdict: string; readonly findings: Findings },
   body: unknown,
@@ -354,7 +353,7 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   const found = arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) });
   const sentences = found
     .filter(({ isDecisive }) => isDecisive)
-    // The path comes first, because the message about an entry of a list does not name the entry.
+    // The path comes first, because a message about an entry of a list does not name the entry.
     .map(({ path, message, fix }) => plain(`${path.includes("[") ? `${path}: ` : ""}${message}; ${fix}`));
   if (sentences.length <= MAX_REASONS) return sentences;
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];

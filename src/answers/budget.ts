@@ -13,7 +13,7 @@ export interface RenderedReport {
   readonly isError: boolean;
 }
 
-/** Returns an answer as text and data, without undefined fields and missing lines. */
+/** Returns an answer as text and data. Undefined fields and missing lines are left out. */
 export function renderAnswer(
   fields: Readonly<Record<string, unknown>>,
   lines: readonly (string | false | undefined)[],
@@ -23,36 +23,33 @@ export function renderAnswer(
   return { structured, text: lines.filter((line) => typeof line === "string").join("\n"), isError };
 }
 
-/** How many tokens an answer about a run or plan may take, data and text together. */
+/** The maximum tokens of an answer about a run or a plan, as data and text together. */
 export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
 /**
- * By how many tokens the estimate for a page of random IDs may be too low. In 9,000 pages, it was too low by at most
- * 29.
+ * By how much the estimate for a page of random IDs may be too low. In 9,000 pages, it was too low by at most 29
+ * tokens.
  */
 const RANDOM_ID_TOKENS = 50;
 
-/** How many tokens everything around the rows of a page takes, if it is not measured. */
+/** The assumed tokens of everything around the rows of a page, if they are not measured. */
 const AROUND_TOKENS = 350;
 
-/** How many tokens are left in an answer, and how many rows the answer shows even if they do not fit. */
+/** How many tokens are left in an answer, and how many rows it shows even if they do not fit. */
 export interface Budget {
   left: number;
   readonly least?: number;
 }
 
-/**
- * Returns the tokens that are left for the rows of a page. `around` are the tokens of everything but the rows and
- * `beside`.
- */
+/** Returns the tokens for the rows of a page. `around`: the tokens of everything except the rows and `beside`. */
 export function pageBudget(about: { readonly beside?: unknown; readonly around?: number } = {}): Budget {
   const { beside, around = AROUND_TOKENS } = about;
   const other = beside === undefined ? 0 : tokensOf(JSON.stringify(beside));
   return { left: PAGE_TOKENS - RANDOM_ID_TOKENS - around - other, least: 1 };
 }
 
-/** Returns the first items that fit as data and as lines, and subtracts their tokens from the budget. */
+/** Returns the first items that fit as data and as lines. Subtracts their tokens from the budget. */
 export function takeRows<Item>(
   items: readonly Item[],
   lineOf: (item: Item) => string,
@@ -72,7 +69,7 @@ export function takeRows<Item>(
   return taken;
 }
 
-/** Returns the first rows that fit, and subtracts their tokens from the budget. */
+/** Returns the first rows that fit. Subtracts their tokens from the budget. */
 export function takeFittingRows<Made extends Pick<Row, "line"> & { readonly data: unknown }>(
   rows: readonly Made[],
   budget: Budget,
@@ -87,7 +84,7 @@ export function sizeOf({ structured, text }: Pick<RenderedReport, "structured" |
   return tokensOf(JSON.stringify(structured)) + tokensOf(text);
 }
 
-/** Returns the first form that fits; `steps` begin with the fullest form. If none fits, returns the last one. */
+/** Returns the first form that fits, or else the last one. `steps` must begin with the fullest form. */
 export function fullest<Step, Form>(
   steps: readonly Step[],
   make: (step: Step) => Form,
@@ -101,9 +98,7 @@ export function fullest<Step, Form>(
   throw new RangeError("there is no form");
 }
 
-/**
- * Estimates the tokens of a text. Models differ, so each kind of character counts with its highest cost in any model.
- */
+/** Estimates the tokens of a text. Models differ, so each character counts with its highest cost in any model. */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));
 }
@@ -112,23 +107,23 @@ function estimateOf(text: string, seen?: ReadonlySet<string>): number {
   return measure(text, Number.POSITIVE_INFINITY, seen).tokens;
 }
 
-/** Cuts a text to a number of tokens, with an ellipsis. */
+/** Cuts a text to a number of tokens and adds an ellipsis. */
 export function withinTokens(text: string, most: number): string {
   const { end } = measure(text, most);
   return end === text.length ? text : `${text.slice(0, end)}…`;
 }
 
-/** Parts that are frequent in the JSON of our answers, with their tokens. */
+/** Frequent parts of the JSON in answers, with their tokens. */
 const KNOWN: ReadonlyMap<string, number> = new Map([
   ...['{"_', '":["', '"],"', "atomic", "collection", "matched", "parent"].map((piece) => [piece, 1] as const),
   ...["contextCount", "childCount", "parentName", "eventName"].map((word) => [word, 2] as const),
 ]);
 
-/** Parts that no token crosses: letters, up to three digits, signs, or another character. */
+/** Matches the parts of a text that no token crosses: letters, up to three digits, signs, or another character. */
 const PIECES =
   /(?<![A-Za-z])(?:contextCount|childCount|parentName|eventName)(?![A-Za-z])|\d{1,3}|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[!-/:-@[-`{-~]+|./gsu;
 
-/** Pairs of capital letters that take two tokens. Other pairs take one. */
+/** Pairs of capital letters that take two tokens. All other pairs take one. */
 const SPLIT_PAIRS = new Set(
   (
     "EJ FJ FQ FZ GJ GQ GZ IY JH JQ JX JY JZ KJ KQ KX KZ LJ LQ LZ MZ NQ OQ OZ PZ QF QG QH QJ QK QO QW QX QY QZ RZ TQ " +
@@ -144,8 +139,8 @@ const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
 
 /**
- * Counts tokens up to `most`, as measured with the tokenizer o200k: few for words and digits, one per UTF-8 byte for
- * rare letters.
+ * Counts tokens up to `most`, as measured with the tokenizer o200k. Words and digits take few tokens, rare letters one
+ * per UTF-8 byte.
  */
 function measure(
   text: string,
@@ -157,7 +152,7 @@ function measure(
   for (const { 0: piece, index } of text.matchAll(PIECES)) {
     const more = tokensOfPiece(piece, before, text[index + 1], seen);
     if (tokens + more > most) {
-      // A longer part has only ASCII characters, so it can be cut anywhere.
+      // A longer part contains only ASCII characters, so it can be cut anywhere.
       const fitting = piece.length > 2 ? Math.floor(((most - tokens) * piece.length) / more) : 0;
       return { tokens: most, end: index + fitting };
     }
@@ -185,12 +180,12 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/** Returns the key under which repeated letters are recognised. IDs of one request share their first letters only. */
+/** Returns the key by which repeated letters are found: the IDs of one request share only their first letters. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
- * Estimates the tokens of letters that form no word. For repeated letters, errors would add up, so the highest possible
- * number is returned.
+ * Estimates the tokens of letters that are no word. For repeated letters, returns the highest possible number, because
+ * errors would add up.
  */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
@@ -201,8 +196,8 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
 }
 
 /**
- * Returns the most tokens that letters can take. It is unknown which pairs a tokenizer joins, but it never leaves two
- * adjacent letters single if they could be a pair.
+ * Returns the most tokens that letters can take. A tokenizer never leaves two adjacent letters single if they could
+ * form a pair.
  */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
@@ -221,12 +216,10 @@ function mostTokensOfLetters(letters: string): number {
 
 const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letters.slice(at, at + 2));
 
-/**
- * The measured average of further tokens for each letter, because letters are not always paired in the cheapest way.
- */
+/** The measured average of additional tokens per letter. Tokenizers do not always choose the cheapest pairs. */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
-/** Returns whether letters can be pronounced and begin where a word can begin. Others take many tokens. */
+/** Returns whether letters look like a word, which takes few tokens: pronounceable, and where a word can begin. */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
   if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;
@@ -237,12 +230,12 @@ function isWord(letters: string, before: string): boolean {
 /** The minimum length of a word inside another one, such as `Cart` in `addToCart`. */
 const SHORTEST_INSIDE = 4;
 
-/** Returns a cursor: the position where a list continues, and a digest that prevents its use with another query. */
+/** Returns a cursor: the position where a list continues, and a digest of the query that it belongs to. */
 export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }
 
-/** Reads a cursor. Returns undefined if it is invalid or belongs to another query. */
+/** Reads a cursor. Undefined if the cursor is invalid or belongs to another query. */
 export function readCursor<Schema extends z.ZodType>(
   cursor: string,
   query: unknown,

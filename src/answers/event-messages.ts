@@ -9,7 +9,7 @@ import { joinedRanges, placesWords, placeWords, plain } from "./fence.ts";
 import { type Detail, type Message, many, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/** Returns what is wrong with an event. The text for the page does not name the section of the API document. */
+/** Returns what is wrong with an event. On the page, the text does not name the section of the API document. */
 function findingWords(why: string, short: string, { finding, section }: Detail): Text {
   if (typeof finding !== "string") return why;
   const whole = `${why}: ${plain(finding)} (event-tracking-api ${String(section)})`;
@@ -24,7 +24,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
   return `${capitalized(plain(fix))}.`;
 }
 
-/** Returns the message for a failed request, with the same words as for all other requests. */
+/** Returns the message for a failed request of an event, in the same words as for other requests. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
@@ -39,7 +39,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
   return { message, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
 }
 
-/** Returns a note about repeated purchases. The notes on a sheet already mention them, so there is none for sheets. */
+/** Returns a note about repeated purchases. Empty for sheets, because the notes on a sheet mention them. */
 export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format">): readonly string[] {
   if (count === 0 || file?.format === "csv" || file?.format === "xlsx") return [];
   const [has, each] = count === 1 ? ["has", "it counts"] : ["have", "each counts"];
@@ -48,7 +48,7 @@ export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format"
   ];
 }
 
-/** The message for each reason why an event was not, or may not have been, recorded. */
+/** By code: the message that says why an event was not recorded, or perhaps not. */
 export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_IGNORED: (detail) => ({
     message: findingWords(DROPPED, "not sent, since the event would not count", detail),
@@ -130,10 +130,10 @@ export interface VerdictRow {
   readonly ofFirst?: true;
 }
 
-/** Returns events with the same verdict as a row of an answer. `group.objects` are indexes in `events`. */
+/** Returns an answer's row about events with the same verdict. `group.objects` are indexes in `events`. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
-  // The findings of events that are not sent are left out, because the failures already say them.
+  // Events that are not sent are reported as failures, so their findings are left out here.
   const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
   const lines = objects.flatMap((object) => events[object]?.line ?? []);
   return {
@@ -193,7 +193,7 @@ export function correctionNotes(objects: readonly ReportedObject[]): readonly st
     : named;
 }
 
-/** Returns notes that explain the word "expected" in an answer about sent events whose actual result is unknown. */
+/** Returns notes that explain "expected" in an answer about sent events whose actual result is unknown. */
 export function predictedNotes(
   verdicts: readonly VerdictGroup[],
   { status, environment }: { readonly status: string; readonly environment: "live" | "sandbox" },
@@ -207,14 +207,14 @@ export function predictedNotes(
   return [`"expected" is the result that the API's documents state; ${actual}`];
 }
 
-/** Explains the words that say how verdicts are known. */
+/** Returns notes that explain how the verdicts of an answer are known. */
 export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
-  // Only sent events count, because the verdicts of the others are among the failures.
+  // The verdicts of events that were not sent are among the failures, so only sent events count.
   const sent = verdicts.filter(({ predicted }) => predicted !== "ignored" && predicted !== "rejected");
   return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
-/** Says what a call did because events of an identical call of the last 10 minutes have no known result. */
+/** Returns what a call did about identical events of the last 10 minutes whose result is unknown. */
 export function repeatedEventWords(repeat: "attached" | "resumed" | "resent", isOne: boolean): string {
   switch (repeat) {
     case "attached":

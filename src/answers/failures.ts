@@ -80,7 +80,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   pending: "pending",
 };
 
-/** The maximum length of a shown text. Valid names and IDs are shorter. */
+/** The maximum length of a text in an answer. Valid names and IDs are shorter. */
 const LONGEST_TEXT = 120;
 
 /** Objects that failed or were not applied, all for the same reason. */
@@ -92,15 +92,15 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly shared?: string | undefined;
   readonly remedy: string;
   readonly uids?: readonly string[];
-  /** Whether the message is only about the first object. `details` then has the others. */
+  /** Whether the message is only about the first object. `details` then describes the others. */
   readonly isOfFirst: boolean;
   /** Whether the message says what is wrong in each kind of object, with its count and its first positions. */
   readonly isOfKinds?: boolean;
-  /** Whether the file of the call is the reason. Resuming the run would read the same file again. */
+  /** Set if the file of the call is the cause. A resumed run would read the same file again. */
   readonly isOfFile?: boolean;
 }
 
-/** Groups the failures of a run. Objects with the same code and next step form a group. */
+/** Groups the failures of a run. Objects with the same code and the same next step form a group. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   const most = reader === "page" ? MOST_RANGES.person : MOST_RANGES.agent;
   return failureGroups(state, groupingWords, most).map(({ reason, kinds = [], ...group }) => {
@@ -157,13 +157,13 @@ function kindsWords(
   return [...words, ...(rest > 0 ? [`And ${many(rest, `more ${byLine ? "line" : "item"}`)}`] : [])].join(". ");
 }
 
-/** Adds the position of the object to a message. The beginning that all messages share stays in front. */
+/** Adds the position of the object to a message, after the beginning that all messages share. */
 function inPlace(message: string, shared: string | undefined, place: FailureDetail): string {
   const about = shared === undefined ? "" : `${shared}: `;
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
 }
 
-/** Returns the details that the message does not already contain. */
+/** Returns the details that the message does not contain. */
 function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, ...facts }: Detail): Detail {
   return facts;
 }
@@ -175,7 +175,7 @@ export interface FailureForm {
   readonly tokens?: number;
 }
 
-/** A failure as data and lines. Lines with foreign text are separate from our own if possible. */
+/** A failure as data and as lines. Lines with foreign text are separate from our own if possible. */
 export interface FailureRow {
   readonly data: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
@@ -184,11 +184,11 @@ export interface FailureRow {
 interface Beside {
   readonly isNamed?: boolean;
   readonly resumes?: boolean;
-  /** Whether a line above already has the code and the shared beginning of all messages. */
+  /** Whether an earlier line already contains the code and the beginning that all messages share. */
   readonly isBelowShared?: boolean;
 }
 
-/** Returns the heading of groups with the same code: their number, and the beginning that messages share. */
+/** Returns the heading of groups with the same code: their number, and the beginning of all their messages. */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
   if (first === undefined) return "";
@@ -231,7 +231,7 @@ export function failureRow(
     remedy,
   };
   const how = resumes ? withoutResume(remedy) : remedy;
-  // The caller does not know the ID of an option that was skipped, so it is shown.
+  // The caller does not know the ID of a skipped option, so the ID is shown.
   const examples = failure.examples.map(({ name, _id }) => ({ name, _id: outcome === "skipped" ? _id : undefined }));
   const names = ref === undefined ? [] : isNamed && examples.length > 0 ? examples : [{ name: ref }];
   const place = failure.isOfKinds
@@ -258,7 +258,7 @@ export function failureRow(
 const DETAILS_IN_TEXT = 5;
 
 function exampleWords(names: FailureGroup["examples"], count: number, message: string): string {
-  // A name that the message already quotes is not repeated as an example.
+  // A name that the message quotes is not repeated as an example.
   const picked = count === 1 ? names.filter(({ name }) => !message.includes(quoteUntrusted(cut(name)))) : names;
   return picked.length === 0
     ? ""
@@ -280,7 +280,7 @@ function inTokens(sentence: string, most: number | undefined): string {
   return most === undefined ? sentence : withinTokens(sentence, most);
 }
 
-/** Returns the detail of a failure to show: only the finding, if the message is only about the first object. */
+/** Returns the detail of a failure to show: only the finding if the message is about the first object alone. */
 function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   const { finding } = detail;
   return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
@@ -299,7 +299,7 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
-/** The codes for which the words about each further object have all details of its reason. */
+/** By code: a function that returns all details of the reason for each further object. */
 const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
   INVALID_NAME: (reason) => messageFor(reason).message,
   NOT_EMPTY: ({ detail = {} }) => heldWords(detail),
@@ -321,14 +321,14 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       if (ofEach !== undefined) return `${placeWords(place)}: ${ofEach(reason)}`;
       const why = because(reason.detail ?? {});
       const all = fieldsOf(detail);
-      // The ID is enough if there is one, because the caller already knows the object's name.
+      // The caller knows the name of the object, so its ID is enough if there is one.
       const fields = Object.entries("_id" in all ? { _id: all._id } : all).filter(
         ([field]) => details.length === 1 || isDifferent(field),
       );
       const values = fields.map(([field, value]) =>
         fields.length === 1 ? detailWords(value) : `${word(field)} ${detailWords(value)}`,
       );
-      // A reason that equals that of the first object is left out, because the message already says it.
+      // If the reason equals that of the first object, the message already contains it.
       const other = why === because(first?.reason.detail ?? {}) ? "" : why;
       const words = `${values.length === 0 ? "" : ` ${values.join(", ")}`}${other}`;
       return words === "" ? [] : `${placeWords(place)}${words}`;
@@ -336,7 +336,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/** Returns a field name for an answer. A name that looks unlike documented ones is foreign text, so it is quoted. */
+/** Returns the name of a field for an answer. A name unlike documented ones is foreign text, so it is quoted. */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }
@@ -348,7 +348,7 @@ function detailWords(value: unknown): string {
 }
 
 const LIST_SHOWN = 3;
-/** How many entries are shown of a list of short words, such as characters. */
+/** The maximum number of entries that are shown of a list of short words, such as characters. */
 const SHORT_LIST_SHOWN = 40;
 const SHORT_WORD = 12;
 const FIELDS_SHOWN = 20;

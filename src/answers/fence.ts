@@ -9,23 +9,22 @@ const LONGEST_BRIEF = 60;
 /** The maximum length of a valid name (management-api 8.3). */
 const LONGEST_NAME = 36;
 /**
- * How many random hexadecimal digits the mark of foreign text has. They come from a UUID, because Node caches random
- * bytes for UUIDs.
+ * The number of random hexadecimal digits in the mark of foreign text. They come from a UUID, for which Node caches
+ * random bytes.
  */
 const TAG_DIGITS = 4;
 
-/** Matches invisible characters, and those that break a line. */
+/** Matches invisible characters and characters that break a line. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Marks lines as foreign text. Foreign text in them must be quoted, so that it cannot begin with the end mark. */
+/** Marks lines as foreign text. Foreign text in the lines must be quoted, so that it cannot begin with the end mark. */
 export function fenced(lines: readonly string[]): string {
   const tag = `untrusted-${randomUUID().slice(0, TAG_DIGITS)}`;
   return [`<${tag}>`, ...lines, `</${tag}>`].join("\n");
 }
 
 /**
- * Moves all lines with foreign text to the end and marks them. If one of `rows` has foreign text, all of them are
- * moved.
+ * Moves all lines with foreign text to the end and marks them. If one of `rows` has foreign text, all rows are moved.
  */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
@@ -42,7 +41,7 @@ export function fenceIfForeign(lines: readonly string[]): readonly string[] {
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Returns whether everything that a line quotes is a valid or documented name or a single character (management-api
+ * Returns whether every quoted text in a line is a valid name, a documented name or a single character (management-api
  * 8.3).
  */
 export function isOurs(line: string): boolean {
@@ -59,22 +58,22 @@ const PARAMETERS: ReadonlySet<string> = new Set(
   Object.values(EVENTS).flatMap(({ parameters }) => Object.keys(parameters)),
 );
 
-/** Removes the marks of foreign text. For people the quotation marks are enough. */
+/** Removes the marks of foreign text. For people, the quotation marks are enough. */
 export function unmarked(text: string): string {
   return text.replaceAll(/^<\/?untrusted-[0-9a-f]+>\n?/gm, "");
 }
 
-/** Quotes a foreign text on one line. Escapes invisible characters and cuts it after 300 characters. */
+/** Quotes a foreign text on one line. Escapes invisible characters, and cuts the text after 300 characters. */
 export function quoteUntrusted(text: string): string {
   return quoted(text, LONGEST_SHOWN);
 }
 
-/** Quotes a foreign text that occurs many times: cuts it after 60 characters. */
+/** Quotes a foreign text that may occur many times. Cuts it after 60 characters. */
 export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
-/** Quotes a foreign text at the end of a line, unless it consists of words of letters and digits. */
+/** Quotes a foreign text at the end of a line. Words of only letters and digits need no quotation marks there. */
 export function quoteUntrustedLast(text: string): string {
   return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
     ? text
@@ -91,14 +90,14 @@ export function escapeInvisible(line: string): string {
   return line.replace(UNSEEN, escapeOf);
 }
 
-/** Puts a sentence with foreign text on one line. Escapes invisible characters and cuts it after 300 characters. */
+/** Returns a sentence with foreign text on one line. Escapes invisible characters, and cuts it after 300 characters. */
 export function plain(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);
   return `${escapeInvisible(kept)}${cut > 0 ? "…" : ""}`;
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
-  // A text has at most as many characters as UTF-16 code units, so a short one need not be counted.
+  // A text has at most as many characters as UTF-16 code units, so the characters of a short text need not be counted.
   if (text.length <= most) return { kept: text, cut: 0 };
   const characters = [...text];
   const cut = Math.max(0, characters.length - most);
@@ -121,7 +120,7 @@ export function placesWords(
   return `${noun}${isOne ? "" : "s"} ${ranges.join(", ")}${omitted ? ", …" : ""}`;
 }
 
-/** Returns the position in the call: the line of the file or the item, from 1, and the position within it. */
+/** Returns the position of an object in the call: its line or item, from 1, and its position inside that. */
 export function placeWords({ index, line, child, grandchild }: Omit<FailureDetail, "reason">): string {
   const within = [child, grandchild].flatMap((position) => (position === undefined ? [] : [`.${position + 1}`]));
   return `${line === undefined ? `item ${index + 1}` : `line ${line}`}${within.join("")}`;
@@ -151,19 +150,19 @@ export function countedPlaces(
 
 export interface Redactor {
   text(given: string): string;
-  /** Returns bytes without secrets. Returns the same object if there are none. */
+  /** Returns bytes without secrets. Returns the same object if it contains none. */
   bytes(given: Buffer): Buffer;
   /** Returns a copy without secrets in texts and property names. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
-  /** Returns whether a value contains a secret. Ignores secrets that could be ordinary words. */
+  /** Returns whether a value contains a secret. Secrets that could be ordinary words are ignored. */
   holds(given: unknown): boolean;
 }
 
 const REPLACEMENT = "[redacted]";
 
-/** The minimum length of a secret to hide. Shorter ones would occur in many other texts. */
+/** The minimum length of a secret to hide. Shorter texts occur in many other texts. */
 const SHORTEST = 4;
-/** The minimum length of a secret to hide inside longer words, where shorter ones would occur by chance. */
+/** The minimum length of a secret to hide inside longer words. Shorter texts occur there by chance. */
 const SHORTEST_INSIDE = 8;
 /** Matches a short secret of letters only, which may be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
@@ -172,15 +171,15 @@ const NESTED_JSON = 3;
 
 interface WrittenSecret {
   readonly form: string;
-  /** Matches the secret as a whole word. Absent if the secret is found anywhere. */
+  /** Matches the secret as a whole word. Absent if the secret is searched everywhere. */
   readonly alone?: RegExp;
   readonly isWord: boolean;
 }
 
-/** Creates a redactor. It also finds keys as they are written in JSON and in addresses. */
+/** Creates a redactor. It also finds secrets as they are written in JSON and in addresses. */
 export function redactorFor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets.filter((secret) => secret.length >= SHORTEST));
-  // One secret may begin with another, so longer ones are replaced first.
+  // A secret may begin with another secret, so longer ones are replaced first.
   const written = [...known].flatMap(writtenForms).sort((one, other) => other.form.length - one.form.length);
   const text = (given: string) =>
     written.reduce((clean, { form, alone }) => clean.replaceAll(alone ?? form, REPLACEMENT), given);

@@ -8,16 +8,16 @@ import { quoteUntrusted } from "./fence.ts";
 /** What is wrong, and the next step. */
 export interface Message {
   readonly message: string;
-  /** The beginning that all messages of this code share, so that one line can state it for several reasons. */
+  /** The beginning that all messages of this code share. One line can then state it for several reasons. */
   readonly shared?: string;
   readonly remedy: string;
 }
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** The reader of a text: an agent, or a person on the page, in a terminal, or in a sheet with results. */
+/** Who reads a text: an agent, or a person on the page, in a terminal, or in a sheet with results. */
 export type Reader = "agent" | "page" | "terminal" | "sheet";
-/** One text for all readers, or a text for each. */
+/** One text for all readers, or a text for each reader. */
 export type Text = string | Readonly<Record<Reader, string>>;
 
 export interface Entry extends Omit<Message, "message" | "remedy"> {
@@ -28,7 +28,7 @@ export interface Entry extends Omit<Message, "message" | "remedy"> {
 /** The message for a code, or a function that returns it for a reason. */
 export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
-/** Returns one text for agents, which may name tools and arguments, and one text for people. */
+/** Returns a text for agents, which may name tools and arguments, and a text for people. */
 export function texts(agent: string, people: string): Text {
   return { agent, page: people, terminal: people, sheet: people };
 }
@@ -37,7 +37,7 @@ export function onPage(page: string, others: string): Text {
   return { agent: others, page, terminal: others, sheet: others };
 }
 
-/** Returns a text that says to each reader how to resume the run. */
+/** Returns a text that tells each reader how to resume the run. */
 export function resuming(write: (resume: string) => string): Text {
   return {
     agent: write("Call resume_run with this runId."),
@@ -47,7 +47,7 @@ export function resuming(write: (resume: string) => string): Text {
   };
 }
 
-/** Returns a text that says to each reader how to make the call again. */
+/** Returns a text that tells each reader how to make the call again. */
 export function startingOver(write: (again: string) => string): Text {
   return {
     agent: write("make the call again."),
@@ -65,7 +65,7 @@ export function textFor(text: Text, reader: Reader): string {
   return reader === "page" ? its.replace(SIZES, (size) => thousands(Number(size))) : its;
 }
 
-/** Removes the sentences about `resume_run` from a remedy, because a next step already has that call. */
+/** Removes the sentences about `resume_run` from a remedy, because a next step already contains that call. */
 export function withoutResume(remedy: string): string {
   return remedy
     .replace(
@@ -83,7 +83,7 @@ export const number = (value: unknown, fallback: number | string = "?"): string 
   typeof value === "number" ? thousands(value) : String(fallback);
 
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
-/** Returns words for what an option holds, which is why it is not deleted. */
+/** Returns words for what an option holds. It is not deleted because of that. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
   return `${many(contextCount, "Context ID")}${subOptions}`;
@@ -91,7 +91,7 @@ export function heldWords({ contextCount, childCount }: Detail): string {
 
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
-/** Returns up to `most` entries, and how many are left out. `all` is their number if `value` is already cut. */
+/** Returns up to `most` entries and the number of the others. `all` is the total if `value` is already cut. */
 export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
   const count = typeof all === "number" ? all : entries.length;
@@ -99,7 +99,7 @@ export function list(value: unknown, most = 3, all?: unknown): string {
   return entries.slice(0, most).map(plainOrShown).join(", ") + more;
 }
 
-/** Returns an ID as it is. Quotes any other text, because it is foreign. */
+/** Returns an ID as it is. Any other text is foreign, so it is quoted. */
 function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
@@ -110,7 +110,7 @@ export function earlierItem({ duplicateOfIndex, duplicateOfLine }: Detail): stri
   return `item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`;
 }
 
-/** Returns how many objects exist and how many more fit, if the number was read before. */
+/** Returns how many objects exist and how many more fit. Empty if the number was not read. */
 export function there({ there, limit }: Detail): string {
   if (typeof there !== "number") return "";
   const left = typeof limit === "number" ? Math.max(0, limit - there) : undefined;
@@ -123,7 +123,7 @@ export function because({ because, reason }: Detail): string {
   return typeof why === "string" ? ` (${plainWords(why)})` : "";
 }
 
-/** Returns one of our codes or reasons as it is. Quotes any other text, because it is foreign. */
+/** Returns one of our own codes or reasons as it is. Any other text is foreign, so it is quoted. */
 function plainWords(why: string): string {
   return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : quoteUntrusted(why);
 }
@@ -133,8 +133,8 @@ export function saying({ messages }: Detail): string {
 }
 
 /**
- * Describes a result of an undo before a person approves it, or with `isDone` afterwards. `rows` are all objects of the
- * undo; objects that differ only in their IDs get new IDs.
+ * Describes a result of an undo: before the approval or, with `isDone`, afterwards. `rows` are all objects of the undo.
+ * Objects that differ only in their IDs get new IDs.
  */
 export function undoResultWords(label: RowLabel, rows: readonly UndoRow[], { isDone = false } = {}): string {
   const its = rows.filter(({ undo }) => undo === label);
@@ -151,7 +151,6 @@ export function undoResultWords(label: RowLabel, rows: readonly UndoRow[], { isD
   return words[label];
 }
 
-/** Why an undo leaves an object as it is, or restores it with differences. */
 export const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   newId: "gets a new ID; ad products and campaigns that use the old one stay disconnected",
   groupGone: "its group no longer exists",
@@ -240,7 +239,7 @@ export function separatorWords(separators: string): string {
 
 const MAX_STALE = 5;
 
-/** Returns what has changed since planning, for each object. */
+/** Returns what has changed in each object since the plan was made. */
 export function staleText(fields: readonly StaleField[]): string {
   const picked = fields
     .slice(0, MAX_STALE)

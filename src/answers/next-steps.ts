@@ -5,7 +5,7 @@ import type { SummarizedFailure } from "./failures.ts";
 import { joinedRanges, placesWords, plain, quoteUntrusted } from "./fence.ts";
 import type { ReportedRun } from "./run-results.ts";
 
-/** Why an object failed, if changing its item does not help. */
+/** The cause of a failure that a change of the item does not help against. */
 type Cause = "file" | "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
@@ -63,7 +63,8 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
 }
 
 /**
- * Returns the call that saves the sheet with results. The file name contains the run ID, so no such file exists yet.
+ * Returns the call that saves the sheet with results. Its file name contains the run ID, so the file does not exist
+ * yet.
  */
 export function sheetCall(runId: string): string {
   return callOf("get_run", { runId, saveTo: `results-${runId.slice(-6)}.xlsx` });
@@ -82,8 +83,7 @@ export function endNotes(run: ReportedRun): readonly string[] {
 
 function causeOf({ errorCode, statusCode, isOfFile }: SummarizedFailure): Cause | undefined {
   if (isOfFile) return "file";
-  // The status decides, because events over the rate limit have the same code as those that failed because the
-  // service was busy.
+  // The status decides, because the code for events is the same for a rate limit and for a busy service.
   if (statusCode === RATE_LIMITED) return "rateLimit";
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
@@ -98,8 +98,8 @@ function isResumable(run: ReportedRun): boolean {
 }
 
 /**
- * Counts the unknown outcomes that another attempt can resolve. OWNER_UNCLEAR is not one of them, because the service
- * does not show who created an object.
+ * Counts the unknown outcomes that another attempt can resolve. OWNER_UNCLEAR is not counted, because the service does
+ * not show who created an object.
  */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isOfEvents({ tool }) || unknownIsFinal) return 0;
@@ -166,7 +166,7 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
   ];
 }
 
-/** The tools that plan. A failed plan is not resumed. */
+/** The tools that make plans. A failed plan is not resumed. */
 const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
 function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
@@ -188,7 +188,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const inside = failed.filter(({ isInside }) => isInside);
   const parts = [
     ...(own.length > 0 ? [`send only ${failedPlaces(own)} again with ${tool}`] : []),
-    // Objects inside a new group or targeting are sent again alone, because the group or targeting was created.
+    // The group or targeting was created, so only the objects inside it are sent again.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
@@ -211,12 +211,12 @@ function theirInput(runId: string, failed: readonly SummarizedFailure[]): string
 
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Returns whether objects were left as they are, because they have changed since the run was planned. */
+/** Returns whether objects were left as they were, because they changed after the run was planned. */
 function isLeft({ tool }: ReportedRun, { errorCode }: SummarizedFailure): boolean {
   return errorCode === "PLAN_STALE" && tool !== "apply_plan";
 }
 
-/** Returns the dry run that shows what would change now. A call without `dryRun` may do it without approval. */
+/** Returns the dry run that shows what would change now. Without `dryRun`, the call could change it. */
 function staleStep(run: ReportedRun, runId: string, stale: readonly SummarizedFailure[]): string {
   const { tool, results, onlyEmpty } = run;
   const count = stale.reduce((sum, failure) => sum + failure.count, 0);
@@ -236,10 +236,7 @@ function isRenamed({ detail, details = [] }: SummarizedFailure): boolean {
   return [detail, ...details.map(({ reason }) => reason.detail)].some((one) => one?.field === "name");
 }
 
-/**
- * Returns the next step after a failed undo: to plan it again. The new plan contains only what the failed undo has
- * left.
- */
+/** Returns the next step after a failed undo: plan it again. The new plan contains only what is left to undo. */
 function undoStep(undoes: string, failed: readonly SummarizedFailure[]): string {
   const again = `${callOf("undo_run", { runId: undoes })} plans to undo what is left, from the current state`;
   const existing = failed.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
@@ -257,12 +254,12 @@ function failedPlaces(failed: readonly SummarizedFailure[]): string {
 
 const MAX_PLACES = 5;
 
-/** The codes of objects that resuming a run does not send. */
+/** The codes of objects that a resumed run does not send. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
 ]);
 
-/** Counts the objects that resuming a run would apply. */
+/** Counts the objects that a resumed run would apply. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   const neverSent = failures.filter(
     ({ outcome, errorCode, isOfFile = false }) =>
@@ -278,7 +275,7 @@ interface UndoFacts {
   readonly mostRuns: number | undefined;
 }
 
-/** Returns whether a run can be undone, and until when. */
+/** Returns whether and until when a run can be undone. */
 export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): string {
   if (!hasChanged) return "there is nothing to undo";
   const date = new Date(until).toISOString().slice(0, 10);
@@ -286,7 +283,7 @@ export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): str
   return `undo_run {"runId":"${runId}"} plans the undo, until ${date}${runs}`;
 }
 
-/** Returns what became of the undo of a run: all was undone, a part of it, or that undo was undone. */
+/** Returns whether the undo of a run is complete, or was undone itself. */
 export function undoneNote(runId: string, by: string | undefined, undo: "whole" | "part" | "undone"): string {
   const call = callOf("undo_run", { runId });
   if (undo === "undone") return `this run was undone by run ${by}, and that undo was undone: ${call} undoes it again`;

@@ -107,7 +107,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
     return { message, remedy: "If you mean this targeting, give its ID or its current name." };
   }
   const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
-  // Only a call that adds options has a list of groups, because only such a call can create a group.
+  // Only calls that can create a group have a list of groups in the detail.
   if (Array.isArray(groups)) {
     const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;
     return {
@@ -277,7 +277,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   CANCELLED: { message: "the run was cancelled before this item was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {
     const { message, remedy = "Fix the cause." } = planningFailure(detail);
-    // A run with an unusable file is over, because resuming it would read the same file again.
+    // A run whose file cannot be used is over, because resuming it would read the same file again.
     const isOver = detail.isOver || detail.effect === "file";
     return {
       message: `the change could not be planned, so nothing was changed: ${message}`,

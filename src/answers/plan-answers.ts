@@ -57,7 +57,7 @@ interface AnsweredPlan {
   readonly requests: readonly PlannedRequest[];
   readonly nextSteps: readonly string[];
   readonly isError?: boolean;
-  /** Why this server may not apply the plan, for a reason that has nothing to do with the plan's content. */
+  /** Why this server must not apply the plan, apart from its content. */
   readonly refused?: string | undefined;
 }
 
@@ -67,7 +67,7 @@ export function planAnswer(plan: AnsweredPlan): RenderedReport {
   return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
 }
 
-/** Returns the answer with the most entries within the token limit. `make` builds it with at most that many. */
+/** Returns the fullest answer within the token limit. `make` gets the maximum number of entries. */
 function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MAX_SHOWN): RenderedReport {
   return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
@@ -182,7 +182,7 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
   return [`Requests: ${count(requests.length)} (${parts.join(", ")}).`];
 }
 
-/** Answers that a desired state cannot be planned. `runId` is the run that stores the sheet. */
+/** Returns the answer if a desired state cannot be planned. `runId` is the run that stores the sheet. */
 export function problemsAnswer(
   environment: "live" | "sandbox",
   problems: readonly Problem[],
@@ -216,7 +216,7 @@ export function problemsAnswer(
   });
 }
 
-/** Returns the query that the cursors of a plan's pages belong to. */
+/** Returns the query to which the cursors of a plan's pages belong. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }
@@ -225,7 +225,7 @@ function firstCursor(runId: string): string {
   return writeCursor(pagesOf(runId), 0);
 }
 
-/** Returns all changes of a plan, one row for each object. In an undo, objects that are not restored come first. */
+/** Returns all changes of a plan, one row per object. In an undo plan, objects that are not restored come first. */
 export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => undoPlanRow(row, document));
@@ -248,7 +248,7 @@ function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
   return rows.toSorted((one, other) => RANK.indexOf(one.undo) - RANK.indexOf(other.undo));
 }
 
-/** The results of an undo, in the order in which they are shown. */
+/** The results of an undo in the order in which they are shown. */
 export const RANK: readonly RowLabel[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
 
 function undoPlanRow(row: UndoRow, document: PlanDocument | undefined): Row {
@@ -270,8 +270,7 @@ function isAboutTargeting({ _id, targeting }: Pick<UndoRow, "_id" | "targeting">
 }
 
 /**
- * Returns what an undo changes in a targeting. A deleted targeting is created again under a new ID, so it is found by
- * its name.
+ * Returns what an undo changes in a targeting. A targeting that was deleted gets a new ID, so it is found by its name.
  */
 function changesOfTargeting({ _id, name, undo }: UndoRow, document: PlanDocument): readonly ListedChange[] {
   if (undo !== "exact" && undo !== "caveat") return [];
@@ -317,7 +316,7 @@ interface AnsweredUndo {
   readonly environment: "live" | "sandbox";
   readonly undoes: string;
   readonly rows: readonly UndoRow[];
-  /** How many further objects are already as they were before the run. */
+  /** How many more objects already are as they were before the run. */
   readonly already: number | undefined;
   readonly notes?: readonly string[] | undefined;
   readonly readOnly: boolean;
@@ -363,7 +362,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** Returns words that name the targeting of a plan; an empty text if there are several. */
+/** Returns words that name the targeting of a plan. Empty if there are several. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;
@@ -399,7 +398,7 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-/** Returns the objects with one result as lines. If all of them have the same reason, the heading has it. */
+/** Returns lines for the objects with one result. If all have the same reason, it is in the heading. */
 function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
   const rows = all.filter(({ undo }) => undo === label);
   if (rows.length === 0) return [];
@@ -412,8 +411,8 @@ function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDoc
 }
 
 /**
- * Counts the results of an undo: "3 will be undone exactly, 1 impossible to undo". `already` counts objects that are as
- * they were before.
+ * Counts the results of an undo: "3 will be undone exactly, 1 impossible to undo". `already`: objects that already are
+ * as before.
  */
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
@@ -458,14 +457,14 @@ export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting">)
 
 const MAX_NOT_UNDONE = 5;
 
-/** Returns whether the change of an object can be undone later, after other people have changed something back. */
+/** Returns whether a change can be undone later, once other people have changed something back. */
 export function mayBeUndoneLater({ undo, field, reasons = [] }: UndoRow): boolean {
   return undo === "notOurs" ? field !== "deleted" : undo === "impossible" && reasons.some((one) => PASSING.has(one));
 }
 
 const PASSING: ReadonlySet<string> = new Set<UndoReason>(["nameTaken", "emptyGroup", "heldByGroup"]);
 
-/** Says by name what an undo left as it is, and how to undo it later. Undefined if it restored everything. */
+/** Names what an undo did not restore, and how to undo it later. Undefined if everything was restored. */
 export function notUndoneNote(rows: readonly UndoRow[], undoes: string): string | undefined {
   const left = rows.filter(({ undo }) => undo === "impossible" || undo === "notOurs");
   if (left.length === 0) return undefined;

@@ -72,7 +72,7 @@ function object(says: (change: ListedChange) => string): OtherKind["of"] {
   };
 }
 
-/** The kinds of changes besides deletions and removals. */
+/** The kinds of changes other than deletions and removals. */
 const KINDS: readonly OtherKind[] = [
   {
     title: "Targetings renamed",
@@ -122,7 +122,7 @@ function isLoss({ kind, added = 0 }: ListedChange): boolean {
   return kind === "deleted" || (kind === "contexts" && added === 0);
 }
 
-/** Returns what happens to an object. The line already begins with the object's name. */
+/** Returns what happens to an object. The name of the object is not repeated. */
 function changeSays(change: ListedChange): string {
   const { kind, from, to, added = 0, removed = 0, isTargeting = false } = change;
   switch (kind) {
@@ -151,7 +151,7 @@ function keptWords({ reasons = [], contextIds: many }: UndoRow): readonly string
   return reasons.includes("notRead") ? [`keeps ${contextIds(many)}`] : [];
 }
 
-/** Returns what an undo does to objects, except by deleting or removing something, which the losses list. */
+/** Returns what an undo does to objects. Deletions and removals are left out, because the losses contain them. */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
     effectPart(

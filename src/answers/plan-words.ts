@@ -87,19 +87,19 @@ export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
   subOptions: "sub-options",
 };
 
-/** Returns the object, the field, and its value in the base, file, plan and service if known. */
+/** Returns the object, the field, and the value of the field in base, file, plan and service, if known. */
 export function differenceLine({ _id, name, field, base, file, service, planned, line }: Difference): string {
   const what = `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
   if (field === "deleted" || field === "added") return `${what}: ${FIELD_WORDS[field]}`;
   const sides = Object.entries({ base, file, planned, service }).flatMap(([name, picked]) =>
     picked === undefined ? [] : [`${name} ${field === "parent" ? place(picked) : value(picked)}`],
   );
-  // Equal counts of Context IDs are explained, because the IDs can differ although the counts are equal.
+  // Two sets of Context IDs can differ although they have the same size, so this is explained.
   const isSameCount = field === "contexts" && base !== undefined && base === service;
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
 
-/** Says what to write into the file to keep the state of the service. */
+/** Returns what to write into the file to keep the state of the service. */
 function resolution({ field, file, service, contextIds: ids }: Difference): string {
   if (field === "deleted") return "remove it from the file, or remove its _id to create it again";
   if (file === "deleted" || field === "subOptions") return "put it back into the file";
@@ -121,7 +121,7 @@ function idList(verb: string, ids: NonNullable<Difference["contextIds"]>["onlyFi
   return `${verb} ${named}${more > 0 ? ` and ${count(more)} more` : ""}`;
 }
 
-/** Returns why a plan cannot be applied, in short. */
+/** Returns in short why a plan cannot be applied. */
 export function obstacles({ conflicts, problems, limits }: StatePlan): string {
   const few = limits.map(({ limit, of, there, wanted, fits }) =>
     limit.startsWith(SETTING)
@@ -170,7 +170,7 @@ export function place(picked: ShownValue | undefined): string {
   return picked === null || picked === undefined ? "top level" : value(picked);
 }
 
-/** What a line of a plan is about, which decides its colour. */
+/** What a line of a plan is about. It determines the colour of the line. */
 export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
 
 export interface TonedLine {
@@ -236,7 +236,7 @@ function line(text: string): TonedLine {
   return { text, tone: "plain" };
 }
 
-/** The maximum number of rows, because the length of a comment on a pull request is limited. */
+/** The maximum number of rows, because a comment on a pull request may not be longer. */
 const MAX_ROWS = 500;
 
 /** Returns a plan as Markdown for a pull request: first obstacles, then a table of changes. */
@@ -270,8 +270,7 @@ function list(title: string, lines: readonly string[]): readonly string[] {
 }
 
 /**
- * Escapes a foreign text for a cell of a table, so that it cannot act as Markdown, HTML or a mention, or end the
- * cell.
+ * Escapes a foreign text for a cell of a table. The text cannot act as Markdown, HTML or a mention, or end the cell.
  */
 function cell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>

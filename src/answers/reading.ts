@@ -87,7 +87,7 @@ interface ContextList {
 }
 
 interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", ContextList>> {
-  /** The number of Context IDs that both options hold, and the Context IDs themselves if they were requested. */
+  /** The number of Context IDs that both options hold, and these Context IDs if they were requested. */
   readonly shared: Pick<ContextList, "total"> & Partial<ContextList>;
   readonly row: OptionRow;
   readonly other: OptionRow;
@@ -137,7 +137,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   ]);
 }
 
-/** The counts of a targeting. If `complete` is false, they include only what was read so far. */
+/** The counts of a targeting. If `complete` is false, only a part of the targeting was read. */
 export interface TargetingSummary {
   readonly topLevel: number;
   readonly groups: number;
@@ -173,7 +173,7 @@ export function candidatesText(part: string, candidates: readonly string[], omit
   ]);
 }
 
-/** Returns the targetings whose names contain the name of the targeting that the answer is about. */
+/** Lists the targetings whose names contain the name of the targeting in the answer. */
 export function othersText(others: readonly SeenTargeting[]): string {
   return lines(["Other names contain this one:", ...withForeignLast([], others.map(seenLine))]);
 }
@@ -183,8 +183,8 @@ export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
 }
 
 /**
- * Lists targetings that were seen before. `seen` are their lines. `mayChange` says which of them may be changed;
- * absent if targetings may also be created.
+ * Lists targetings that were seen before. `seen` are their lines. `mayChange` names those that may be changed; absent
+ * if targetings may also be created.
  */
 export function seenText(seen: readonly string[], omitted: number, mayChange?: string): string {
   if (seen.length === 0) {
@@ -219,7 +219,7 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }
 
-/** Returns ID, number of Context IDs, name, and fields that most options lack. */
+/** Returns a line with the ID, the number of Context IDs, the name, and fields that most options lack. */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
   const all =
@@ -236,16 +236,16 @@ export function listLine({ _id, name, type, contextCount, parent, parentName, ..
     ...fieldWords(fields),
   ].filter((part) => part !== false);
   const count = contextCount === undefined ? "?" : plain(contextCount);
-  // Quotation marks cost a token on each line, so they are left out if nothing follows the name.
+  // Quotation marks cost a token on each line, so a name at the end of a line has none if it is safe.
   return [`${_id}:${count}`, more.length > 0 ? quoteUntrusted(name) : quoteUntrustedLast(name), ...more].join(" ");
 }
 
-/** What a list leaves out to save tokens: the shared beginning of all IDs, and the IDs of groups. */
+/** What a list leaves out to save tokens: the beginning that all IDs share, and the IDs of groups. */
 export interface BriefList {
   readonly beginning: string;
 }
 
-/** Returns a function for each row in order. It adds a line before the options of another group. */
+/** Returns a function that formats each row in order. It adds a line before the options of another group. */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
   let last: string | undefined;
@@ -262,7 +262,7 @@ export function listLines(brief?: BriefList): (row: OptionRow) => string {
   };
 }
 
-/** Returns what a list can leave out of its IDs: only the time at their beginning, because many IDs share it. */
+/** Returns what a list can leave out of its IDs: the beginning of the time in them, which many IDs share. */
 export function briefList(rows: readonly OptionRow[]): BriefList {
   const [first = "", ...others] = rows.map(({ _id }) => _id);
   let length = Math.min(first.length, ULID_TIME_LETTERS);
@@ -271,10 +271,10 @@ export function briefList(rows: readonly OptionRow[]): BriefList {
 }
 
 const ULID_TIME_LETTERS = 10;
-/** The minimum number of letters to leave out. Fewer would not save the tokens of the sentence that explains it. */
+/** The minimum number of letters to leave out. A sentence must explain it, which costs tokens as well. */
 const FEWEST_LEFT_OUT = 3;
 
-/** Names the group of a row. Leaves out the group's ID if an earlier row had this name with the same ID. */
+/** Names the group of a row. The group's ID is left out if an earlier row had this name with the same ID. */
 function groupWords(
   id: unknown,
   name: unknown,

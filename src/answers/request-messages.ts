@@ -51,7 +51,7 @@ export function requestFailure(error: ApiError): Failure {
   return planningFailure(problemOf(error));
 }
 
-/** Parses the details that a run has stored about a request. They are undefined if they are invalid. */
+/** Parses the details of a request that a run has stored. Invalid details become undefined. */
 export function storedRequestDetails(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
   const known = requestProblem.partial().safeParse(detail).data ?? {};
   return { ...known, ...(statusCode !== undefined && { statusCode }) };
@@ -126,7 +126,7 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
   },
 };
 
-/** The words for rejections that all further requests would get, too: the key, the address or the network is wrong. */
+/** By kind: the message for a rejection that all requests get, as the key, address or network is wrong. */
 const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => Message>> = {
   unauthorized: (_problem, { key }) => ({
     message: "the service does not accept the key",
@@ -165,7 +165,7 @@ function quoted(route: string | undefined): string {
   return route === undefined ? "a request" : quoteUntrusted(route);
 }
 
-/** Returns the words for a rejection that all requests would get. Undefined if only this request gets it. */
+/** Returns the message for a rejection that all requests would get. Undefined for other rejections. */
 export function refusalWords(kind: string, problem: Known): Message | undefined {
   return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, endpointOf(problem)) : undefined;
 }
@@ -182,12 +182,12 @@ function rejectionWords(problem: Problem): Failure {
 }
 
 interface Endpoint {
-  /** The setting that contains the address, or words for it. */
+  /** The setting that contains the address, or other words for the address. */
   readonly address: string;
   readonly key: string;
 }
 
-/** What to do if a request was not answered, by cause. */
+/** By cause: what to do if a request was not answered. */
 const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> = {
   name: ({ address }) =>
     `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
@@ -222,7 +222,7 @@ function isCause(cause: string): cause is NetworkCause {
   return Object.hasOwn(REMEDIES, cause);
 }
 
-/** The hosts, by the name that the client reports: the name for `targeting-mcp setup`, and the title. */
+/** By the name that the client reports: the name of the host in `targeting-mcp setup`, and its title. */
 const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
   "claude-ai": ["claude-desktop", "Claude Desktop"],
   "claude-code": ["claude-code", "Claude Code"],
@@ -240,7 +240,7 @@ interface FolderRequest {
   readonly allowedDirs: readonly string[];
 }
 
-/** Returns how a person can allow the folder in the client's host. */
+/** Returns how a person can allow the folder in the host of the client. */
 export function allowFolderRemedy({ client, path, allowedDirs }: FolderRequest, delimiter: string): string {
   if (client === undefined) {
     return "Over HTTP, `folders` in the token's entry of TARGETING_MCP_ACCESS_FILE lists the allowed folders. Or give the data in the call.";

@@ -32,7 +32,7 @@ const WORK: Readonly<Record<string, Work>> = {
   track_events: EVENT,
 };
 
-/** The words before the counts, by the status of the run. */
+/** By status of the run: the words before the counts. */
 const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   running: "Still running; ",
   interrupted: "Interrupted; ",
@@ -61,7 +61,7 @@ function resultWords(run: ReportedRun): string {
   const rest = restWords(run);
   const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
   if (status === "planned" || status === "needs_confirmation") {
-    // The first line of a waiting run is short, because the effect that needs approval comes after it.
+    // For a waiting run, this line is short, because the effect to approve follows it.
     if (status === "needs_confirmation") return rest.length === 0 ? "" : `${all}${also}`;
     return `Would ${wouldWords(run, work)}${also}`;
   }
@@ -75,16 +75,16 @@ function resultWords(run: ReportedRun): string {
     return `${all}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  // "None was" would be wrong if results are unknown, or if options of new targetings are counted.
+  // "None was" is wrong if results are unknown or if options of new targetings are counted.
   const isNone = counts.unknown === 0 && !did?.gone && (newOptions?.items ?? 0) === 0;
   const none = isNone ? `No ${work.noun} was ${work.done.toLowerCase()}` : all;
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
 
-/** Returns what a call would do. Adding options may also add Context IDs to options that exist. */
+/** Returns what a call would do. A call that adds options may also add Context IDs to existing options. */
 function wouldWords({ tool, counts, plan = [], extended, newOptions, did }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
-  // The requests are used only if no item would fail; otherwise they do not say how many options they would change.
+  // If an item would fail, the planned requests do not show how many options would change.
   const requested = tool === "bulk_add_options" && failed === 0 ? plan : [];
   const updates = requested.reduce((sum, one) => sum + (one.operation === "updateOptions" ? one.items : 0), 0);
   const same = did?.same ?? 0;
@@ -109,7 +109,7 @@ function doneWords({ did, tool, counts, newOptions }: ReportedRun, { done, noun 
   const kinds = DID.flatMap((kind) => (did !== undefined && did[kind] > 0 ? [{ kind, count: did[kind] }] : []));
   const [only, ...more] = kinds;
   const options = newOptions && { ...newOptions, count: newOptions.succeeded };
-  // If each item is of one of these kinds, the counts of all kinds add up to all items.
+  // If every item is of one of these kinds, the counts add up to all items.
   const counted = (count: number, isFirst: boolean): string =>
     isFirst ? ofAll(count, succeeded === items ? count : items, noun, options) : thousands(count);
   const words = {
@@ -152,7 +152,7 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a count with its whole and its noun. `options` are options of new targetings, which are counted separately.
+ * Returns a count with its total and its noun. `options` are options of new targetings, which are counted separately.
  */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
@@ -169,20 +169,20 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   return `${prefix} ${of}, which ${has}`;
 }
 
-/** Returns a note about sent requests that have no answer yet. The count of requests does not include them. */
+/** Returns a note about sent requests without an answer. The count of requests does not include them. */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
   const requests = unanswered === 1 ? "request has" : "requests have";
   return unanswered === 0 ? [] : [`up to ${unanswered} more ${requests} no answer yet`];
 }
 
-/** Returns why requests were resent: ` (the service answered 3 times with status 503)`. */
+/** Returns why requests were sent again: ` (the service answered 3 times with status 503)`. */
 function statusWords(failedWith: ReportedRun["failedWith"]): string {
   const each = [...(failedWith ?? [])].map(([status, times]) => `${many(times, "time")} with status ${status}`);
   return each.length === 0 ? "" : ` (the service answered ${each.join(", ")})`;
 }
 
 function requestWords({ requests, failedWith, unanswered = 0, tool, status, failures }: ReportedRun): string {
-  // Left out if the service was locked: a note already says how often and how long this server tried.
+  // If the service was locked, a note already says how often and how long this server tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
   if (requests === undefined || status === "planned" || isBusy) return "";
   const { sent, resent, waitedMs } = requests;
@@ -205,7 +205,7 @@ function seconds(ms: number): string {
   return `${ms < WHOLE_SECONDS_FROM_MS ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
 }
 
-/** Tools that ask a person before they remove data. Others report an approval only if a person was asked. */
+/** Tools that ask a person before they remove data. Other tools report an approval only if a person was asked. */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
   "delete_options",
@@ -213,13 +213,13 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** Returns the approval to report. Undefined for plans, for waiting runs, and for tools that do not ask. */
+/** Returns the approval to report. Undefined for plans, waiting runs, and tools that do not ask. */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
-/** Returns a note on how many rows of a file became items. There is none if each row is one item. */
+/** Returns a note on how many rows of a file became items. Empty if each row is one item. */
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [
@@ -232,7 +232,7 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
 
 const MAX_MATCHES_SHOWN = 5;
 
-/** Returns the names that matched another name approximately because none matched exactly. */
+/** Returns a note about names that matched only approximately. */
 export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[] {
   if (takenFor.length === 0) return [];
   const named = takenFor
@@ -244,7 +244,7 @@ export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[
   ];
 }
 
-/** Returns the Context IDs that look almost like one that the option already has. */
+/** Returns a note about Context IDs that look almost like one that the option already has. */
 export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly string[] {
   if (nearIds === undefined) return [];
   const { count, first } = nearIds;
@@ -256,7 +256,7 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
 }
 
 /**
- * Returns the options that exist outside the group that the call names for them. A call that adds options moves none.
+ * Returns a note about options that exist in another group than the call names. A call that adds options moves none.
  */
 export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): readonly string[] {
   if (elsewhere === undefined) return [];
@@ -270,7 +270,8 @@ export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): re
 }
 
 /**
- * Returns a note on options that were not read. Undo keeps their Context IDs, because they may have had them before.
+ * Returns a note about options that were not read. Undo keeps their Context IDs, because they may be older than the
+ * run.
  */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
@@ -280,7 +281,7 @@ export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string
 
 const MAX_COUNTS_SHOWN = 5;
 
-/** Returns the options whose number of Context IDs is not the expected one. */
+/** Returns a note about options whose number of Context IDs is not the expected one. */
 export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
   if (otherCounts.length === 0) return [];
   const picked = otherCounts.slice(0, MAX_COUNTS_SHOWN).map(({ name, _id = "?", expected, found }) => {
@@ -295,13 +296,13 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
   ];
 }
 
-/** Returns what a resumed run did now, and what it had done before. */
+/** Returns what a resumed run did now and what it had done before. */
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
   const done = counts.succeeded + counts.alreadyDone;
   const now = done - before;
-  // Items whose result was unknown may have been done before as well.
+  // Items whose result was unknown may have been applied before.
   if (resumed.unknown > 0) {
     const be = (some: number, [one, many]: readonly [string, string]) =>
       `${thousands(some)} ${some === 1 ? one : many}`;
@@ -334,19 +335,17 @@ export interface FullOption {
   readonly limit: "count" | "bytes" | "project";
 }
 
-/** The current counts, as far as they were read. */
+/** The current counts of a targeting, as far as they were read. */
 export interface FullTargeting {
   readonly _id: string;
   readonly name: string;
-  /** The targeting's number of options. Present if the limit for options stopped the run. */
+  /** The number of options, if the limit for options stopped the run. */
   readonly options?: number;
-  /** The number of Context IDs. Each counts once for each option that has it. */
+  /** The number of Context IDs. An ID counts once for each option that has it. */
   readonly contextIds?: number;
 }
 
-/**
- * How many objects come before the first one that exceeded a limit, or after it, and how many of these were applied.
- */
+/** The objects before or after the first one that exceeded a limit: how many there are, and how many were applied. */
 interface Side {
   readonly count: number;
   readonly isIn: number;
@@ -389,7 +388,7 @@ function targetingWords({ _id, name, options }: FullTargeting): readonly string[
 
 function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
   const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
-  // The listed options are not complete if some were omitted. Options that do not exist any more were not read.
+  // Options that do not exist any more were not read. If some options were omitted, the list is not complete.
   const hasMore = optionsOmitted > 0 && options.length > 0;
   const more = hasMore
     ? [`${many(optionsOmitted, "more option")} reached the limit; get_option shows their counts`]
@@ -410,8 +409,8 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
 }
 
 /**
- * Returns what is known about the limit of the project. The service cannot list targetings, so only a part of the total
- * is known.
+ * Returns what is known about the limit of the project. The service cannot list targetings, so the total is only partly
+ * known.
  */
 function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   if (!isProject) return [];
@@ -438,10 +437,7 @@ export function resumedRunHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
 
-/**
- * Returns the note that an earlier run of the same call did not finish everything, and that this call started a new
- * run.
- */
+/** Returns the note that an earlier run of the same call is not finished and that this call started a new run. */
 export function newRunHint({ runId, status }: EndedRun): string {
   return (
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +
@@ -470,7 +466,7 @@ export interface RunRow {
   /** The ID of the targeting. Absent if the run changes several. */
   readonly targetingId?: string;
   readonly targetingName?: string;
-  /** How many items have each outcome. Absent if the run is damaged. */
+  /** The number of items by outcome. Absent if the run is damaged. */
   readonly counts?: Readonly<Record<string, number>>;
   readonly error?: { readonly errorCode: string };
   readonly startedAt: string;

@@ -38,15 +38,15 @@ import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
 import { joinedNote, sheetNotes, undoFirstNote } from "./sheets.ts";
 
-/** Tokens for the fields and sentences that every report has. */
+/** The tokens of the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
-/** Tokens for a confirmation and how to use it, without the effect. */
+/** The tokens of a confirmation and its explanation, without the effect. */
 const CONFIRMATION_TOKENS = 250;
 const MAX_GROUPS = 10;
 const MAX_GROUPS_BESIDE_PAGE = 3;
 const MAX_REASONS = 25;
 const MAX_RESULTS = 50;
-/** How many results are shown of each reason, if their number is shown as well. */
+/** The maximum number of results per reason, if their total is shown as well. */
 const MAX_OF_A_REASON = 5;
 
 /** Returns the answer about a run in at most 2,500 tokens. */
@@ -239,12 +239,12 @@ const FAILURE_FORMS: readonly FailureForm[] = [
   { details: 0, places: 1, isBare: true, tokens: 30 },
   { details: 0, places: 1, isBare: true, tokens: 12 },
 ];
-/** The share of the remaining tokens that one failure may take. */
+/** The maximum share of the remaining tokens for one failure. */
 const DETAILS_SHARE = 0.6;
 
 /**
- * Returns the failures that fit. Examples are left out first; whole reasons only beside an effect, which a person
- * must see completely.
+ * Returns the failures that fit. Examples are left out first. Whole reasons are left out only next to an effect, which
+ * must be complete.
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
@@ -311,10 +311,7 @@ const WAITS_FOR = {
   token: "The run waits for its confirmation token",
 } as const;
 
-/**
- * Returns an effect for an agent. If there is no token, adds in which channel and until when the effect can be
- * approved.
- */
+/** Returns an effect for an agent. Without a token, adds how and until when the effect can be approved. */
 export function confirmationText(confirmation: NonNullable<ReportedRun["confirmation"]>): string {
   const { token, effect, expiresAt, channel = "page" } = confirmation;
   return token === undefined
@@ -322,7 +319,7 @@ export function confirmationText(confirmation: NonNullable<ReportedRun["confirma
     : effect;
 }
 
-/** Returns the step that helps an agent that has lost the token of a run. */
+/** Returns the step for an agent that has lost the token of a run. */
 export function tokenAgainStep(tool: string): string {
   return `without its token: the same ${tool} call again asks about this run and gives a new token`;
 }

@@ -22,26 +22,24 @@ import type { VerdictRow } from "./event-messages.ts";
 import { cut, OUTCOME_WORDS, type SummarizedFailure } from "./failures.ts";
 import { escapeInvisible, placeWords, plain, quoteUntrusted } from "./fence.ts";
 
-/** A run as an answer reports it. */
 export interface ReportedRun {
   readonly environment: "live" | "sandbox";
-  /** The ID of the run. Absent if nothing is stored. */
+  /** Absent if nothing is stored. */
   readonly runId?: string;
   readonly tool: string;
-  /** Whether the call deletes only empty options. */
   readonly onlyEmpty?: boolean | undefined;
-  /** The run that this one undoes. */
+  /** The ID of the run that this run undoes. */
   readonly undoes?: string;
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  /** How often the service answered with each status after which a request was resent. */
+  /** By status code: how often the service's answer with this status led to another attempt. */
   readonly failedWith?: ReadonlyMap<number, number>;
-  /** How many sent events have no answer yet. `requests` does not include them. */
+  /** How many sent requests have no answer yet. `requests` does not include them. */
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
-  /** Present if a page of results was requested. The answer then has all its results and fewer failures. */
+  /** Set if a page of results was requested. The answer then has all results of the page and fewer failures. */
   readonly page?: { readonly cursor: string | undefined; readonly matching?: number };
   readonly plan?: readonly PlannedRequest[];
   /** What a dry run of events would send: one request per event, and their total size. */
@@ -51,7 +49,7 @@ export interface ReportedRun {
     readonly token?: string;
     readonly effect: string;
     readonly expiresAt: string;
-    /** The channel in which the run can be approved. Absent if that is the web page. */
+    /** How the run can be approved, if not on the web page. */
     readonly channel?: "client" | "token";
   };
   readonly nextSteps?: readonly string[];
@@ -62,7 +60,6 @@ export interface ReportedRun {
   /** How many existing options would get Context IDs. */
   readonly extended?: number;
   readonly approval?: Approval | undefined;
-  /** Whether the approval is reported for every tool. */
   readonly alwaysReportsApproval?: boolean;
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   readonly file?: InputFile | undefined;
@@ -80,11 +77,11 @@ export interface ReportedRun {
   readonly stale?: readonly StaleField[];
   readonly blocked?: Refusal | undefined;
   readonly notes?: readonly string[];
-  /** Whether the server stopped before it planned the run, which then cannot be resumed. */
+  /** Whether the server stopped before it planned the run. The run then cannot be resumed. */
   readonly neverPlanned?: boolean | undefined;
-  /** Whether the run was undone, at least in part, and cannot be resumed. */
+  /** Whether the run was undone, at least in part. It then cannot be resumed. */
   readonly isUndone?: boolean;
-  /** Whether unknown results stay unknown because resuming the run sends nothing. */
+  /** Whether unknown results stay unknown because a resumed run would send nothing. */
   readonly unknownIsFinal?: boolean;
 }
 
@@ -105,7 +102,7 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
   };
   const line = [
     `${placeWords(result)}:`,
-    // With its input, a failed object is shown with its code, which the failures explain.
+    // A failed object with its input is shown with its code, which the failures explain.
     input !== undefined && outcome === "failed"
       ? reason?.code
       : did === undefined || did === "same"
@@ -131,7 +128,7 @@ function objectWords(result: ObjectResult): string {
 const MAX_NAMED = 20;
 const FEW_NAMED = 3;
 
-/** The kinds of results. Objects that did not succeed are among the failures instead. */
+/** The kinds of results. Objects that did not succeed are among the failures. */
 const KINDS: readonly { readonly title: string; readonly isOne: (result: ObjectResult) => boolean }[] = [
   { title: "Created", isOne: ({ did }) => did === "created" },
   {
@@ -179,7 +176,7 @@ export function changeLines(
   return lines;
 }
 
-/** Says how objects changed, if all changed in the same way. */
+/** Returns how objects changed, if all changed in the same way. */
 function titleOf(title: string, results: readonly ObjectResult[], { done, isPlanned }: ChangeWords): string {
   if (title === "Done") return done ?? title;
   if (title !== "Changed") return title;
@@ -217,7 +214,7 @@ function differencesOf({ from, to }: KnownChange) {
   const sides = [from, to].map((side) => (typeof side === "string" ? { name: side } : side));
   const names = sides.flatMap(({ name }) => name ?? []);
   const places = sides.flatMap((side) => placeIn(side) ?? []);
-  // Groups are compared by ID: a group that the same call renames has two names but is the same.
+  // Groups are compared by ID, because a group that the same call renames has two names.
   const groups = new Set(sides.map(({ parent }) => parent));
   const isMoved = new Set(places).size === 2 && (groups.size === 2 || groups.has(undefined));
   return { ...(new Set(names).size === 2 && { names }), ...(isMoved && { places }) };
@@ -255,7 +252,7 @@ const LONGEST_TEXT = 300;
 const MAX_ENTRIES = 20;
 const DEEPEST = 6;
 
-/** Returns a value with long texts and lists cut, and with their full length added. */
+/** Returns a value in which long texts and lists are cut and their full length is added. */
 export function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string")
     return value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)` : value;

@@ -38,7 +38,7 @@ function conflictWords(detail: Detail): string {
   return words.length === 0 ? "" : `: ${words.join("; ")}${more}`;
 }
 
-/** What to do if a name is taken, by the kind of object and the operation. */
+/** By kind of object and operation: what to do if a name is taken. */
 const TAKEN_REMEDIES: Readonly<Record<string, Text>> = {
   "an option, addOptions": texts(
     'Choose another name, or call bulk_add_options with onExisting "skip" or "addContexts".',
@@ -81,7 +81,7 @@ const MOST = {
 } as const;
 
 /**
- * Returns the message for a code that covers three limits (management-api 8.1). A small new option can exceed only the
+ * Returns the message for a code that covers three limits (management-api 8.1). A small new option can only exceed the
  * limit of the project.
  */
 function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
@@ -110,9 +110,9 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   };
 }
 
-/** The messages for the codes of the management API (management-api 7). */
+/** By code of the management API (management-api 7): the message. */
 /**
- * Says that an option or its new group is missing. The service has one code for both, but a dry run knows which one
+ * Returns whether an option or its new group is missing. The service has one code for both, but a dry run knows which
  * it is.
  */
 function missingOption(operation: Reason["operation"], sent: Reason["sent"] = []): string {

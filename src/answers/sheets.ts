@@ -16,7 +16,7 @@ const DELIMITER_WORDS: Readonly<Record<string, string>> = {
 
 const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
-/** Returns notes on how a sheet was read. They leave out columns that a preview in the same answer lists. */
+/** Returns notes on how a sheet was read. Columns that a preview in the same answer lists are left out. */
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
   // Nothing can be said before the form of the sheet is detected.
@@ -39,7 +39,7 @@ interface ImportedSheet {
   readonly isUndone?: boolean | undefined;
 }
 
-/** Returns how to import a sheet again whose Context IDs were not read, if the first import has created options. */
+/** Returns how to import a sheet again if its Context IDs were not read and the first import has created options. */
 export function undoFirstNote({ file, runId, did, isUndone }: ImportedSheet): readonly string[] {
   const { likelyContexts, withoutContexts } = file?.seen ?? {};
   if (!did?.created || isUndone || !(likelyContexts || withoutContexts)) return [];
@@ -48,7 +48,7 @@ export function undoFirstNote({ file, runId, did, isUndone }: ImportedSheet): re
   ];
 }
 
-/** Returns a note about Context IDs of items that may be several in one text. */
+/** Returns a note about texts that may be several Context IDs. */
 export function joinedNote({ joinedIds }: { readonly joinedIds?: JoinedIds }): readonly string[] {
   if (joinedIds === undefined) return [];
   const { count, separators, first } = joinedIds;
@@ -69,11 +69,11 @@ export function resultSheetText({
   readonly savedTo: string;
   readonly results: ReadonlyMap<string, number>;
   readonly isOver: boolean;
-  /** The call for the corrected sheet. */
+  /** The call that applies the corrected sheet. */
   readonly again: string;
   /** Whether that call also applies rows that have already succeeded. */
   readonly isAppliedAgain: boolean;
-  /** The outcomes of all events of the run, for a sheet of events: it contains only those that were not sent. */
+  /** For a sheet of events that were not sent: the outcomes of all events of the run. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
@@ -274,7 +274,7 @@ function idWords(ids: readonly string[]): string {
 
 const CONTEXTS = ["contexts", "contextId"];
 
-/** The columns in which a problem may be, by its code. */
+/** By code of a problem: the columns in which it may be. */
 const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
   notAList: CONTEXTS,
   noContextId: CONTEXTS,

@@ -24,14 +24,14 @@ export function liveTestsEffect({ cases }: EventSuite): Effect {
   return { sentence, parts: effectPart("Event names sent", objects) };
 }
 
-/** Returns the answer with a report, which shows as many mismatches as fit. */
+/** Returns the answer with a report. It contains as many mismatches as fit. */
 export function suiteReportAnswer(run: {
   readonly environment: string;
   readonly suiteId: string;
   readonly target: string;
   readonly report: SuiteReport;
   readonly approval?: Approval | undefined;
-  /** The file with the report. `notSaved` says why it was not written. */
+  /** The file with the report. `notSaved`: why it was not written. */
   readonly savedTo?: string;
   readonly notSaved?: string;
 }) {
@@ -156,7 +156,7 @@ function notesOf({ results }: SuiteReport): readonly string[] {
   ].filter((note) => note !== false);
 }
 
-/** The tokens for the first lines of a file, which an answer has twice, as data and as text. */
+/** The maximum tokens of the first lines of a file, which an answer contains twice, as data and as text. */
 const PREVIEW_TOKENS = 1100;
 const LINE_LETTERS = 160;
 

@@ -18,8 +18,7 @@ import {
 } from "./define-tool.ts";
 
 /**
- * Throws a ToolError if settings that a tool needs are missing or invalid. A tool of the toolset `either` needs one
- * of the two APIs.
+ * Throws a ToolError if settings that a tool needs are missing or invalid. The toolset `either` needs one of both APIs.
  */
 export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
@@ -36,7 +35,7 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
   );
 }
 
-/** Returns the management API for a call. Its reads throw a DeadlineExceeded when the call must be answered. */
+/** Returns the management API for a call. A read throws a DeadlineExceeded when the call must be answered. */
 export function managementOf(context: Waiting & Pick<ToolContext, "management">): ManagementApi {
   const management = configured("management", context.management);
   return aroundReads(management.forCall?.() ?? management, (read, options) =>
@@ -48,7 +47,6 @@ export function eventsOf({ events }: ToolContext): EventApi {
   return configured("event", events);
 }
 
-/** Returns the sandbox in which event tests run. */
 export function testBenchOf({ testBench }: ToolContext): TestBench {
   const bench = configured("event", testBench);
   return { ...bench, sandbox: withRefusalsExplained(bench.sandbox) };
@@ -59,12 +57,10 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
 
-/** Where `targeting-mcp sandbox` listens by default. */
+/** The default address of `targeting-mcp sandbox`. */
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
-/**
- * Returns the sandbox whose events are inspected. Its reads throw a DeadlineExceeded when the call must be answered.
- */
+/** Returns the sandbox whose events are inspected. A read throws a DeadlineExceeded when the call must be answered. */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
   if (sandbox === undefined) {
@@ -117,7 +113,7 @@ function configured<Service>(api: keyof typeof SETTINGS, service: Service | unde
 /** A read was aborted because its call must be answered now (`TARGETING_MCP_WAIT_MS`). */
 export class DeadlineExceeded extends ToolError {}
 
-/** Runs `read` and aborts it when the call must be answered; throws a DeadlineExceeded then. */
+/** Runs `read`. When the call must be answered, aborts the read and throws a DeadlineExceeded. */
 export async function withinWait<Value>(
   { arrivedAt, waitMs, clock }: Waiting,
   signal: AbortSignal | undefined,
@@ -141,7 +137,7 @@ export async function withinWait<Value>(
   }
 }
 
-/** Waits for `read` until the call must be answered, then throws a DeadlineExceeded; the read continues. */
+/** Waits for `read`. When the call must be answered, throws a DeadlineExceeded; the read continues. */
 export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Value>): Promise<Value> {
   const waitMs = Math.max(waiting.waitMs, LEAST_READ_MS);
   const finished = read.then((value) => ({ value }));
@@ -153,7 +149,7 @@ export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Valu
   );
 }
 
-/** Waits for `read` until the call must be answered. If it takes longer, returns undefined, and the read continues. */
+/** Waits for `read`. When the call must be answered, returns undefined; the read continues. */
 export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
   const over = new AbortController();
   const late = clock.sleep(Math.max(0, arrivedAt + waitMs - clock.now()), over.signal).then(() => undefined);

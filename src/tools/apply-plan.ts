@@ -45,7 +45,7 @@ export const applyPlan = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Returns the run of a plan or dry run. Throws a ToolError if the run is neither. */
+/** Returns the run of a plan or a dry run. Throws a ToolError if the run is neither of them. */
 export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
   const run = await ownRun(runId, context);
   if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
@@ -55,7 +55,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
   );
 }
 
-/** Applies a planned run, with approval if it needs one. If it was started before, reports that run. */
+/** Applies a planned run, with approval if it needs one. A run that was already started is only reported. */
 async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
@@ -115,7 +115,7 @@ async function carryOut({ header }: ChangeRun, plan: Plan, context: ToolContext)
   );
 }
 
-/** Continues to check a plan in the background. Then the run starts, or waits for approval if it removes data. */
+/** Finishes the check of a plan in the background. Then the run starts, or waits for approval if it removes data. */
 async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {
     planning.plan.catch(() => undefined);

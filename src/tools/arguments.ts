@@ -22,13 +22,13 @@ export const targetingArguments = () => ({
   targetingName: z.string().optional().describe("Or its name, if seen before"),
 });
 
-/** The arguments that name a targeting. Empty texts count as absent. */
+/** The arguments that name a targeting. An empty text counts as absent. */
 export interface TargetingReference {
   readonly targetingId?: string | undefined;
   readonly targetingName?: string | undefined;
 }
 
-/** Splits the arguments of a call into those that name a targeting and the others. */
+/** Splits the arguments of a call into those that name a targeting and all others. */
 export function targetingArgumentsOf<Given extends TargetingReference>({
   targetingId,
   targetingName,
@@ -37,7 +37,7 @@ export function targetingArgumentsOf<Given extends TargetingReference>({
   return { reference: { targetingId, targetingName }, others };
 }
 
-/** A found targeting. `note` is present if the name did not match exactly, `seen` if a remembered name was found. */
+/** A targeting that was found. `note`: the name did not match exactly. `seen`: it was found by a remembered name. */
 export interface FoundByName {
   readonly _id: string;
   readonly note?: string | undefined;
@@ -45,8 +45,9 @@ export interface FoundByName {
 }
 
 /**
- * Returns the targeting that the arguments name, if any. A name is compared with the service's, because targetings can
- * be renamed elsewhere. Throws a ToolError with candidates, or if the targeting has another name now.
+ * Returns the targeting that the arguments name; undefined if they name none. Reads its current name, because
+ * targetings can be renamed elsewhere. Throws a ToolError if the name is unknown or ambiguous (with candidates), or if
+ * the targeting has another name now.
  */
 export async function findTargeting(
   reference: TargetingReference,
@@ -59,7 +60,7 @@ export async function findTargeting(
   return found;
 }
 
-/** Throws a ToolError if a targeting that was found by its remembered name has another name now, and remembers it. */
+/** Remembers the current name of a targeting. Throws a ToolError if it was found by another name. */
 export async function checkSameName(
   { _id, name: seen }: Pick<SeenTargeting, "_id" | "name">,
   name: string,
@@ -74,7 +75,7 @@ export async function checkSameName(
   );
 }
 
-/** Returns the targeting that the arguments name, if any, as it was last seen. Throws a ToolError with candidates. */
+/** Returns the targeting that the arguments name, as it was last seen. Throws a ToolError with candidates. */
 export async function findSeenTargeting(
   { targetingId, targetingName }: TargetingReference,
   { memory }: Pick<ToolContext, "memory">,
@@ -107,7 +108,7 @@ function matched(given: string, { isExact, thing: { _id, name } }: Match): Found
   return isExact ? { _id } : { _id, note };
 }
 
-/** Does the same as `findTargeting`, and throws a ToolError if the arguments name none. */
+/** Returns the targeting that the arguments name. Throws a ToolError if they name none or it is not found. */
 export async function neededTargeting(reference: TargetingReference, context: ToolContext): Promise<FoundByName> {
   const found = await findTargeting(reference, context);
   if (found !== undefined) return found;
@@ -117,7 +118,7 @@ export async function neededTargeting(reference: TargetingReference, context: To
   );
 }
 
-/** Resolves the targeting of an item. With an unknown or ambiguous name, only this item fails. */
+/** Finds the targeting of an item. If the name is unknown or ambiguous, only this item fails. */
 export async function seenTargeting(name: string, { memory }: Pick<ToolContext, "memory">): Promise<NamedTargeting> {
   const found = await memory.resolve(name);
   if (found.kind === "one") return { currentName: name, _id: found.thing._id };
@@ -126,7 +127,6 @@ export async function seenTargeting(name: string, { memory }: Pick<ToolContext, 
   return { currentName: name, near: candidates.map((candidate) => candidate.name) };
 }
 
-/** Adds a note about an inexact name to an answer. */
 export function withNote<Outcome extends ToolOutcome>(
   note: string | undefined,
   outcome: Outcome,
@@ -145,7 +145,7 @@ export function ulidArgument(argument: string, value: string): string {
   );
 }
 
-/** Returns the targeting in the arguments, or else the one in the Targeting column of the file. */
+/** Returns the targeting in the arguments. Without one, returns the targeting in the file's column Targeting. */
 export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
   const named = opened?.file.seen?.targeting;
   if (given.targetingId || given.targetingName) return given;
@@ -159,7 +159,7 @@ export function referenceOf(given: TargetingReference, opened: OpenedFile | unde
   return isUlid(named) ? { targetingId: named } : { targetingName: named };
 }
 
-/** Adds the ID and names by which rows of the file may refer to the call's targeting. */
+/** Adds the ID and the names by which rows of the file may name the targeting of the call. */
 export async function aboutTargeting(
   opened: OpenedFile | undefined,
   found: FoundByName | undefined,
@@ -176,7 +176,7 @@ export async function aboutTargeting(
   return { ...opened.file, targeting: [found._id, ...(isSame ? [named] : [])] };
 }
 
-/** Returns a function that finds an option by name. It reads the options once. */
+/** Returns a function that finds an option by name. The options are read only once. */
 export function optionsNamed(targetingId: string, api: ManagementApi, signal: AbortSignal) {
   let index: Promise<NameIndex<OptionRecord>> | undefined;
   return async (name: string): Promise<FoundByName> => {
@@ -228,7 +228,7 @@ type FileArguments = Omit<SheetArguments, "sheet" | "encoding"> & {
   readonly encoding?: string | undefined;
 };
 
-/** Splits the arguments of a call into those that concern its file and the others. */
+/** Splits the arguments of a call into those about its file and all others. */
 export function fileArgumentsOf<Given extends FileArguments>({
   file,
   encoding,
@@ -277,7 +277,7 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
   };
 }
 
-/** Opens the file of a call, which `beside` excludes. Detects the form of a sheet now if time allows. */
+/** Opens the file of a call, which must not also have the argument `beside`. Detects a sheet's form if time allows. */
 export async function openedFile(
   given: FileArguments,
   beside: Readonly<Record<string, unknown>>,
@@ -292,7 +292,7 @@ export async function openedFile(
     throw new ToolError(`${useless} was given together with ${other}`, `${useless} is only for file: leave it out.`);
   }
   if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give only one of them.");
-  // Imported with the first file, which makes the start faster.
+  // Imported with the first file, so that the server starts fast.
   const [{ openFile }, { withDetectedForm }] = await Promise.all([
     import("../files/open-file.ts"),
     import("../files/detected-form.ts"),
@@ -305,7 +305,8 @@ export async function openedFile(
 }
 
 /**
- * Returns the folders of the settings, or of the token over HTTP. If there are none, the working folders of the client.
+ * Returns the allowed folders from the settings or, over HTTP, from the token. Without any, returns the client's
+ * folders.
  */
 export async function readableDirs({
   allowedDirs,
@@ -332,7 +333,7 @@ export const onUnknownArgument = () => ({
     .describe("When an answer is lost: report it, or send again and risk recording it twice"),
 });
 
-/** Returns the schema of an object with any fields. Zod's own object schemas drop `__proto__`. */
+/** Returns the schema of an object with any fields. Zod's own schemas would drop the field `__proto__`. */
 export function openObject() {
   return z
     .unknown()
@@ -344,10 +345,10 @@ export function openObject() {
     });
 }
 
-/** How deeply an event may be nested. No event needs more, and parsing would fail only far beyond this depth. */
+/** The maximum depth of an event. No event needs more, and parsers accept far deeper values. */
 const DEEPEST = 100;
 
-/** Throws a ToolError for values that JSON cannot represent: too large numbers, and cyclic references. */
+/** Throws a ToolError for values that JSON cannot represent: too large numbers and cyclic references. */
 export function checkJsonValues(given: unknown, where = "the event"): void {
   let level: readonly unknown[] = [given];
   for (let depth = 0; level.length > 0; depth += 1) {

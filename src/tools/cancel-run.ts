@@ -7,7 +7,7 @@ import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
-/** How long the answer waits until the run has stopped. */
+/** For how many milliseconds the answer waits for the end of the run. */
 const REST_MS = 300;
 
 export const cancelRun = {
@@ -22,10 +22,10 @@ export const cancelRun = {
   output: runOutput,
   async handler({ runId }, context) {
     const { runs } = context;
-    // Looks in this process first, because its runs can be stopped even if the store is unavailable.
+    // A run of this process can be stopped even if the store is not available, so this process is searched first.
     const driven = runs.driven(runId);
     let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
-    // A waiting run is withdrawn, so that no process may start it any more.
+    // A waiting run is withdrawn, so that no process can start it.
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     const isGoing = run.status() === "running" || run.status() === "interrupted";
     const notes =

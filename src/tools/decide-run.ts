@@ -13,7 +13,7 @@ const input = () =>
     secret: z.string().describe("From the _meta of the answer that waits for the decision"),
   });
 
-/** Records a decision that a person makes in a view. Models do not see this tool; the view calls it. */
+/** Records a decision that a person makes in a view. The view calls this tool; models do not see it. */
 export const decideRun = {
   name: "decide_run",
   title: "Decide on a run",
@@ -25,8 +25,8 @@ export const decideRun = {
   output: runOutput,
   async handler({ runId, decision, secret }, context) {
     const { digest = "" } = (await waitingRun(runId, context))?.state.facts.waits ?? {};
-    // Checked first: the secret is valid only for a waiting run of this caller, so nobody learns of other callers'
-    // runs.
+    // Checked first, because the secret is valid only for a waiting run of this caller. So nobody learns about runs of
+    // others.
     if (!(await isSecretFor({ runId, digest }, secret, context))) throw nothingToDecide();
     const answer = decision === "approve" ? "approved" : "declined";
     const saw = (seen: string): boolean => seen === digest;

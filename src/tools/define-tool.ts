@@ -16,43 +16,40 @@ import type { HalfPair } from "../settings/environment.ts";
 /** The toolset of a tool. A tool of `either` is listed if `targeting` or `events` is on. */
 export type Toolset = "targeting" | "events" | "either";
 
-/** What a tool may change. This decides its annotations, and whether it is listed in read-only mode. */
+/** What a tool may change. It determines the annotations of the tool and whether read-only mode lists it. */
 export type Effect =
   | "reads"
-  /** Only adds data. */
   | "adds"
-  /** May overwrite or delete data. */
   | "changes"
   /** Changes only data of this server or of the sandbox. */
   | "local"
-  /** May change an API only if the call requests that, and never in read-only mode. */
+  /** Changes an API only if the call requests it, and never in read-only mode. */
   | "tests";
 
 export interface ToolAnswer {
   readonly structured: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly isError: boolean;
-  /** What the view in a host needs to send a person's decision. It is in `_meta`, which models do not read. */
+  /** What a view needs to send the decision of a person. It is in `_meta`, which models do not read. */
   readonly decision?: { readonly runId: string; readonly secret: string };
-  /** The waiting run for which the client is asked to open the page. */
+  /** The ID of the waiting run for which the client is asked to open the page. */
   readonly opens?: string;
 }
 
 /**
- * A tool may return this instead of an answer if `context.canAsk()` is true. After the reply, the tool is called again
- * with `context.reply`.
+ * A question to a person, which a tool may return if `context.canAsk()` is true. After the reply, the tool is called
+ * again with `context.reply`.
  */
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
-    /**
-     * The text that `context.reply` returns with the person's answer. The server signs it. At most a few hundred
-     * bytes.
-     */
+    /** A text of at most a few hundred bytes that comes back in `context.reply`. The server signs it. */
     readonly token: string;
-    /** Returns the answer if nobody decided. Perhaps no person saw a "closed" question, so it is not asked again. */
+    /**
+     * Returns the answer if nobody decided. After "closed", it must not ask again, as perhaps nobody saw the question.
+     */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
-    /** Asks the person on the web page after the question was closed. Absent if `undecided` asks there. */
+    /** Asks the person on the web page after the question was closed. Absent if `undecided` does that. */
     readonly onPage?: (() => Promise<ToolAnswer>) | undefined;
   };
 }
@@ -62,13 +59,13 @@ export type Undecided = "unanswered" | "closed";
 
 export interface UndecidedAnswer {
   readonly answer: ToolAnswer;
-  /** Carries out a decision that is made after the call was answered. Absent if the question ends with the call. */
+  /** Carries out a decision that comes after the answer to the call. Absent if the question ends with the call. */
   readonly later?: (accepted: boolean) => Promise<void>;
 }
 
 export type ToolOutcome = ToolAnswer | ToolQuestion;
 
-/** What is known about a tool without loading it. */
+/** What is known about a tool before it is loaded. */
 export interface ToolFacts {
   readonly name: string;
   readonly title: string;
@@ -80,13 +77,12 @@ export interface ToolFacts {
 }
 
 export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends ToolFacts {
-  /** Returns the strict schema of the arguments. Created at the first call, which makes the start faster. */
+  /** Returns the strict schema of the arguments. It is created at the first call, so that the server starts fast. */
   readonly input: () => Input;
-  /** Returns the advertised schema of the structured answer. It must also allow errors: `{environment, error}`. */
+  /** Returns the schema of the structured answer. It must also accept errors: `{environment, error}`. */
   readonly output: () => z.ZodObject;
   /**
-   * Handles a call. May throw a ToolError, an ApiError or an UnsupportedEventError, which the server turns into
-   * answers.
+   * Handles a call. May throw a ToolError, an ApiError or an UnsupportedEventError; the server turns them into answers.
    */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
 }
@@ -95,7 +91,7 @@ export type Prepared =
   | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
   | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
 
-/** Hides the type of the arguments, so that tools can be in one list. */
+/** A tool without the type of its arguments, so that all tools fit into one list. */
 export interface Tool extends Omit<ToolDefinition, "handler"> {
   readonly prepare: (given: unknown) => Prepared;
 }
@@ -117,7 +113,7 @@ export function toolOf<Input extends z.ZodObject>(definition: ToolDefinition<Inp
   };
 }
 
-/** A call that cannot be executed as requested, for reasons that no schema can detect. `remedy` is the next step. */
+/** A call that cannot be executed, for a reason that a schema cannot detect. `remedy` is the next step. */
 export class ToolError extends Error {
   readonly remedy: string | undefined;
   constructor(message: string, remedy?: string) {
@@ -126,7 +122,7 @@ export class ToolError extends Error {
   }
 }
 
-/** Returns a function that calls `make` once and then returns the same value, even if that is a rejected promise. */
+/** Returns a function that calls `make` once and then always returns the first value, even a rejected promise. */
 export function once<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | undefined;
   return () => {
@@ -135,7 +131,7 @@ export function once<Value>(make: () => Value): () => Value {
   };
 }
 
-/** A failure of a call, with a code if programs must recognise it. */
+/** A failure of a call. It has a code if programs must recognise it. */
 export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
   readonly runId?: string;
@@ -153,9 +149,9 @@ export function failureAnswer(
   };
 }
 
-/** An event API to send to, and a sandbox that shows the verdicts. */
+/** An event API to which tests send events, and a sandbox that shows how they were judged. */
 export interface TestBench {
-  /** Returns the sandbox's address. Starts the sandbox if it is part of this process. */
+  /** Returns the address of the sandbox. Starts the sandbox if it belongs to this process. */
   readonly url: () => Promise<string>;
   readonly events: EventApi;
   readonly sandbox: SandboxApi;
@@ -166,7 +162,7 @@ export interface DecisionLine {
   readonly runId: string;
   readonly decision: "approved" | "declined";
   readonly where: "client" | "view" | "page" | "token" | "terminal";
-  /** The user of this machine, the name in the access file, or the issuer and subject of a login. */
+  /** The user of this machine, the name in the access file, or issuer and subject of a login. */
   readonly who: string;
   readonly caller: string;
   readonly project: string;
@@ -174,29 +170,27 @@ export interface DecisionLine {
 
 /** The web page on which a person decides about runs that wait for approval. */
 export interface DecisionPage {
-  /** Returns whether a person can open the page at all. */
+  /** Returns whether a person can open the page. */
   readonly isOffered: () => boolean;
   /** Shows a waiting run. Resolves to false if nobody opened the page. */
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
-  /** Returns whether a person's approval of their own request, through the client or a token, does not count. */
+  /** Returns whether persons must not approve their own requests through the client or with a token. */
   readonly needsOther?: () => boolean;
-  /** Returns the address, if people open the page themselves. Absent if the server opens it for them. */
+  /** Returns the address that people open themselves. Absent if the server opens the page for them. */
   readonly address?: () => string;
-  /** What to do if no channel can ask a person. Absent if the text for stdio is used. */
+  /** What to do if no person can be asked. Default: the text for stdio. */
   readonly remedy?: string;
 }
 
-/** What is the same for every call of a server. */
+/** What all calls of a server have in common. */
 export interface ToolServices {
   readonly environment: "live" | "sandbox";
-  /** The management API. Absent if it is not configured; its tools are then not listed. */
+  /** Absent if the management API is not configured. The tools that need it are then not listed. */
   readonly management?: ManagementApi;
   readonly events?: EventApi;
-  /**
-   * The incomplete settings of each API. The tools of such an API are listed, and their answers say what is missing.
-   */
+  /** By API: its incomplete settings. Its tools are listed, and their answers say which setting is missing. */
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
-  /** An invalid setting that every tool needs. */
+  /** An invalid setting that all tools need. */
   readonly blocked?: HalfPair;
   readonly memory: TargetingMemory;
   /** Context IDs from earlier reads. Absent if none are stored. */
@@ -206,40 +200,41 @@ export interface ToolServices {
   readonly saves?: SaveRuns;
   readonly approvals: Approvals;
   readonly sending?: EventRuns;
-  /** Where event tests run. A live server has a sandbox of its own for them. */
+  /** Where event tests run. A live server has its own sandbox for them. */
   readonly testBench?: TestBench;
   /** The sandbox whose events can be inspected. */
   readonly sandbox?: SandboxApi;
   readonly suites: SuiteStore;
-  /** Whether no call may change an API. */
+  /** Whether calls must not change an API. */
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";
-  /** Whether an approval in a view of the client counts even if `confirm` is `strict`. */
+  /** Whether an approval in a view of the client is enough although `confirm` is `strict`. */
   readonly trustViews: boolean;
-  /** The project of the keys: its ID in stored runs, and a name to show. */
+  /** The project of the keys: its ID in stored runs, and its name for people. */
   readonly project: { readonly id: string; readonly name: string };
   readonly page?: DecisionPage;
   /** The name of the person who decides on this machine. Absent if a login identifies the person. */
   readonly person?: string;
   readonly noteDecision?: (line: DecisionLine) => void;
-  /** Returns the key that signs confirmations, of at least 32 bytes. */
+  /** Returns the key that signs confirmations (at least 32 bytes). */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The IDs of the only targetings that may be changed. Absent if all may be changed. */
+  /** The IDs of the targetings that may be changed. Absent if all may be. */
   readonly allowedTargetings?: readonly string[];
   readonly maxDeletes: number;
-  /** For how many days finished runs are stored, and how many of each caller. */
+  /** How long finished runs are stored, in days, and how many of each caller. */
   readonly keep: { readonly days: number; readonly runs: number };
-  /** The highest percentage of a targeting's options that one plan may change or delete. */
+  /** The maximum share of a targeting's options that one plan may change or delete, in percent. */
   readonly maxChangePercent: number;
   /**
-   * The management API's address, or a fixed word if it is part of this process. A plan is valid for one address only.
+   * The address of the management API, or a fixed word if the API is part of this process. A plan is valid only for one
+   * address.
    */
   readonly apiUrl: string;
-  /** The folders that `file` and `saveTo` may use, as absolute paths. Over HTTP they come from the caller's token. */
+  /** The absolute paths of the folders that `file` and `saveTo` may use. Over HTTP, the caller's token names them. */
   readonly allowedDirs: readonly string[];
   readonly maxLineBytes: number;
   readonly clock: Clock;
-  /** How long a call may take, in milliseconds. Work that takes longer continues as a run. */
+  /** How long a call may take, in milliseconds. Longer work continues as a run. */
   readonly waitMs: number;
   /** Aborted when the server stops. Running work finishes its current step. */
   readonly stopping: AbortSignal;
@@ -251,41 +246,40 @@ export interface Reply {
 }
 
 export interface ToolContext extends ToolServices {
-  /** Who makes the call. Runs and confirmations belong to one caller. */
+  /** Who makes the call. A run or a confirmation belongs to one caller. */
   readonly caller: string;
   /** The name that the client gives itself, and the name of the input file. */
   readonly requested?: Requested;
-  /** When the call arrived, in ms since 1970. In protocol 2026-07-28, a reply to a question is a new call. */
+  /** When the call arrived, in milliseconds since 1970. In protocol 2026-07-28, a reply to a question is a new call. */
   readonly arrivedAt: number;
   /** Reports progress. Absent if the client did not request progress. */
   readonly progress?: (done: number, total: number, message: string | undefined) => void;
-  /** Called when the call waits for a run. `rest` resolves when its execution ends, perhaps after the answer. */
+  /** Called when the call waits for a run. `rest` resolves when the run ends, which may be after the answer. */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
   /** Returns the client's working folders that may be read. Absent if it has none. */
   readonly roots?: (() => Promise<readonly string[]>) | undefined;
   readonly signal: AbortSignal;
-  /** Returns whether the client would show a ToolQuestion to a person. */
+  /** Returns whether the client can show a ToolQuestion to a person. */
   readonly canAsk: () => boolean;
   /**
-   * Asks the client to open the page. Returns whether the call is answered with that request, waits for a decision on
-   * the page, or shows a view.
+   * Asks the client to open the page. "asked": the call is answered with this request. "page": the call waits for a
+   * decision on the page. "view": the client shows a view.
    */
   readonly opens?: (runId: string, context: ToolContext) => Promise<"asked" | "page" | "view">;
-  /** Whether the client shows the run of this call in a view, in which a person decides. */
+  /** Whether the client shows the run of this call in a view in which a person can decide. */
   readonly inView?: boolean;
-  /** Whether the client follows the run as a task. The call is then answered as soon as the run is stored. */
+  /** Whether the client follows the run as a task. The call is then answered once the run is stored. */
   readonly asTask?: boolean;
-  /** The reply to the tool's question. Present if the tool is called again with it. */
+  /** The reply to the question of the tool, if the tool is called again after a question. */
   readonly reply?: Reply;
 }
 
-/** The minimum time that is left for a read, in milliseconds. In less time nothing could be read. */
+/** A read is started only if at least this many milliseconds are left. */
 export const LEAST_READ_MS = 1000;
 
-/** What determines when a call must be answered. */
 export type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
 
-/** Returns how many milliseconds are left until the call must be answered. */
+/** Returns the milliseconds until the call must be answered. */
 export function timeLeft({ arrivedAt, waitMs, clock }: Waiting): number {
   return Math.max(0, arrivedAt + waitMs - clock.now());
 }

@@ -18,7 +18,7 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** Returns the IDs of the empty options of a targeting, or an answer if it has none. */
+/** Returns the IDs of the empty options of a targeting. If there are none, returns an answer. */
 async function idsOfEmpty(targetingId: string, context: ToolContext): Promise<{ ids?: string[] } | ToolAnswer> {
   const all = await everyOption(targetingId, {}, context);
   const empty = emptyOptions(all.map(({ step }) => step.option));

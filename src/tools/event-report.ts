@@ -23,7 +23,7 @@ import { sendingOf, undefinedIfLate } from "./apis.ts";
 import { LEAST_READ_MS, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
 
-/** Throws a ToolError if another recent call has sent an equal event without learning its result. */
+/** Throws a ToolError if a recent call sent an equal event and its result is not known. */
 export async function checkNotSentWithoutResult(planned: PlannedEvents, context: ToolContext): Promise<void> {
   if (planned.onUnknown === "resend") return;
   const sent = await sendingOf(context).sentWithoutResult(planned, context.caller);
@@ -187,8 +187,8 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
 }
 
 /**
- * Returns the first results of a run of events. A single event needs only its outcome: the caller knows the event, and
- * the verdict says the rest.
+ * Returns the first results of a run of events. A single event needs only its outcome, because the caller knows the
+ * event.
  */
 function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
   const results = failuresFirst(state, RESULTS_READ).map((result): ObjectResult => {

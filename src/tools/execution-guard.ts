@@ -15,12 +15,12 @@ import { isUlid } from "../spec/names-and-contexts.ts";
 import { managementOf } from "./apis.ts";
 import { type ToolContext, ToolError, type ToolServices, type Toolset } from "./define-tool.ts";
 
-/** What a caller may do now. `refused` says why the caller may do nothing any more. */
+/** What a caller may do now. `refused`: why the caller may do nothing any more. */
 export type CallerRights =
   | { readonly refused: string }
   | {
       readonly readOnly: boolean;
-      /** The only folders that the caller may use. Absent if these are the folders of the settings. */
+      /** The folders that the caller may use. Absent if the settings decide. */
       readonly folders?: readonly string[];
     };
 
@@ -37,12 +37,12 @@ export interface GuardParts
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 
-/** The number of plans whose check is remembered, because the web page often checks each waiting run. */
+/** For how many plans the result of the check is remembered. The web page often checks each waiting run. */
 const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, NotAllowed | undefined>;
 
-/** Checks settings, the caller's current rights, and the changes of every run before this process executes it. */
+/** Returns the check before each execution of a run: the settings, the caller's rights, and the changes. */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
   return async (run) => {
@@ -145,7 +145,7 @@ async function byChange(
   }
 }
 
-/** Returns why the settings do not allow a plan. */
+/** Returns why the settings do not allow a plan. Undefined if they do. */
 async function planNotApplied(
   { call, runId }: RunHeader<WriteCall>,
   bytes: ByteSource,
@@ -164,7 +164,7 @@ async function planNotApplied(
     plans.set(runId, refused);
     return refused;
   } catch (thrown) {
-    // Applying the plan reports that it is not stored completely, so this check allows it.
+    // The check passes, because applying the plan will report that the plan is not completely stored.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
@@ -175,22 +175,19 @@ type NotAllowed = Pick<Refusal, "message" | "remedy">;
 const MAX_NAMED = 5;
 const MAX_ALLOWED_NAMED = 10;
 
-/** Returns a text that says which targetings may change. */
+/** Returns a text that names the targetings that may be changed. */
 export function allowedText(allowed: readonly string[]): string {
   const named = allowed.slice(0, MAX_ALLOWED_NAMED).join(", ");
   const more = allowed.length > MAX_ALLOWED_NAMED ? ` and ${allowed.length - MAX_ALLOWED_NAMED} more` : "";
   return `TARGETING_MCP_ALLOWED_TARGETINGS allows changes only in ${named}${more}`;
 }
-/**
- * The number of options that are remembered as allowed. An option never moves to another targeting, so it stays
- * allowed.
- */
+/** How many options are remembered as allowed. An option never moves to another targeting, so it stays allowed. */
 const MAX_KNOWN = 100_000;
 
-/** The options known to be allowed, for each list of allowed targetings. */
+/** By list of allowed targetings: the options that are known to be allowed. */
 const known = new WeakMap<readonly string[], Set<string>>();
 
-/** Throws a ToolError if a call would change a targeting that the settings protect. `bytes` is the call's file. */
+/** Throws a ToolError if the settings do not allow a call to change a targeting. `bytes` is the call's file. */
 export async function checkAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,
@@ -206,7 +203,7 @@ interface Allowed {
   readonly signal: AbortSignal;
 }
 
-/** Returns why a call may not change its targetings. Ignores options that do not exist. */
+/** Returns why a call may not change its targetings. Options that do not exist are ignored. */
 export async function notAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,
@@ -244,7 +241,7 @@ function refusedText(kind: "targeting" | "option", ids: readonly string[]): stri
   return `${amount(ids.length, kind)} ${why}: ${named}${more}`;
 }
 
-/** Returns why a call deletes more objects than the settings allow, if so. */
+/** Returns a reason if a call deletes more objects than the settings allow. */
 export function tooManyDeletes(call: WriteCall, maxDeletes: number): NotAllowed | undefined {
   const { deletions } = changeOf(call);
   if (deletions <= maxDeletes) return undefined;

@@ -54,7 +54,7 @@ export const getOption = {
 
 const position = z.int().min(0).max(LIMITS.getOffset.value);
 
-/** Returns a page of an option's Context IDs, saves all, or compares them with those of another option. */
+/** Returns a page of an option's Context IDs, saves all of them, or compares them with those of another option. */
 export async function readOption(
   { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: GetOption,
   context: ToolContext,
@@ -122,7 +122,7 @@ async function pageOf(
   ]);
 }
 
-/** Finds the option to compare with by ID, or by name in the targeting of the first option. */
+/** Finds the option to compare with: by ID, or by name in the targeting of the first option. */
 async function otherOption(
   given: string,
   { _id, targetingId }: RequestedOption,
@@ -142,7 +142,7 @@ const KINDS = ["onlyHere", "onlyThere", "shared"] as const;
 type Kind = (typeof KINDS)[number];
 const place = z.record(z.enum(KINDS), z.int().min(0));
 
-/** Compares the Context IDs of two options: counts, and a page that begins with those of only one option. */
+/** Compares the Context IDs of two options. Returns counts and a page; IDs that only one option has come first. */
 async function compareOptions(
   optionId: string,
   otherId: string,
@@ -164,7 +164,7 @@ async function compareOptions(
   };
   const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
-  // Lists the kinds in turn, so that each page shows some Context IDs of each kind.
+  // The kinds take turns, so that each page shows Context IDs of every kind.
   const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
   const budget = pageBudget({ beside: [row, other, row, other] });
   const page = takeRows(

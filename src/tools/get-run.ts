@@ -68,7 +68,6 @@ export const getRun = {
   handler: ({ runId, ...asked }, context) => showRunOrList({ runId: runId || undefined, ...asked }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Shows one run with a page of its items, or lists the caller's recent runs. */
 export function showRunOrList(
   { runId, status, tool, targetingId, ...page }: GetRun,
   context: ToolContext,
@@ -109,7 +108,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const isWanted = (object: number): boolean => {
     const standing = state.standing(object);
     if (outcome !== undefined) return standing === outcome;
-    // Items that succeeded are left out with `includeInput`, because their input is not stored.
+    // With `includeInput`, items that succeeded are left out, because their input is not stored.
     return !includeInput || (standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped");
   };
   const wanted: number[] = [];
@@ -134,7 +133,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   return renderReport({ ...report, results: fitting, page: { cursor, matching: wanted.length } });
 }
 
-/** Waits at most `waitMs` until a run is decided and has ended. Returns its new state. */
+/** Waits at most `waitMs` milliseconds until a run is decided and has ended. Returns its new state. */
 async function waitForRun(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
   if (waitMs === undefined) return run;
   const { clock } = context;
@@ -150,7 +149,7 @@ async function waitForRun(run: Run, waitMs: number | undefined, context: ToolCon
   return found;
 }
 
-/** Returns the resumed run if `run` is a granted approval to resume it. Otherwise returns `run`. */
+/** Returns the resumed run if `run` is the approved request to resume it. Otherwise returns `run`. */
 export async function followResumedRun(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
@@ -158,14 +157,14 @@ export async function followResumedRun(run: Run, context: ToolContext): Promise<
 
 const PLACES_BESIDE = 3;
 
-/** The default number of rows in a page, without and with their input. */
+/** The default number of rows of a page, without and with their input. */
 const MAX_SHOWN = 20;
 const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
-/** The size of the heading and of the marks around the rows. */
+/** The tokens of the heading and of the marks around the rows. */
 const HEADING_TOKENS = 40;
 
-/** Leaves out the hash and the rule of an event if its input is shown, because they add nothing. */
+/** Leaves out the hash and the rule of an event if its input is shown, because the input says the same. */
 function rowOf(
   result: ObjectResult,
   input: unknown,
@@ -207,7 +206,7 @@ async function listRuns(
   return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next)]);
 }
 
-/** Ends a run that has waited too long, and returns the row of its new state. */
+/** Ends a run that has waited too long. Returns its row. */
 async function currentRow(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
   const run = await ownRun(listed.runId, context);
   return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: changedAt(run.header, run.state) };
@@ -220,7 +219,7 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
   return runs;
 }
 
-/** Returns whether a run is a dry run that was not applied. Lists show these only if the filter is `planned`. */
+/** Returns whether a run is a dry run that was not applied. Lists contain such runs only if the filter is `planned`. */
 export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
   return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
 }

@@ -56,8 +56,7 @@ export const getTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Returns one targeting, with `counting` also its counts. Without a reference, lists the targetings that were seen
- * before.
+ * Returns one targeting, with `counting` also its counts. If none is named, lists the targetings that were seen before.
  */
 export async function readTargeting(
   reference: TargetingReference,
@@ -118,7 +117,7 @@ async function readOne(
   }
 }
 
-/** Lists the targetings whose names contain the text. Undefined if one has exactly this name, or none contains it. */
+/** Lists the targetings whose names contain the text. Undefined if one has exactly this name or none contains it. */
 async function withPart(
   { targetingId, targetingName }: TargetingReference,
   { environment, memory }: ToolContext,
@@ -152,13 +151,13 @@ const place = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optio
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
-/** The counts of a targeting so far. The cursor is absent if everything is counted. */
+/** The counts of a targeting as far as it was read. Without a cursor, all of it was read. */
 interface CountedSoFar {
   readonly summary: TargetingSummary;
   readonly cursor?: string;
 }
 
-/** Counts the options of a targeting until the call must be answered. The result's cursor continues the count. */
+/** Counts the options of a targeting until the call must be answered. The returned cursor continues the count. */
 export function summaryOf(
   targetingId: string,
   given: string | undefined,

@@ -12,8 +12,8 @@ import { waitingAnywhere } from "./write/waiting.ts";
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Starts approved work, once for all processes. Returns "stale" if the work would differ now, undefined if it was
- * started before.
+ * Starts approved work, once for all processes. "stale" if the work would differ now. Undefined if it was already
+ * started.
  */
 export async function grant(
   approval: ApprovalRun,
@@ -32,7 +32,7 @@ export async function grant(
   return (await approvals.runs.propose(header.runId, entries, "waiting")) ? "stale" : undefined;
 }
 
-/** Returns the context for executing a run on behalf of its caller. */
+/** Returns a context for executing a run on behalf of its caller. */
 export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
   const { clock, stopping } = services;
   return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
@@ -60,7 +60,7 @@ async function workOf(
   };
 }
 
-/** Resumes a run for a person who pressed Resume. This is also the approval, if one is needed. */
+/** Resumes a run for a person who pressed Resume. Pressing it is also the approval, if one is needed. */
 export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
   const { runId } = run.header;
   if (!isChangeRun(run)) {
@@ -86,7 +86,7 @@ export interface RunQuestion {
   readonly message: string;
 }
 
-/** Returns the question about a waiting run. Undefined if there is nothing to decide any more. */
+/** Returns the question about a waiting run. Undefined if nothing is left to decide. */
 export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
   const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
   if (waits === undefined || waits.stale !== undefined) return undefined;
@@ -94,7 +94,7 @@ export async function runQuestion(runId: string, context: ToolContext): Promise<
   return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
 }
 
-/** Records the decision that the client reports. It counts only for the effect that the question showed. */
+/** Records a decision that the client reports. It is valid only for the effect in the question. */
 export function decideInClient(
   { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
   isApproved: boolean,

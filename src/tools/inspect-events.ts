@@ -129,8 +129,8 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
 const MAX_UNSUPPORTED_SHOWN = 5;
 
 /**
- * Reports on the events that were checked. `matching` are those that match the name and verdict. Undefined without such
- * a filter.
+ * Reports on the checked events. `matching`: those with the requested name and verdict; undefined if none was
+ * requested.
  */
 function checkedOf(
   arrived: readonly SandboxEvent[],
@@ -167,8 +167,7 @@ function checkedOf(
 }
 
 /**
- * Returns a test for the requested name and verdict. Events whose name is a misspelling of the requested name pass as
- * well.
+ * Returns a test for the requested name and verdict. Misspelled names that are corrected to the requested name pass.
  */
 function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>
@@ -217,7 +216,7 @@ function instant(since: string | number | undefined): number | undefined {
   );
 }
 
-/** The cursor: continues before the event number `before`. Valid until the sandbox removes more events for space. */
+/** Continues before the event number `before`. Invalid once the sandbox has removed further events (`dropped`). */
 const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
 
 function pageOf(
@@ -274,7 +273,7 @@ function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[])
   return without.length === 0 ? [] : [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}.`];
 }
 
-/** The results of the checks. `order` and `within` are absent if the call does not request them. */
+/** The results of the checks. `order` and `within` are absent if the call does not request these checks. */
 interface Checks {
   readonly expectations: readonly ExpectationRow[];
   readonly order?: readonly CheckRow[];
@@ -282,7 +281,7 @@ interface Checks {
   readonly notes: readonly string[];
 }
 
-/** Checks events. With `uids`, or order or time of several users, checks the events of each user separately. */
+/** Checks events. With `uids`, and for order or time of several users, each user is checked separately. */
 export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
   const { expect = [], inOrder = false, withinMs, uids } = given;
   const users = uids ?? (inOrder || withinMs !== undefined ? usersWith(arrived, expect) : []);
@@ -314,7 +313,7 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
   };
 }
 
-/** Returns the users who have an event that is named in an expectation. */
+/** Returns the users who have sent an event that an expectation names. */
 function usersWith(
   arrived: readonly SandboxEvent[],
   expect: readonly { readonly eventName: string }[],

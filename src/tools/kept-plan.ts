@@ -17,7 +17,7 @@ import { amount } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "./define-tool.ts";
 
-/** Reads the stored plan of a run. Throws a FileError if it cannot be read. */
+/** Reads the stored plan of a run. Throws a FileError if the plan cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
   return readStoredPlan(runs.part(runId, "input"));
 }
@@ -39,7 +39,7 @@ export async function planPageOf(
 
 const MAX_ROWS = 1000;
 
-/** Returns the answer of `get_run` about a plan that was not started. */
+/** Returns the answer of `get_run` about a plan that is not started. */
 export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
   const { header, state } = run;
   const refusal = await context.runs.refusal(run);
@@ -47,7 +47,7 @@ export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<T
   return withRefusal(answer, refusal);
 }
 
-/** Adds to an answer about a plan the note that this server may not apply the plan. */
+/** Adds a note to the answer about a plan if this server must not apply the plan. */
 export function withRefusal(answer: ToolAnswer, refusal: Refusal | undefined): ToolAnswer {
   if (refusal === undefined) return answer;
   return {
@@ -87,7 +87,7 @@ export function renderKeptPlan(
   });
 }
 
-/** Returns the requests stored with the run, or else computed from the plan. */
+/** Returns the requests of a plan: those stored with the run or, if there are none, computed ones. */
 export function requestsFor(
   document: PlanDocument,
   { facts }: Pick<ChangeRun["state"], "facts">,
@@ -95,7 +95,7 @@ export function requestsFor(
   return facts.foreseen ?? requestsOf(changesOfDocument(document));
 }
 
-/** Returns the changes of a stored plan, without the state that they were compared with. */
+/** Returns the changes of a stored plan, without the state that the plan was compared with. */
 export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };
@@ -111,7 +111,7 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** Returns the next steps. There are none if the plan exceeds a limit, because only a person can raise the limit. */
+/** Returns the next steps for a plan. None if the plan exceeds a limit, because only a person can raise limits. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId)];
@@ -126,7 +126,7 @@ function fixSteps({ conflicts, problems }: StatePlan): readonly string[] {
   return [`resolve ${what} in the file as said above, and make the same call of plan_targeting again`];
 }
 
-/** Returns a next step that makes a new base. A plan with the new base overwrites what others changed. */
+/** Returns the step that makes a new base. A plan with this base overwrites what others have changed. */
 function renewSteps({ targeting: { _id }, conflicts }: StatePlan, runId: string): readonly string[] {
   if (_id === undefined || !conflicts.some(({ base }) => base !== undefined)) return [];
   const name = `now-${runId.slice(-6)}`;
@@ -138,9 +138,9 @@ function renewSteps({ targeting: { _id }, conflicts }: StatePlan, runId: string)
 
 type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
-/** Returns the reasons why a plan cannot be applied. Empty if it can. */
+/** Returns the reasons why a plan cannot be applied. Empty if it can be. */
 export function whyNotApplied({ plan, wayBack }: PlanDocument, thresholds: Thresholds): readonly string[] {
-  // The limits do not apply to an undo plan, which changes and deletes only what the undone run changed or created.
+  // An undo changes only what the undone run changed, and deletes only what it created. So the limits do not apply.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
     plan.conflicts.length > 0 && amount(plan.conflicts.length, "conflict"),

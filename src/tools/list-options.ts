@@ -114,19 +114,18 @@ const position = z.strictObject({
   top: z.int().min(0),
   inside: z.int().min(0).optional(),
   page: z.string().optional(),
-  /** How many top-level options, sub-options and matches come before this position. */
+  /** The number of top-level options, sub-options and matches before this position. */
   before: counts.optional(),
-  /** The numbers of top-level options, sub-options and matches in the whole list, once it was read completely. */
+  /** The number of top-level options, sub-options and matches in the whole list, once it was read completely. */
   whole: counts.optional(),
 });
 type Position = z.output<typeof position>;
 
-/** Lists a page of the options that match a query. */
 async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolContext): Promise<ToolAnswer> {
   const api = managementOf(context);
   const { parent, sortBy } = query;
   const show = async <P>(reading: Promise<Part<P>>): Promise<ToolAnswer> => {
-    // If the group's name cannot be read, the list is shown without it.
+    // If the name of the group cannot be read, the list is shown without it.
     const group =
       parent === undefined
         ? undefined
@@ -185,7 +184,7 @@ async function pageOf(
 
 const DIGEST_DIGITS = 16;
 
-/** Returns a digest of a page. It includes the total, because a page may stay the same while the list grows. */
+/** Returns a digest of a page. It covers the total, because a page can stay the same while the list grows. */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
   return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
@@ -244,7 +243,7 @@ function noteOf(
   return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
 }
 
-/** Returns the first Context IDs by option ID. Omits options that cannot be read. */
+/** Returns the first Context IDs of options, by option ID. Options that cannot be read are left out. */
 async function firstContextIds<P>(
   { hits }: Part<P>,
   api: ManagementApi,

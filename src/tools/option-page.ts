@@ -21,9 +21,9 @@ import { reportedRun } from "./run-reports.ts";
 import { followRun } from "./write/follow-run.ts";
 
 export interface Part<Position> extends OptionsTotals {
-  /** Each option with the position after it. */
+  /** Each option with the position at which the list continues after it. */
   readonly hits: readonly (Hit & { readonly behind: Position })[];
-  /** The position after all `hits`. Undefined if there are no more. */
+  /** The position at which the list continues. Undefined at the end. */
   readonly next: Position | undefined;
   readonly limit: number;
 }
@@ -31,7 +31,7 @@ export interface Part<Position> extends OptionsTotals {
 interface RowForm {
   readonly detail: "concise" | "detailed";
   readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** The name of the group. Present if all options are sub-options of one group. */
+  /** The name of the group, if all options are its sub-options. */
   readonly groupName?: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export function rowsOf(hits: readonly Hit[], { detail, contexts, groupName: only
   });
 }
 
-/** Answers with as many options as fit. If more remain, adds a cursor and the reason. */
+/** Returns an answer with as many options as fit. If there are more, adds a cursor and the reason. */
 export function optionsAnswer<Position>(
   query: unknown,
   part: Part<Position>,
@@ -68,10 +68,10 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows are not counted, because the estimate for the frame is too high by about as much.
+    // The marks around the rows are not counted, because the estimate for the rest is too high by about as much.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
-  // If not all rows fit with complete IDs, they are listed with shortened ones.
+  // If the rows do not fit with complete IDs, shortened IDs are used.
   const whole = fitting(undefined);
   const brief = whole < all.length ? briefList(all.slice(0, MAX_IN_BRIEF)) : undefined;
   const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MAX_IN_BRIEF));
@@ -99,7 +99,7 @@ export interface OptionsQuery extends Wanted {
   readonly sortBy: "contextCount" | "name" | undefined;
 }
 
-/** The arguments that determine the form of a list of options. `fresh`: everything is read again. */
+/** How options are listed. With `fresh`, everything is read again. */
 export interface ListForm extends PageAsked {
   readonly detail: "concise" | "detailed";
   readonly fresh: boolean | undefined;
@@ -119,7 +119,7 @@ const REMEDIES = {
   option: "Leave cursor out to start at the beginning.",
 } as const;
 
-/** Returns the position in a cursor, or the beginning. Throws a ToolError for a cursor of another query. */
+/** Returns the position in a cursor, or the beginning. Throws a ToolError for the cursor of another query. */
 export function placeOf<Schema extends z.ZodType>(
   of: keyof typeof REMEDIES,
   cursor: string | undefined,
@@ -131,7 +131,7 @@ export function placeOf<Schema extends z.ZodType>(
   throw new ToolError(`cursor does not come from this ${of}`, REMEDIES[of]);
 }
 
-/** Saves the options that match a query, as a run that may continue after the answer. */
+/** Saves the options that match a query. The work is a run that may continue after the answer. */
 export async function savedList(
   { targetingId, parent, search, contextIds, empty }: OptionsQuery,
   { saveTo, delimiter }: SaveArguments,

@@ -28,14 +28,14 @@ interface Found {
 interface SearchJob {
   readonly query: OptionsQuery;
   readonly from: WalkPosition;
-  /** The number of matches at which reading ends, unless `countsAll` is set. */
+  /** Reading ends after this number of matches, unless `countsAll` is set. */
   readonly most: number;
   readonly countsAll?: boolean;
   readonly counted: Counted;
   readonly fresh: boolean | undefined;
 }
 
-/** Reads until `most` options match, all are read, or time is up. Starts again if a list changes while it is read. */
+/** Reads until `most` options match, all were read, or time is up. Starts again if a list changes meanwhile. */
 export function searchOptions(
   api: ManagementApi,
   context: ToolContext,
@@ -72,7 +72,7 @@ export function searchOptions(
 }
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
-/** The cursor of a sorted list. `after` is the sort key of the last option shown; `scan` is where reading continues. */
+/** The cursor of a sorted list. `after`: the last option's sort key. `scan`: where reading continues. */
 const place = z.strictObject({
   after: key.optional(),
   scan: z
@@ -90,7 +90,7 @@ type Key = z.output<typeof key>;
 const MAX_SORTED = 100;
 const MAX_SCANS = 16;
 
-/** The matches so far of searches that take several calls, by ID. They do not fit into a cursor. */
+/** By ID: the matches of searches that take several calls. They are too large for a cursor. */
 const begun = new Map<string, readonly FoundOption[]>();
 
 function keep(id: string, hits: readonly FoundOption[]): void {
@@ -99,8 +99,8 @@ function keep(id: string, hits: readonly FoundOption[]): void {
 }
 
 /**
- * Returns the next options of a sorted list, by name or with the most Context IDs first. All options must be read
- * first; if one call is too short for that, returns a cursor.
+ * Returns the next options of a list that is sorted by name, or with the most Context IDs first. All options must be
+ * read before. If one call is too short for that, returns a cursor.
  */
 export async function sortedPart(
   query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },
@@ -170,12 +170,12 @@ function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
 }
 
-/** Compares options by their IDs, which begin with the time of creation. */
+/** Compares options by ID. IDs begin with the time of creation. */
 function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
   return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }
 
-/** Compares texts by code points. `<` compares UTF-16 units, which sorts characters outside the basic plane wrongly. */
+/** Compares texts by code points. `<` compares UTF-16 units, which gives a wrong order for some characters. */
 function byCodePoints(one: string, other: string): number {
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
@@ -185,7 +185,7 @@ function byCodePoints(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** Returns a number by which units are sorted. Surrogates come after all other units, as their code points do. */
+/** Returns a sort key for a UTF-16 unit. Surrogates come after all other units, as their code points do. */
 function inOrder(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;

@@ -12,10 +12,10 @@ import type { Run } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import type { ToolContext } from "./define-tool.ts";
 
-/** The original items, by object number. */
+/** By object number: the original item. */
 type GivenOf = ReadonlyMap<number, unknown>;
 
-/** Returns what the caller sent for each object that did not succeed, as far as it is stored. */
+/** Returns what the caller sent for the objects that did not succeed, as far as it is stored. */
 export async function originalItemsOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
     const standing = run.state.standing(object);
@@ -26,7 +26,7 @@ export async function originalItemsOf(run: Run, objects: readonly number[], cont
     if (isChangeRun(run)) return await givenItems(run, wanted, context);
     return isEventRun(run) ? await givenEvents(run, wanted, context) : new Map();
   } catch (thrown) {
-    // There are no items if the run failed because its file could not be read.
+    // If the run failed because its file cannot be read, there are no items.
     if (thrown instanceof FileError) return new Map();
     throw thrown;
   }
@@ -42,7 +42,7 @@ async function givenEvents(
   const { file } = call.input.events;
   const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
-  // When no events are left to send, failed rows are stored only in the file of failed rows, in the original order.
+  // If no events are left to send, failed rows are stored only in the file of failed rows, in their original order.
   const isSheet = file.format === "csv" || file.format === "xlsx";
   const { delimiter: _, ...sheet } = file.sheet ?? {};
   const rejects: InputFile = { ...file, format: isSheet ? "csv" : "ndjson", encoding: "utf-8", sheet };
@@ -58,7 +58,7 @@ async function givenEvents(
   return given;
 }
 
-/** Returns the events with these indexes, without those that are not stored any more. */
+/** Returns the events with these indexes that are still stored. */
 export async function eventsAt(source: EventSource, indexes: readonly number[]): Promise<GivenOf> {
   const given = new Map<number, unknown>();
   const open = new Set(indexes);
@@ -69,7 +69,7 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
       if (open.size === 0) break;
     }
   } catch (thrown) {
-    // A FileError is ignored: if all events were deleted, the empty part is not a valid file of its format.
+    // If all events were deleted, the part is empty, which is a FileError in some formats. It is ignored.
     if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;
@@ -112,7 +112,7 @@ async function givenItems(
 }
 
 function itemsOf({ input }: WriteCall, indexes: ReadonlySet<number>): ReadonlyMap<number, unknown> {
-  // A plan has no original items: get_run shows the items of the plan itself.
+  // A plan has no original items. `get_run` shows the items of the plan.
   if ("plannedBy" in input) return new Map();
   const items: readonly unknown[] =
     "items" in input ? input.items : [...(input.ids ?? []), ...("names" in input ? (input.names ?? []) : [])];
@@ -131,14 +131,14 @@ async function itemsInFile(
   return new Map([...rows].map(([index, row]) => [index, withoutSplit(row)]));
 }
 
-/** Removes a field that planning adds to a row. */
+/** Removes the field `split`, which planning adds to a row. */
 function withoutSplit(row: unknown): unknown {
   if (typeof row !== "object" || row === null || !("split" in row)) return row;
   const { split: _, ...shown } = row;
   return shown;
 }
 
-/** Merges rows of the same item. Returns a row that cannot be read as a text. */
+/** Returns the items of rows. Rows of the same item are merged. A row that cannot be read is returned as text. */
 async function rowsAt<Item>(
   bytes: ByteSource,
   file: InputFile,

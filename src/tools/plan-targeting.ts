@@ -69,7 +69,7 @@ export const planTargeting = {
   handler: (given, context) => planDesiredState(given, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Plans a desired state, and stores the plan as a run. `earlier` is the run of an interrupted plan. */
+/** Plans a desired state and stores the plan as a run. `earlier` is the run of an interrupted plan. */
 export async function planDesiredState(
   given: DesiredArguments,
   context: ToolContext,
@@ -81,24 +81,24 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingArgument(given);
-  // The base is not updated if the caller names another one, or if the file is in a folder of the client, to which
-  // nothing is ever written.
+  // The base is not updated if the caller names another one. It is not updated in a folder of the client either,
+  // because nothing is written there.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
   let reading: Promise<ReadDesired> | undefined = readState(bytes, source, context);
-  // An error is ignored here: if the call is answered before the state is read, the run reports it.
+  // The error is ignored here. If the call is answered before the state is read, the run reports the error.
   reading.catch(() => undefined);
   const read = await undefinedIfLate(context, reading.then(withoutOptions));
   const notes = read === undefined ? [] : read.notes;
-  // If the state is not read yet, the sheet cannot be returned with marked problems.
+  // As long as the state is not read, the sheet cannot be returned with marked problems.
   const file = read === undefined ? unread : read.file;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
     const runId = sheet && (await storeProblems(given, { ...(await reading), digest }, sheet, context, earlier));
     return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
-  // If the state is not read yet, only the arguments of the call can name the targeting.
+  // As long as the state is not read, only the arguments can name the targeting.
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
     : whichTargeting({ given: targeting, file: read?.targeting, base, byName, memory }));
@@ -111,7 +111,7 @@ export async function planDesiredState(
       targetings: targetingId === undefined ? [] : [targetingId],
       async make(signal) {
         const found = await (reading ?? readState(bytes, source, context));
-        // Frees the memory of a large state before its requests are planned, which need as much again.
+        // Frees the memory of a large state before its requests are planned, because they need as much again.
         reading = undefined;
         if (found.problems.length > 0) {
           const made = sheet && (await problemsPlan(given, { ...found, digest }, context));
@@ -133,7 +133,7 @@ export async function planDesiredState(
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
       async answer({ document, there, notes }) {
         const { caller, requested } = context;
-        // Stored with the plan: the base, which is updated after apply_plan has applied the plan.
+        // What is stored with the plan. The base is updated after `apply_plan` has applied the plan.
         const kept = {
           text: planBytes(document),
           plannedBy: "plan_targeting",
@@ -173,7 +173,7 @@ async function readRemembering(
   return there;
 }
 
-/** Returns a desired state without its options, of which there may be many. */
+/** Returns a desired state without its options, because there may be many. */
 function withoutOptions(read: ReadDesired) {
   const { problems, file, desired } = read;
   return { problems, file, targeting: desired.targeting, notes: readNotes(read) };
@@ -207,7 +207,7 @@ async function readState(
   if (source.folder !== undefined) return readDesired({ bytes, ...source, maxLineBytes });
   const read = await readDesired({ bytes, ...source });
   const text = Buffer.from(bytes).toString("utf8");
-  // A state that is an argument of the call has no lines.
+  // A state in the arguments of the call has no lines.
   const options = read.desired.options.map((option) => ({ ...option, line: 0 }));
   const problems = read.problems.map((problem) => ({
     ...problem,
@@ -241,7 +241,7 @@ function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefin
 
 const MAX_NEAR = 3;
 
-/** Stores a sheet with problems as an empty plan, so that it can be returned with marked problems. */
+/** Stores an empty plan for a sheet with problems, so that the sheet can be returned with marked problems. */
 async function storeProblems(
   given: DesiredArguments,
   read: ProblemsRead,
@@ -279,12 +279,12 @@ async function problemsPlan(
   };
 }
 
-/** Returns undefined if the time for a read is up: planning then continues without its result. */
+/** Returns undefined if the time for a read is up. Planning then continues without the read. */
 function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }
 
-/** How many bytes are read before waiting work of other calls runs. */
+/** After this many bytes were read, waiting work of other calls runs. */
 const PIECE_BYTES = 4_194_304;
 
 /** Returns the format of a sheet without reading its rows. Undefined if the desired state is no sheet. */
@@ -303,7 +303,7 @@ async function unreadSheet(
   try {
     return (await unreadBytes(pieces, { path, format, maxLineBytes }, sheet)).file;
   } catch (thrown) {
-    // A FileError is ignored here, because reading the state itself will report it.
+    // Reading the state itself will report the FileError.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
@@ -318,8 +318,8 @@ function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
 }
 
 /**
- * Reads the named base, or else the one beside the file. With `byName`, the base beside the file belongs to another
- * targeting.
+ * Reads the base that the call names, or else the base next to the file. With `byName`, the latter belongs to another
+ * targeting and is not read.
  */
 async function baseOf(
   { file, base, byName }: DesiredArguments,

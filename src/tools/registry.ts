@@ -1,6 +1,6 @@
 import { type Tool, toolOf } from "./define-tool.ts";
 
-/** The tools. Each is loaded when it is first needed, because a call needs only one. */
+/** The tools. A call needs only one tool, so each is loaded when it is needed. */
 const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   get_targeting: async () => toolOf((await import("./get-targeting.ts")).getTargeting),
   list_options: async () => toolOf((await import("./list-options.ts")).listOptions),
@@ -39,7 +39,7 @@ export function everyViewTool(): Promise<readonly Tool[]> {
   return Promise.all(Object.values(VIEW_TOOLS).map((load) => load()));
 }
 
-/** Loads a tool. Throws a RangeError if there is no tool with this name. */
+/** Loads a tool. Throws a RangeError for an unknown name. */
 export async function toolNamed(name: string): Promise<Tool> {
   const load = { ...TOOLS, ...VIEW_TOOLS }[name];
   if (load === undefined) throw new RangeError(`there is no tool ${name}`);

@@ -15,7 +15,7 @@ export const renameTargetings = {
   description: "Renames targetings, given by ID or current name; names may be swapped in one call.",
   toolset: "targeting",
   effect: "changes",
-  // With names instead of IDs, a repeated call may swap names back.
+  // If targetings are named by their names, a repeated call may swap the names back.
   idempotent: false,
   input,
   output: runOutput,

@@ -40,7 +40,7 @@ const RESULTS: Readonly<Record<Standing, string>> = {
   unknown: "Unknown",
 };
 
-/** Detects how to read the sheet of a run, which may not have been known when the run began. */
+/** Detects how to read the sheet of a run, if this was still unknown when the run began. */
 export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
@@ -59,7 +59,7 @@ function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShap
   return tool === "update_contexts" ? contextRows : desiredRows;
 }
 
-/** Yields the sheet of a run with the result of each row, and counts the results. */
+/** Yields the sheet of a run with the result of each row. Counts the results. */
 export async function* resultSheet(
   found: SheetRun,
   form: SheetFormat,
@@ -95,7 +95,7 @@ export async function* resultSheet(
   yield* writtenSheet({ name, above, rows: resultRows(source, form) }, form);
 }
 
-/** Returns the key of a row about one option, by the same rules as planning. */
+/** Returns a function that finds the option of a row. Rows with the same key are about one option, as in planning. */
 function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string | undefined {
   const [id, name] = [header.at("_id"), header.at("name")];
   const oneARow = header.at("contextId") >= 0;
@@ -105,8 +105,8 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
 /**
- * Returns the results of the rows of events. Rows that were or may have been sent are left out, because sending them
- * again would count them twice.
+ * Returns the results of event rows. Rows that were or may have been sent are left out, because sending them again
+ * would count twice.
  */
 function resultsOfEvents({ state }: EventRun): ResultSource["resultOf"] {
   let index = 0;
@@ -230,7 +230,7 @@ async function savedFailedRows(
   };
 }
 
-/** Saves the sheet of a run with the result of each row. Of files that are not sheets, saves the failed rows. */
+/** Saves the sheet of a run with the result of each row. For a file that is no sheet, saves its failed rows. */
 export async function savedResults(
   run: Run,
   { saveTo, delimiter, outcome }: SaveArguments & { readonly outcome?: string | undefined },
@@ -278,7 +278,6 @@ export async function savedResults(
   };
 }
 
-/** Returns the call that sends the corrected sheet. */
 function againCall({ run, file: { given = {} } }: SheetRun, file: string): string {
   const { columns, separator, fillDown } = given;
   const { tool, input } = run?.header.call ?? { tool: "track_events", input: {} };
@@ -293,7 +292,7 @@ function againCall({ run, file: { given = {} } }: SheetRun, file: string): strin
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }
 
-/** Saves to a path that a person passed to a command. Any folder is allowed. */
+/** Saves the results of a run to a path that a person gave to a command. All folders are allowed. */
 export async function savedResultsAt(
   run: Run,
   { saveTo, delimiter }: SaveArguments,

@@ -68,7 +68,7 @@ export const resumeRun = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Resumes a change, with a person's approval if it needs one. */
+/** Resumes a change, with approval if it needs one. */
 export async function resumeChange(
   run: ChangeRun,
   confirmation: string | undefined,
@@ -94,7 +94,7 @@ export async function resumeChange(
 
 type ResumeWith = (decision: Decision | undefined) => Promise<ToolAnswer>;
 
-/** Stores a new approval with the run, so that later reports show it. */
+/** Resumes a run and stores the new approval with it, so that later reports show the approval. */
 async function resumedBy(
   run: ChangeRun,
   decision: Decision | undefined,
@@ -129,7 +129,7 @@ async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolCont
   return (await context.runs.isUnstarted(header.runId)) === true;
 }
 
-/** Throws a ToolError if a run was never started, was undone or was cancelled. */
+/** Throws a ToolError if a run was never started, was undone, or was cancelled. */
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
@@ -152,7 +152,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   checkNoDryRun(run);
-  // A planned run is accepted: its plan was completed after the call was answered.
+  // A planned run passes: its plan was completed after its call had been answered.
   if (run.status() === "planned") return;
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
     const what = run.header.unplanned
@@ -162,7 +162,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
   }
 }
 
-/** Returns the removals to approve before resuming: those approved more than ten minutes ago. Undefined if none. */
+/** Returns the removals whose approval is older than ten minutes: they must be approved again. Undefined if none. */
 export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
   const { tool } = header.call;
@@ -174,7 +174,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
-  // The run has no plan yet, so its changes may differ from what was approved.
+  // The run has no plan yet, so its changes may differ from those that were approved.
   if (!state.planned) {
     const sentence = `This starts ${tool} as it was approved; it was interrupted before it was planned.`;
     const note = "It was interrupted before anything was sent. Resuming it starts it as it was requested.";
@@ -291,7 +291,7 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
   return reportRun(await context.runs.find(runId), context, [], { approval, alwaysReportsApproval: true });
 }
 
-/** Answers if nobody decided. If the call had to be answered before a decision, a later approval resumes the run. */
+/** Answers if nobody decided. If the call had to be answered first, a later approval still resumes the run. */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;
   const answer = renderReport({
@@ -311,7 +311,7 @@ const kept = z.object({ given: z.record(z.string(), z.unknown()) });
 const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
-/** Makes a plan again if the server stopped before the plan was made; stores the plan if it was made. */
+/** Makes a plan again if the server stopped before the plan was made. If it was made, stores it. */
 export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
   const value = parseJson(text);
@@ -327,7 +327,7 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
   return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
 }
 
-/** Stores the remaining data of a plan whose server stopped after storing its document. */
+/** Stores the rest of a plan. Its server stopped after it had stored the document. */
 async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
   const { call, caller } = header;
   if (call.tool !== "apply_plan")

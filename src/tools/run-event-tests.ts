@@ -155,7 +155,7 @@ async function runLive(
   if (before !== undefined) return notRun(kept, context, before);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? randomBytes(16).toString("base64url");
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
-    // The tests are stored under this ID, so that a call with only the token can run them.
+    // The tests are stored under this ID, so that a call needs only the token to run them.
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
     const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
@@ -215,7 +215,7 @@ async function reportApprovedTests(
   return suiteReportAnswer({ ...picked, ...(place !== undefined && { savedTo: place.path }) });
 }
 
-/** Sends the tests that a person approved on the page. `yes` is the ID of the run that waited for approval. */
+/** Runs the tests that a person approved on the page. `yes` is the ID of the run that waited for approval. */
 export async function runApprovedTests(
   yes: string,
   { suiteId, saveTo }: { readonly suiteId: string; readonly saveTo: string },
@@ -228,7 +228,7 @@ export async function runApprovedTests(
   if (place !== undefined) await saveFile(place, [junitXml(report, `event tests ${suiteId}`)]);
 }
 
-/** What the token approves. The stored tests say which suite. */
+/** What the token approves. The suite is stored with the tests. */
 const LIVE_TESTS = "live tests";
 
 async function confirmed(token: string, given: RunTestsInput, context: ToolContext): Promise<ToolAnswer> {
@@ -310,7 +310,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
-  // Stops the tests that have not run when the call must be answered, because tests run only during the call.
+  // Tests run only during the call. Those that have not run when it must be answered are stopped.
   await waitWithinCall(running, context);
   late.abort();
   const report = await running;

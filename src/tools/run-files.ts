@@ -24,7 +24,7 @@ export function resultLine({ state }: Pick<Run, "state">, object: number): strin
 
 /**
  * Yields what a run removed, as JSON lines for `bulk_add_options` and `update_contexts`. With "not-removed", yields
- * what it did not remove (`removed: "no"`), or perhaps did not remove (`"unknown"`).
+ * what it did not remove (`removed: "no"`) or may not have removed (`"unknown"`).
  */
 export async function* removedLines(
   run: Run,
@@ -45,7 +45,7 @@ export async function* removedLines(
   }
 }
 
-/** Returns the complete plan that a run applies, as JSON. */
+/** Returns the plan that a run applies, as JSON. */
 export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">): Promise<string | undefined> {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
   const document = await documentOf(run.header.runId, services);
@@ -57,8 +57,8 @@ type Taken = "removed" | "notRemoved" | "unknown";
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
 
 /**
- * Returns a function that says whether a run removed the data of a line. A run lists all that it will remove before
- * it sends anything.
+ * Returns a function that says whether a run removed the data of a line. The lines contain everything that the run was
+ * going to remove.
  */
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
@@ -72,7 +72,7 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
     const [one = "unknown", ...others] = all;
     return others.length === 0 ? one : "unknown";
   };
-  // If the object of a line is not known, the result is certain only if it is the same for all objects.
+  // If the object of a line is unknown, its result is certain only if all objects have the same result.
   const ofAll = sameForAll(new Set(byId.values()));
   return (line) => {
     const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
@@ -104,13 +104,13 @@ function takenByStep({ id, objects: [object = -1] }: Step, state: RunState): Tak
   return standing !== "failed" && (state.isDone(id) || state.foundGone(id)) ? "removed" : "notRemoved";
 }
 
-/** A run with a sheet. `part` is the part of the run that stores the sheet. */
+/** A run with a sheet. `part` is where the run stores it. */
 export type SheetRun = { readonly file: InputFile; readonly part: "input" | "sheet" } & (
   | { readonly run: ChangeRun; readonly events?: never }
   | { readonly events: EventRun; readonly run?: never }
 );
 
-/** Returns the sheet that was the input of a run or its plan, if any. */
+/** Returns the sheet that was the input of a run or of its plan. Undefined if there was none. */
 export function sheetRunOf(run: Run): SheetRun | undefined {
   if (isEventRun(run)) {
     const { file } = run.header.call.input.events;
@@ -137,11 +137,11 @@ interface PartContext extends Pick<ToolServices, "runs"> {
   readonly caller: string;
 }
 
-/** The maximum number of characters in one part, since messages over stdio must stay far below 10 MiB. */
+/** The maximum number of characters of a part. A message over stdio must stay far below 10 MiB. */
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 
-/** Returns "damaged" if the run's journal is lost; its removals can still be read. */
+/** Returns "damaged" if the journal of a run is lost. Its removals can still be read. */
 async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promise<Run | "damaged" | undefined> {
   try {
     return await runs.findOwn(runId, caller);
@@ -152,8 +152,8 @@ async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promi
 }
 
 /**
- * Returns results as JSON lines from object `from`, or another part from byte `from`. A long part ends with the next
- * address.
+ * Returns the results from object `from` on as JSON lines, or another part from byte `from` on. A long part ends with
+ * the next address.
  */
 export async function readPart(
   runId: string,

@@ -42,7 +42,7 @@ import { effectOf, endIfExpired } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;
 
-/** Returns a run of the caller. Throws a ToolError if there is none with this ID, and a DamagedRunError. */
+/** Returns a run of the caller. Throws a ToolError if there is none with this ID, or a DamagedRunError. */
 export async function ownRun(
   runId: string,
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
@@ -54,11 +54,11 @@ export async function ownRun(
 
 type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly notes?: readonly string[] | undefined;
-  /** The reader of the report. Default: an agent. */
+  /** Default: an agent. */
   readonly reader?: Reader;
 };
 
-/** Waits for a run until it ends or the call must be answered, and reports it. */
+/** Waits until a run ends or the call must be answered. Returns its report. */
 export async function reportRun(
   run: Run | undefined,
   context: ToolContext,
@@ -102,7 +102,7 @@ export async function reportedRun(
   return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
 }
 
-/** Returns the answer about the file that a run has saved, if any. */
+/** Returns the answer about a file that a run has saved. Undefined if the run saves no file. */
 export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "environment">): ToolAnswer | undefined {
   if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
   const { runId, call } = run.header;
@@ -122,7 +122,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   return limitNotes(await limitsMet(run, context));
 }
 
-/** Returns the data of a run's report. It includes an approval that became necessary after the call was answered. */
+/** Returns the data for the report of a run, including an approval that became necessary after the answer. */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };
@@ -164,7 +164,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
 }
 
-/** Returns what the undo of a run left as it is. */
+/** Returns which objects the undo of a run left as they were. */
 async function undoReport({ header, status }: ChangeRun, context: ToolContext): Promise<Partial<ReportedRun>> {
   const undoes = header.call.tool === "apply_plan" ? header.call.input.undoes : undefined;
   if (undoes === undefined) return {};
@@ -177,15 +177,15 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
     const note = notUndoneNote((await documentOf(header.runId, context)).wayBack?.rows ?? [], undoes);
     return { undoes, ...(note !== undefined && { notes: [note] }) };
   } catch (thrown) {
-    // A FileError is ignored: an undo whose planning failed has no complete plan.
+    // An undo whose planning failed has no complete plan, so a FileError is ignored.
     if (thrown instanceof FileError) return { undoes };
     throw thrown;
   }
 }
 
 /**
- * Returns whether a run was not planned and can no longer be planned. A run that only makes a plan can, if its input
- * is stored.
+ * Returns whether a run was not planned and cannot be planned any more. It still can if it only makes a plan and its
+ * input is stored.
  */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
@@ -237,12 +237,12 @@ function declinedBy(reason: Reason | undefined): Approval | undefined {
   return where === "page" || where === "view" ? declinedIn(where, String(who)) : declinedIn("client");
 }
 
-/** Returns who approved or declined a run, and in which channel. */
+/** Returns who approved or declined a run, and how. */
 export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | undefined {
   return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
 }
 
-/** Returns what reports of all kinds of runs have, with the first results. */
+/** Returns what the reports of all kinds of runs contain, with the first results. */
 export function reported(run: Run, environment: "live" | "sandbox", reader?: Reader): ReportedRun {
   const { header, state, status } = run;
   const { call } = header;
@@ -265,7 +265,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(did !== undefined && { did }),
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
-    // The form of a sheet may have been detected only after the call was answered.
+    // The form of the sheet may have been detected after the answer.
     ...(isChangeRun(run) && { file: file && isUndetected(file) ? { ...file, ...run.state.facts.look } : file }),
     ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
     hasRejects: fileCall.safeParse(call).success && status() !== "running" && state.counts().failed > 0,
@@ -276,7 +276,7 @@ const withFile = z.object({ file: z.object({}) });
 const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFile })]) });
 
 const DAY_MS = 86_400_000;
-/** Returns a sentence about the undo of a run: whether it was complete, and whether it is in effect. */
+/** Returns a sentence about the undo of a run: whether it was complete and is still in effect. */
 async function undoneWords(runId: string, state: ChangeRun["state"], context: ToolContext): Promise<string> {
   const by = undoneByRun(state);
   const undo = by === undefined ? undefined : await undefinedIfUnreadable(context.runs.find(by));
@@ -298,7 +298,7 @@ async function undoneWords(runId: string, state: ChangeRun["state"], context: To
 
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Returns a sentence about whether and until when a finished run can be undone. */
+/** Returns a sentence that says whether and until when a finished run can be undone. */
 export async function undoNoteOf(run: Run, context: ToolContext): Promise<string | undefined> {
   const { keep } = context;
   const status = run.status();
@@ -313,7 +313,7 @@ export async function undoNoteOf(run: Run, context: ToolContext): Promise<string
     runId,
     hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // The maximum number of runs does not apply to a run that removed data.
+    // Runs that removed data are stored even above the maximum number of runs.
     mostRuns: deleted + gone > 0 ? undefined : keep.runs,
   });
 }
@@ -346,7 +346,7 @@ const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
 const OPTIONS_READ = 3;
 const MAX_LISTED = 5000;
 
-/** Returns which limit of management-api 8.1 a run reached, where it stopped, and how much is stored now. */
+/** Returns which limit a run reached (management-api 8.1), at which object, and how much is stored now. */
 async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
   const api = shortReads(context);
   const { signal } = context;

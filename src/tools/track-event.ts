@@ -12,7 +12,7 @@ import { dryRunArgument, runOutput } from "./write/write.ts";
 
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
 
-/** Advertises the documented types but accepts any value, so that the service's own rules judge it. */
+/** Returns fields with the documented types that accept any value, because the rules of the service judge the value. */
 function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
   const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {
     string: () => z.unknown().meta({ type: "string" }),

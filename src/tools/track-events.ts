@@ -59,7 +59,7 @@ export const trackEvents = {
     }
     const events = given.events ?? sameAsEvents;
     const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
-    // Values that JSON cannot represent are refused, because they would change silently when the events are stored.
+    // Values that JSON cannot represent are refused, because storing the events would change them.
     const meant = (events ?? []).map(parseNestedJson);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
@@ -71,7 +71,7 @@ export const trackEvents = {
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? countGiven(meant) : await undefinedIfLate(context, counting);
     if (counts?.items === 0) throw noEvents();
-    // An error is ignored here: if counting takes longer than the call may take, the run continues to count.
+    // The error is ignored here. If counting takes too long for the call, the run continues to count.
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
@@ -91,7 +91,7 @@ export const trackEvents = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** The maximum number of events that are compared one by one. Longer calls, and files, are compared as a whole. */
+/** Up to this number, events are compared one by one. More events, and files, are compared as a whole. */
 const MOST_COMPARED = 50;
 
 function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
@@ -116,7 +116,7 @@ function noEvents(): ToolError {
   return new ToolError("there are no events to send", "Give events, or a file with rows.");
 }
 
-/** Yields the events. Throws a ToolError if there are none, or if reading takes longer than the call may. */
+/** Yields the events. Throws a ToolError if there are none or if reading takes too long for the call. */
 async function* checked(
   events: AsyncIterable<readonly SourceEvent[]>,
   waiting: Waiting,

@@ -38,7 +38,7 @@ interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
 
-/** Plans how to undo a run, and stores the plan as a run. `earlier` is the run of an interrupted plan. */
+/** Plans the undo of a run and stores the plan as a run. `earlier` is the run of an interrupted plan. */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make, undoes, notes, undone } = await undoPlanOf(runId, context);
   return planNowOrInBackground<PlannedUndo>(
@@ -72,7 +72,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const { doneByRun, undoes = runId, ...more } = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
-  // The changes of the run are computed again, so that no copy of them stays in memory beside the plan.
+  // The changes of the run are computed again, so that no copy of them uses memory next to the plan.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
     planUndo(
       await doneByRun(),
@@ -85,14 +85,14 @@ async function undoPlanOf(runId: string, context: ToolContext) {
 interface Undoable {
   /** Computes what is left of the changes of the run. */
   readonly doneByRun: () => Promise<Done>;
-  /** The run to undo, if it is a later run than the requested one. */
+  /** The ID of the run to undo, if it is a later run than the requested one. */
   readonly undoes?: string;
   readonly notes?: readonly string[];
-  /** Only for a run that was undone before: the error to throw if nothing is left. */
+  /** If the run was undone before: the error to throw if nothing is left to undo. */
   readonly undone?: ToolError;
 }
 
-/** Returns which run to undo, and what it changed. Throws if the run cannot be undone. */
+/** Returns which run to undo and what that run changed. Throws if the run cannot be undone. */
 async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<Undoable> {
   const former = context.runs.part(runId, "former");
   try {
@@ -104,8 +104,7 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // Returns whether a targeting is gone: it cannot be read, although the stored header shows that the keys are of
-    // its project.
+    // A targeting is gone if it cannot be read although, by the header of the run, the keys are those of its project.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     const doneByRun = async () => {
@@ -165,7 +164,7 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
 }
 
 /**
- * Returns what is left to undo of a run that was undone before. If its undo was undone, a later run is undone
+ * Returns what is left to undo of a run that was undone before. If its undo was undone too, a later run is undone
  * instead.
  */
 async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undoable> {
@@ -185,7 +184,7 @@ async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undo
   return { doneByRun, notes: [`Run ${by} has undone the rest before.`], undone: error };
 }
 
-/** Returns whether `undo_run` would plan something for a run that was undone before. */
+/** Returns whether `undo_run` would still change something for a run that was undone before. */
 export async function isLeftToUndo(run: ChangeRun, context: ToolContext): Promise<boolean> {
   try {
     await undoableAgain(run, context);
@@ -203,7 +202,7 @@ function undoneError(by: string | undefined): ToolError {
   );
 }
 
-/** Returns the undos of a run. Throws if one of them is not finished, because what it did is not known yet. */
+/** Returns the undos of a run. Throws if one of them is not finished, because its effect is not known yet. */
 async function undosOf({ state }: ChangeRun, context: ToolContext): Promise<readonly EarlierUndo[]> {
   const undos = await earlierUndos(state, {
     find: (runId) => changeRunOf(runId, context),
@@ -234,7 +233,7 @@ interface LeftRun {
   readonly undos: readonly EarlierUndo[];
 }
 
-/** Returns the run whose changes are in effect: a run that undid an undo, or else `run` if something of it is left. */
+/** Returns the run whose changes are in effect: one that undid an undo, or `run` if some of its changes are left. */
 async function runToUndo(
   run: ChangeRun,
   undos: readonly EarlierUndo[],
@@ -246,14 +245,14 @@ async function runToUndo(
       if (found !== undefined) return found;
     }
   }
-  // If an undo is no longer stored, it is unknown what it did, so nothing can be planned.
+  // If an undo is no longer stored, its effect is unknown, so nothing can be planned.
   if (undos.length < undoingRuns(run.state).length || (isUndone(run.state) && undos.length === 0)) return undefined;
   const former = context.runs.part(run.header.runId, "former");
   const left = withoutUndone(await effectsOfRun(run.state, former()), undos);
   return hasNoEffect(left) ? undefined : { run, undos };
 }
 
-/** Returns the run that undid a run, or that undid it again after its undo was undone. */
+/** Returns the ID of the run that undid a run last. */
 async function lastUndo({ state }: ChangeRun, context: ToolContext): Promise<string | undefined> {
   const by = undoneByRun(state);
   const undo = by === undefined ? undefined : await changeRunOf(by, context);

@@ -44,7 +44,7 @@ const input = () => {
   });
 };
 
-/** Returns which Context IDs are removed from which options, and a note about Context IDs that no option holds. */
+/** Returns which Context IDs are removed from which options, and a note about IDs that no option holds. */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
@@ -117,12 +117,12 @@ type Lists = Partial<Record<"add" | "remove" | "set", readonly string[] | undefi
 
 const LINES_NAMED = 5;
 
-/** Adds the Context IDs of the files that items name. Throws a FileError if a spreadsheet has damaged a line. */
+/** Adds the Context IDs in the files that items name. Throws a FileError if a spreadsheet has damaged a line. */
 export async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
-  /** The contents of the files by path, so that each file is read once. */
+  /** By path: the Context IDs in the file, so that each file is read once. */
   const read = new Map<string, Promise<readonly string[]>>();
   const idsIn = (path: string): Promise<readonly string[]> => {
     const ids = read.get(path) ?? idsOf(path, context);

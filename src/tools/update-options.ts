@@ -16,7 +16,7 @@ export const updateOptions = {
     "Renames options (names may be swapped), moves them into or out of a group, sets exposeChildren of groups. For Context IDs: update_contexts.",
   toolset: "targeting",
   effect: "changes",
-  // With names instead of IDs, a repeated call may swap names back.
+  // If options are named by their names, a repeated call may swap the names back.
   idempotent: false,
   input,
   output: runOutput,

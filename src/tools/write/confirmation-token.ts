@@ -3,7 +3,7 @@ import { CONFIRMATION_MS } from "../../changes/run-rules.ts";
 import { ulidBytes, ulidOfBytes } from "../../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "../define-tool.ts";
 
-/** Returns a confirmation token with its effect, which is the text that the person approves. */
+/** Returns a confirmation token with its effect: the text that the person approves. */
 export async function askFor(
   planned: Pick<Agreement, "run" | "digest">,
   effect: string,
@@ -27,7 +27,7 @@ export async function confirmationIn(
   );
 }
 
-/** Throws a ToolError if a token has expired, or if the server is now strict. */
+/** Throws a ToolError if a token has expired, or if strict mode is on now. */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
   // If more time is left than any token is valid for, the clock was ahead when this token was issued.
@@ -47,7 +47,7 @@ interface Agreement {
   readonly run: string;
   readonly digest: string;
   readonly caller: string;
-  /** When the token expires, in milliseconds since 1970; a multiple of 1,000. */
+  /** When the token expires, in milliseconds since 1970. A multiple of 1,000. */
   readonly expiresAt: number;
 }
 
@@ -55,7 +55,7 @@ export interface Confirmation extends Pick<Agreement, "run" | "expiresAt"> {
   readonly isFor: (digest: string) => boolean;
 }
 
-/** The sizes of the parts of a token in bytes. Their sum is 30 bytes, which are 40 characters in base64url. */
+/** The sizes of the parts of a token in bytes. Their sum is 30, which gives 40 characters in base64url. */
 const RUN = 16;
 const SECONDS = 3;
 const MARK = 5;
@@ -64,8 +64,8 @@ const SECONDS_ROUND = 2 ** (8 * SECONDS);
 const TOKEN_LETTERS = 40;
 
 /**
- * Returns 40 characters with the run, the time of expiry, and two signatures of the caller; the second also of the
- * effect. `key` has at least 32 bytes.
+ * Returns a token of 40 characters. It contains the run, the time of expiry, and two signatures of the caller. The
+ * second signature also covers the effect. `key` has at least 32 bytes.
  */
 export function sealConfirmation(key: Uint8Array, agreement: Agreement): string {
   const seconds = Buffer.alloc(4);
@@ -75,8 +75,8 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
 }
 
 /**
- * Opens a token. Undefined if this server did not sign it for this caller. The three bytes of the time repeat after
- * half a year; of these times, the one nearest to `now` counts.
+ * Opens a token. Undefined if this server did not sign it for this caller. The three bytes of the time repeat every
+ * half year, so the time nearest to `now` is meant.
  */
 function openConfirmation(
   key: Uint8Array,
@@ -84,7 +84,7 @@ function openConfirmation(
   { caller, now }: { readonly caller: string; readonly now: number },
 ): Confirmation | undefined {
   const bytes = Buffer.from(token, "base64url");
-  // Only one of the texts that decode to the same bytes is a valid token.
+  // Several texts decode to the same bytes. Only one of them is accepted as the token.
   if (token.length !== TOKEN_LETTERS || bytes.toString("base64url") !== token) return undefined;
   const run = ulidOfBytes(bytes.subarray(0, RUN));
   const expiresAt = nearestTime(bytes.readUIntBE(RUN, SECONDS), now);
@@ -116,10 +116,7 @@ export interface InView {
 
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
-/**
- * Returns whether a person may decide in a view. Only the host can prevent the model from deciding there instead of the
- * person.
- */
+/** Returns whether a person may decide in a view. Only the host can prevent that the model decides there. */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
 }

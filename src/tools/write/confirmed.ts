@@ -19,7 +19,6 @@ export const confirmationArgument = () => ({
   confirmation: z.string().optional().describe("Token of a needs_confirmation answer, once approved; sent alone"),
 });
 
-/** A token, and the other arguments of the call. */
 export interface GivenConfirmation {
   readonly tool: WriteTool;
   readonly token: string;
@@ -29,7 +28,7 @@ export interface GivenConfirmation {
   readonly dryRun?: boolean | undefined;
 }
 
-/** Starts the run that a confirmation token belongs to. If the run was started before, reports it. */
+/** Starts the run of a confirmation token. A run that was already started is only reported. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);

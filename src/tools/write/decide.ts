@@ -32,16 +32,16 @@ import {
 import { mayDecideInView } from "./confirmation-token.ts";
 import { effectOf, waitingAnywhere } from "./waiting.ts";
 
-/** Where a person decides. The channel only says who the person is; this file checks what they may do. */
+/** Where a person decides. A channel only identifies the person; this file checks what the person may do. */
 type Channel = Decided["where"];
 
 export interface Person {
   readonly who: string;
   /** The caller whose runs the person may decide about. */
   readonly caller: string;
-  /** Returns whether the person may also decide about a run of another caller. Absent if they may not. */
+  /** Returns whether the person may decide about a run of another caller. Absent if they never may. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /** The caller that the person uses, if they must not approve their own requests. */
+  /** Set if people must not approve their own requests: the caller that the person uses. */
   readonly except?: string | undefined;
 }
 
@@ -59,11 +59,11 @@ export interface Decision {
 export interface Looked {
   readonly run: Pick<Run, "header">;
   readonly digest: string;
-  /** Starts the run. Returns undefined if another process started it, and "stale" if its effect has changed. */
+  /** Starts the run. Undefined if another process has started it. "stale" if its effect has changed. */
   readonly start: (approved: Approved) => Promise<Run | "stale" | undefined>;
 }
 
-/** Starts approved work other than a change. Returns the same as `Looked.start`. */
+/** Starts approved work other than a change. Undefined if it was already started. "stale" if its effect has changed. */
 type Grant = (approval: ApprovalRun, approved: Approved, services: ToolServices) => Promise<Run | "stale" | undefined>;
 
 export interface Approved {
@@ -71,7 +71,7 @@ export interface Approved {
   readonly decided: Decided;
 }
 
-/** Why a person may not decide, or not in the channel that they use. */
+/** Why a person must not decide, or not in this channel. */
 export type Refused =
   | "NOT_THEIRS"
   | "READ_ONLY"
@@ -82,8 +82,8 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * The result of a decision. "decided": another decision came first. "changed": the person saw another effect.
- * "stale": the run would now differ.
+ * The result of a decision. "decided": another decision came first. "changed": the person saw another effect. "stale":
+ * the run would differ now.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -92,7 +92,7 @@ export type Outcome =
 
 type Rights = Pick<ToolServices, "readOnly" | "confirm" | "trustViews" | "environment" | "project" | "page">;
 
-/** Returns why a person may not decide about a run. To decline, this process needs no key of the run's project. */
+/** Returns why a person must not decide about a run. Declining needs no key of the run's project. */
 export function refusal(
   { caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">,
   elsewhere: "client" | "token" | undefined,
@@ -111,8 +111,8 @@ export function refusal(
 }
 
 /**
- * Carries out a person's decision, once for all processes: checks their rights and what they saw, and stores the
- * decision before anything is sent. Without `looked`, the run must be waiting and is planned again.
+ * Carries out the decision of a person, once for all processes. Checks their rights and the effect that they saw.
+ * Stores the decision before anything is sent. Without `looked`, the run must be waiting, and it is planned again.
  */
 export async function decide(
   runId: string,
@@ -131,7 +131,7 @@ export async function decide(
   if (decision.until !== undefined && decision.until < at) return { is: "expired" };
   const decided = { who: person.who, where: channel, at };
   if (answer === "declined") {
-    // The client also asks about plans that are not stored as waiting runs, so those decisions count too.
+    // The client also asks about plans that are not stored as waiting runs, so these decisions count too.
     const isAsked = waiting !== undefined || channel === "client";
     return isAsked ? declined(run, decided, services) : { is: "decided" };
   }
@@ -262,19 +262,19 @@ export function refusedError(): ToolError {
   );
 }
 
-/** Returns the person who answers through the client or uses the token of a call. */
+/** Returns the person who answers in the client or uses the token of a call. */
 export function personOf({ person, caller }: Pick<ToolContext, "person" | "caller">): Person {
   return { who: person ?? caller, caller };
 }
 
 interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
-  /** The digest of the effect that an approval is valid for. */
+  /** The digest of the effect that is approved. */
   readonly digest: string;
-  /** Returns the effect. Called only if a person is asked, because it takes long for a large plan. */
+  /** Returns the effect. It takes long for a large plan, so it is called only if a person is asked. */
   readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
-  /** Asks on the page if the question was closed. Absent if `undecided` does that. */
+  /** Asks on the page after the question was closed. Absent if `undecided` does that. */
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   readonly declined: () => Promise<R> | R;
@@ -285,12 +285,12 @@ interface ApprovalRequest<R> {
 
 type NextStep = "start" | "ask" | "page" | "token" | "refuse";
 
-/** Returns whether a person decides in a view of the client, or on the page. */
+/** Returns whether a person decides in a view of the client or on the page. */
 export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | "inView">): boolean {
   return inView === true || page?.isOffered() === true;
 }
 
-/** Returns the first channel that is available. In strict mode, a token never is. */
+/** Returns the first channel that is available. In strict mode, a token is not. */
 export function chooseChannel(
   needsApproval: boolean,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,
@@ -302,7 +302,7 @@ export function chooseChannel(
   return confirm === "strict" ? "refuse" : "token";
 }
 
-/** Starts a request, asks a person first, or follows their reply. Asks again if the effect has changed. */
+/** Starts a request, asks a person first, or follows the reply of the person. Asks again if the effect has changed. */
 export async function decided<R>(
   wish: ApprovalRequest<R>,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,
@@ -359,7 +359,7 @@ const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.
 
 type Question = Readonly<z.output<typeof askedForm>>;
 
-/** Returns the question that a reply belongs to. Undefined if the token is not one of `decided`. */
+/** Returns the question that a reply answers. Undefined if `decided` did not create the token. */
 export function readQuestion(token: string): Question | undefined {
   return askedForm.safeParse(parseJson(token)).data;
 }

@@ -27,14 +27,14 @@ import { reportRun } from "../run-reports.ts";
 import { applySteps, type Given, planInTime, unstartedReport } from "./planned.ts";
 
 interface Shown {
-  /** The plan with the failures that are predicted from the current state. */
+  /** The plan with the failures that were predicted from the current state. */
   readonly plan: Plan;
-  /** Returns the plan without predicted failures: when it is applied, the service decides what fails. */
+  /** Returns the plan without predicted failures. When it is applied, the service decides what fails. */
   readonly withoutPredictions: () => Plan;
   readonly notes: readonly string[];
 }
 
-/** Reports what a call would do and what would fail, and stores the plan for `apply_plan`. */
+/** Reports what a call would do and what would fail. Stores the plan for `apply_plan`. */
 export async function dryRun(given: Given, context: ToolContext): Promise<ToolAnswer> {
   const { call, bytes } = given;
   const changes = changesOf(context);
@@ -42,7 +42,7 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
   const shown = await planToShow(given, repeats, context);
   if ("stop" in shown) return reportRun(await goOn(given, shown, context), context);
   const { plan } = shown;
-  // The first rows are left out if finding them takes too long.
+  // If finding the first rows takes too long, they are left out.
   const notes = [...((await undefinedIfLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
@@ -55,7 +55,7 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
   }
 }
 
-/** Plans a dry run again. Returns an answer if the plan may not be applied. */
+/** Plans a dry run again. If the plan must not be applied, returns an answer. */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
   { isDry }: { readonly isDry: boolean },
@@ -80,7 +80,7 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/** Continues to plan. Rejects with a FileError if the new plan differs from the one that was shown. */
+/** Continues to plan. Rejects with a FileError if the plan differs from the one that was shown. */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
   { header, state: { facts } }: Pick<ChangeRun, "header" | "state">,
@@ -142,7 +142,7 @@ async function planToShow(
   }
 }
 
-/** Stores the plan, with a digest that is compared when it is applied. */
+/** Stores the plan with a digest, which is compared when the plan is applied. */
 async function propose(runId: string, plan: Plan, context: ToolContext): Promise<void> {
   const changes = changesOf(context);
   const stored = await changes.runs.stored(runId);
@@ -163,8 +163,7 @@ function answerOf(
   const state = new RunState(plan);
   const effect = plan.losses.length > 0 ? effectText(effectOfCall(plan.losses, plan.objects, plan.facts)) : undefined;
   const asks = effect === undefined ? [] : [`${asksFirst(plan, context)}${effect}`];
-  // The changes are listed only without an effect, because the text of an effect that needs approval already lists
-  // them.
+  // An effect that needs approval already lists the changes, so they are listed only without an effect.
   const changed = effect === undefined ? plannedChanges(state) : [];
   const same = changed.filter(changesNothing).length;
   return renderReport({
@@ -217,7 +216,7 @@ function nameIn(side: KnownChange["from"]): string | undefined {
   return typeof side === "string" ? side : side?.name;
 }
 
-/** Returns how a plan differs from the one that was shown, in numbers. */
+/** Returns, in numbers, how a plan differs from the one that was shown. */
 function changesSince(before: RunState, plan: Plan): string {
   const now = new RunState(plan);
   const items = Math.max(before.objects.length, now.objects.length);

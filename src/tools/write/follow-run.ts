@@ -37,7 +37,7 @@ function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolCon
   });
 }
 
-/** Describes the progress of a run. Returns undefined before the number of items is known. */
+/** Describes the progress of a run. Undefined as long as the number of items is unknown. */
 export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
   if (items === 0) return undefined;
   const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
@@ -48,7 +48,7 @@ export function waitWithinCall(work: Promise<unknown>, context: ToolContext): Pr
   return waitAtMost(work, timeLeft(context), context);
 }
 
-/** Waits until the work ends, at most `ms` milliseconds, or until `gaveUp` is aborted. Rejects if the work rejects. */
+/** Waits until the work ends, `ms` milliseconds are over, or `gaveUp` is aborted. Rejects if the work rejects. */
 async function waitAtMost(
   work: Promise<unknown>,
   ms: number,
@@ -76,7 +76,7 @@ export async function waitForEnd(
   await waitAtMost(run.rest, ms, context, context.signal).finally(unwatch);
 }
 
-/** Returns hints that name interrupted runs of the caller other than `runId`. */
+/** Returns hints that name the caller's interrupted runs, except `runId`. */
 export async function interruptedHints(
   { runs, caller }: Pick<ToolContext, "runs" | "caller">,
   runId: string,
@@ -87,7 +87,7 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/** Returns whether a run should be resumed. An event that may have been recorded is not sent again. */
+/** Returns whether resuming a run is useful. An event that may have been recorded is not sent again. */
 async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
   const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();
@@ -105,7 +105,7 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
 /** The limits of reads that an answer can do without. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
-/** Returns how many options the targeting has now. Undefined if options of one targeting were not changed. */
+/** Returns how many options the targeting now has. Undefined unless options of exactly one targeting were changed. */
 export async function totalsAfter(
   { header, state, status }: ChangeRun,
   context: ToolContext,
@@ -120,12 +120,12 @@ export async function totalsAfter(
   return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
 }
 
-/** Returns the management API with reads that give up soon. */
+/** Returns the management API with reads that give up after a short time. */
 export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }
 
-/** Returns the result of a read. Returns undefined if the read fails or the call must be answered. */
+/** Returns the result of a read. Undefined if the read fails or the call must be answered. */
 export function undefinedIfFailed<Value>(reading: Promise<Value>, { signal }: ToolContext): Promise<Value | undefined> {
   const isExpected = (thrown: unknown) => isApiError(thrown) || thrown instanceof DeadlineExceeded || signal.aborted;
   return undefinedIf(isExpected, reading);

@@ -23,7 +23,7 @@ import { waitWithinCall } from "./follow-run.ts";
 import type { Given } from "./planned.ts";
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
-/** Answers with a token because nobody opened the page. In strict mode throws a ToolError. */
+/** Answers with a token because nobody opened the page. In strict mode, throws a ToolError. */
 export function tokenInstead(
   effect: string,
   { confirm }: Pick<ToolContext, "confirm">,
@@ -37,7 +37,7 @@ export function tokenInstead(
 }
 
 const PAGE_WAIT_MS = 24 * 3_600_000;
-/** How often a call checks for a decision, which may come through another process. */
+/** How often a call checks for a decision, in milliseconds. It may come through another process. */
 const LOOK_MS = 100;
 
 export async function keepWaiting(header: ChangeHeader, plan: Plan, context: ToolServices): Promise<void> {
@@ -50,7 +50,7 @@ export async function keepWaiting(header: ChangeHeader, plan: Plan, context: Too
   await changesOf(context).propose(header, plan);
 }
 
-/** Stores the run of a call, and waits for a decision on the page. Answers with `otherwise` if nobody opens it. */
+/** Stores a call's run and waits for a decision on the page. If nobody opens the page, answers with `otherwise`. */
 export async function decideOnPage(
   { call, bytes }: Given,
   plan: Plan,
@@ -65,7 +65,7 @@ export async function decideOnPage(
   return "run" in kept ? kept : { outcome: await askOnPage(kept.header, context, () => otherwise(kept.header)) };
 }
 
-/** Asks on the page about a run whose call is already answered. If nobody opens it, the agent can request a token. */
+/** Asks on the page about an answered call's run. If nobody opens the page, the agent can request a token. */
 export function askLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     await keepWaiting(header, plan, context);
@@ -79,7 +79,7 @@ export function askLater(context: ToolContext) {
   };
 }
 
-/** Does the same as `decideOnPage` for a plan, which is already stored as a run. */
+/** Waits for a decision on the page about a plan's stored run. If nobody opens the page, answers with `otherwise`. */
 export async function decidePlanOnPage(
   header: ChangeHeader,
   plan: Plan,
@@ -90,7 +90,6 @@ export async function decidePlanOnPage(
   return askOnPage(header, context, otherwise);
 }
 
-/** Work other than a change that needs approval. */
 interface AskedWork {
   readonly call: ApprovalCall;
   readonly name: string;
@@ -117,7 +116,7 @@ function keepApproval(
   return approvals.keep(call, caller, name, { effect: effect.sentence, waits }, requested);
 }
 
-/** Stores that the client declined the work, so that nobody is asked if the same call is made again. */
+/** Stores that the client declined the work, so that nobody is asked again if the same call is repeated. */
 export async function declineApproval(work: AskedWork, context: ToolContext): Promise<void> {
   const { runId } = await keepApproval(work, context);
   await decide(runId, { ...inClient(context), answer: "declined" }, context);
@@ -138,7 +137,7 @@ export async function declinedBefore(
   return { approval: approvalOfRun(before), note: declinedBeforeNote(clock.now() - before.state.updatedAt) };
 }
 
-/** Shows a waiting run and waits for the decision. Answers with `otherwise` if nobody opened the page. */
+/** Shows a waiting run and waits for the decision. If nobody opens the page, answers with `otherwise`. */
 async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
   context: ToolContext,
@@ -176,7 +175,7 @@ async function openedByClient(
   return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
 }
 
-/** Waits for the decision until the call must be answered. Does not wait for a task. */
+/** Waits for the decision until the call must be answered. Does not wait if the call is a task. */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
   if (!context.asTask) await waitWithinCall(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));

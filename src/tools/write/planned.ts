@@ -44,7 +44,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
   };
 }
 
-/** Returns how many existing options would get Context IDs, for a call that adds options. */
+/** For a call that adds options: returns how many existing options would get Context IDs. */
 function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?: number } {
   if (tool !== "bulk_add_options") return {};
   const objects = new Set<number>();
@@ -57,7 +57,6 @@ function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?:
   return { extended: objects.size };
 }
 
-/** Returns the error of planning that cannot continue in the background. */
 export function tookTooLong(): ToolError {
   return new ToolError(
     "planning this took longer than a call may take; nothing was changed",
@@ -65,7 +64,7 @@ export function tookTooLong(): ToolError {
   );
 }
 
-/** Answers a client that cannot ask a person: the effect, and a token that starts the stored run. */
+/** Returns the answer for a client that cannot ask a person: the effect, and a token that starts the stored run. */
 export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,
@@ -99,7 +98,9 @@ export class PlanningError extends Error {
   }
 }
 
-/** Makes a plan, or returns the planning when the call must be answered. Throws a PlanningError if a read failed. */
+/**
+ * Makes a plan, or returns it unfinished when the call must be answered. Throws a PlanningError after a failed read.
+ */
 export async function planInTime<Made>(
   make: (signal: AbortSignal) => Promise<Made>,
   context: ToolContext,
@@ -130,7 +131,7 @@ export function dryRunSteps(
   return header.dryRun && status() === "planned" && !readOnly ? applySteps(header.runId, state) : [];
 }
 
-/** Returns the call that applies a dry run, if the dry run would change something. */
+/** Returns the call that applies a dry run. Empty if the dry run would change nothing. */
 export function applySteps(runId: string, state: RunState): readonly string[] {
   const { pending, failed } = countsOf(state);
   if (pending > 0) return [applyStep(runId)];
@@ -151,8 +152,8 @@ function applyStep(runId: string): string {
 }
 
 /**
- * Answers if nobody decided. Stores the run for a later decision, unless the question was closed: perhaps no person saw
- * it.
+ * Answers if nobody decided, and stores the run for a later decision. After "closed", it is not stored: perhaps no
+ * person saw the question.
  */
 export async function undecided(
   { call, bytes }: Given,
@@ -188,7 +189,7 @@ export async function undecided(
         await decide(header.runId, { ...decided, answer: "declined" }, context);
         return;
       }
-      // Nothing is done if the run was cancelled meanwhile.
+      // If the run was cancelled in the meantime, nothing is done.
       if ((await context.runs.isUnstarted(header.runId)) !== true) return;
       const stopping = new AbortController();
       const again = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));

@@ -14,7 +14,7 @@ import { undefinedIfUnreadable } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../define-tool.ts";
 
-/** Returns a change that waits for a decision in a view or on the page. Ends it if it has waited too long. */
+/** Returns a change that waits for a decision in a view or on the page. Ends a run that has waited too long. */
 export async function waitingRun(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -23,7 +23,7 @@ export async function waitingRun(
   return run !== undefined && isChangeRun(run) ? run : undefined;
 }
 
-/** Does the same as `waitingRun`, and also finds other work that needs approval. */
+/** Returns a run that waits for a decision in a view or on the page: a change or other work that needs approval. */
 export async function waitingOfAnyKind(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -32,7 +32,7 @@ export async function waitingOfAnyKind(
   return run !== undefined && waitsForDecision(run) ? run : undefined;
 }
 
-/** Does the same as `waitingOfAnyKind`, and also finds runs that wait for an approval in the client or with a token. */
+/** Returns a run that waits for a decision in a view, on the page, in the client or with a token. */
 export async function waitingAnywhere(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -72,7 +72,7 @@ interface Planned {
   readonly facts: Pick<RunFacts, "optionsThere">;
 }
 
-/** Returns the tool of a run, and how many objects it changed: `update_options: 2 changed`. */
+/** Returns the tool of a run and how many objects it changed: `update_options: 2 changed`. */
 async function doneBy(runId: string | undefined, { runs }: Pick<ToolContext, "runs">): Promise<string | undefined> {
   const run = runId === undefined ? undefined : await undefinedIfUnreadable(runs.find(runId));
   if (run === undefined) return undefined;
@@ -91,7 +91,7 @@ export async function effectOf(
   context: Pick<ToolContext, "runs">,
 ): Promise<Effect> {
   if (call.tool !== "apply_plan" || runId === undefined) return effectOfCall(losses, objects, facts);
-  // Imported late, because only plans need it.
+  // Imported only when needed, because only plans need it.
   const [{ documentOf }, { effectOfDocument }] = await Promise.all([
     import("../kept-plan.ts"),
     import("../../answers/plan-effects.ts"),
@@ -115,8 +115,8 @@ interface Elsewhere {
 }
 
 /**
- * Stores a run that waits for approval in the client or with a token. If it already waits on the web page, it keeps
- * waiting there.
+ * Stores a run that waits for approval in the client or with a token. A run that waits on the web page keeps waiting
+ * there.
  */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
@@ -133,14 +133,14 @@ export async function storeWaitingElsewhere(
 }
 
 /**
- * Stores a run whose call is already answered, so that the agent can request a token. In strict mode the client may ask
- * again.
+ * Returns a function that stores a run whose call is already answered, so that the agent can request a token. In strict
+ * mode, the client may ask again.
  */
 export function tokenLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     const { confirm, clock } = context;
     const isToken = confirm !== "strict";
-    // A token can be requested during the first ten minutes, and is then valid for another ten.
+    // A token can be requested for ten minutes, and is then valid for ten more minutes.
     const until = clock.now() + (isToken ? 2 : 1) * CONFIRMATION_MS;
     const effect = await effectOf(header, plan, context);
     await storeWaitingElsewhere(header, plan, { effect, elsewhere: isToken ? "token" : "client", until }, context);

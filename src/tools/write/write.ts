@@ -26,7 +26,7 @@ import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
-/** Returns the output schema of the tools that write. Nested objects are not described, which saves tokens. */
+/** Returns the output schema of the tools that write. It does not describe nested objects, which saves tokens. */
 export const runOutput = () =>
   z.looseObject({
     environment: z.string(),
@@ -47,7 +47,7 @@ interface WriteOptions {
   readonly bytes?: ByteSource | undefined;
 }
 
-/** Plans a change, asks a person if it removes data, runs it, and reports it. */
+/** Plans a change, asks a person if it removes data, executes it, and reports it. */
 export async function write(
   call: WriteCall | undefined,
   { dryRun, bytes }: WriteOptions,
@@ -59,7 +59,7 @@ export async function write(
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was deleted`, refused.remedy);
   await checkAllowed(call, bytes, context);
   if (dryRun) {
-    // Imported late, because few calls are dry runs.
+    // Imported only when needed, because few calls are dry runs.
     const { dryRun: planOnly } = await import("./dry-runs.ts");
     return planOnly({ call, bytes }, context);
   }
@@ -82,7 +82,7 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
   const hints = ended?.open ? [newRunHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, context), hints);
-  /** Runs `make`, or uses the run of an identical call that was made at the same time. */
+  /** Runs `make`, or uses the run of an identical call that arrived at the same time. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
   const effect = () => effectOfCall(plan.losses, plan.objects, plan.facts);
@@ -94,7 +94,7 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, context);
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
-        // Some hosts close questions without showing them. Then a view or the page asks, but never a token.
+        // Some hosts close questions without showing them. Then a view or the page asks. A token is never used instead.
         const shown = await decideOnPage(given, plan, context, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
@@ -141,7 +141,7 @@ async function goOn(given: Given, planning: Planning, context: ToolContext): Pro
     return { run: made.run };
   }
   const isPage = context.page?.isOffered() ?? false;
-  // Without a page, and in strict mode without a confirmation token, only a task can ask a person after this answer.
+  // Without a page and, in strict mode, without tokens, only a task can ask a person after this answer.
   if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
     planning.stop();
     throw tookTooLong();
@@ -156,7 +156,7 @@ async function goOn(given: Given, planning: Planning, context: ToolContext): Pro
   return { run: await changes.prepare(header, planning, begin, { meanwhile: waiting?.state, ask }) };
 }
 
-/** Stores the run of a call that was declined in the client, and answers with it. */
+/** Stores the run of a call that was declined in the client. Returns the answer. */
 async function declined(
   { call, bytes }: Given,
   plan: Plan,
@@ -167,7 +167,7 @@ async function declined(
   return declineRun(header, plan, context, effect);
 }
 
-/** Ends a run that was declined in the client, and reports it. This is not an error. */
+/** Ends a run that was declined in the client and reports it. The answer is not an error. */
 export async function declineRun(
   header: ChangeHeader,
   plan: Plan,
