@@ -78,37 +78,115 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   return {
     ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },
-    ...{ places: placesOf(failure), examples: examplesOf(failure) },
+    ...{ places: placesOf(failure), firstPlaces: placesOf(failure, FIRST_PLACES_LETTERS), ...examplesOf(failure) },
+    ...briefOf(failure),
     ...(HELD_BACK.has(failure.errorCode) && { isHeldBack: true }),
   };
 }
 
-/** The maximum number of characters of the positions of a reason. */
+/** The maximum number of characters of the positions of a reason, and of the first ones. */
 const PLACES_LETTERS = 300;
+const FIRST_PLACES_LETTERS = 20;
 /** The number of wrong values that a reason shows. */
 const FIRST_VALUES = 2;
 /** The maximum number of characters of a wrong value. The web page shows as many. */
 const VALUE_LETTERS = 40;
 
 /** Returns the positions of the objects of a failure as text: `lines 6, 23, 40-44 and 17 more`. */
-function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure): string {
+function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure, letters = PLACES_LETTERS): string {
   let shown = places.length;
-  while (shown > 1 && placesWords(places.slice(0, shown), { byLine }).length > PLACES_LETTERS) shown -= 1;
+  while (shown > 1 && placesWords(places.slice(0, shown), { byLine }).length > letters) shown -= 1;
   const first = places.slice(0, shown);
   const named = first.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const isCut = placesOmitted || shown < places.length;
   return placesWords(first, { byLine }) + (isCut ? ` and ${thousands(Math.max(1, count - named))} more` : "");
 }
 
-/** Returns the names of the first objects of a failure. If they have none, returns the wrong values. */
-function examplesOf({ examples, details = [], detail }: SummarizedFailure): readonly string[] {
+/**
+ * Returns the names of the first objects of a failure. If they have none, returns the wrong values. `areAll`: the other
+ * objects have none besides these.
+ */
+function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "areAll"> {
+  const { count, examples, details = [], detail, isOfFirst } = failure;
   const names = examples.map(({ name }) => name);
   const values = [detail, ...details.map(({ reason }) => reason.detail)].flatMap((one) =>
     typeof one?.value === "string" ? [one.value] : [],
   );
   const some = names.length > 0 ? names : values;
   // Values that look the same when they are cut are shown once.
-  return [...new Set(some.map((text) => cutText(text, VALUE_LETTERS)))].slice(0, FIRST_VALUES);
+  const shown = [...new Set(some.map((text) => cutText(text, VALUE_LETTERS)))];
+  // Rows that repeat the name of one row all have that name.
+  const isOneName =
+    failure.errorCode === "DUPLICATE_IN_INPUT" && !isOfFirst && !failure.isOfKinds && details.length === 0;
+  const areAll = shown.length <= FIRST_VALUES && (some.length >= count || isOneName);
+  return { examples: shown.slice(0, FIRST_VALUES), ...(areAll && { areAll }) };
+}
+
+/** The cause of a failure and how to fix it, in a few words each. */
+type Brief = readonly [cause: string, fix?: string];
+
+const [SHORTEST, LONGEST] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
+
+/** The words for names that are not valid, by the first rule that they break. */
+const NAME_BRIEFS: Readonly<Record<string, Brief>> = {
+  decomposed: ["name has decomposed Hangul", "convert it to NFC"],
+  tooShort: ["name too short", `use ${SHORTEST} to ${LONGEST} characters`],
+  tooLong: ["name too long", `use at most ${LONGEST} characters`],
+  outerSpace: ["name begins or ends with space", "remove the space"],
+};
+
+/** Returns the words for names that break one rule. Names that break several have the whole message. */
+function nameBrief({ details = [], detail = {}, count }: SummarizedFailure): Brief | undefined {
+  const each = details.length === 0 ? [detail] : details.map(({ reason }) => reason.detail ?? {});
+  const [rule = "", ...others] = new Set(each.flatMap(({ rules }) => (Array.isArray(rules) ? rules.map(String) : [])));
+  if (others.length > 0) return undefined;
+  if (rule === "tooShort" && each[0]?.length === 0) return ["name is empty", "fill in a name"];
+  if (rule !== "characters") return Object.hasOwn(NAME_BRIEFS, rule) ? NAME_BRIEFS[rule] : undefined;
+  const found = each.flatMap(({ characters }) => (Array.isArray(characters) ? characters.map(String) : []));
+  const isCut = details.length > 0 && count > details.length;
+  return [
+    `name contains ${characterList([...new Set(found)])}${isCut ? ", …" : ""}`,
+    "use Korean or English letters, digits, spaces, ~ % & + -",
+  ];
+}
+
+/** Returns what is wrong with events that were not sent on purpose. That they were not sent is in the heading. */
+function heldBrief({ isOfFirst, message }: SummarizedFailure): Brief | undefined {
+  const [, cause] = isOfFirst ? [] : (/: (.+)/s.exec(message) ?? []);
+  return cause === undefined ? undefined : [cause];
+}
+
+/** The words for the other frequent failures, by code. A code without an entry has its whole message. */
+const BRIEFS: Readonly<Record<string, (failure: SummarizedFailure) => Brief | undefined>> = {
+  INVALID_NAME: nameBrief,
+  TARGETING_CATEGORY_NAME_DUPLICATE: ({ remedy }) => [
+    "name exists",
+    remedy.includes("skip") ? "rename, or ask the agent to skip them" : "use another name",
+  ],
+  DUPLICATE_IN_INPUT({ isOfFirst, message, details }) {
+    if (!message.includes("same name")) return undefined;
+    const isOneName = message.startsWith("same name") && !isOfFirst && details === undefined;
+    return [isOneName ? message.replace("same name as", "repeats") : "name used twice", "use each name once"];
+  },
+  NAME_NOT_FOUND({ isOfFirst, details, detail, message, remedy }) {
+    const { field } = detail ?? details?.[0]?.reason.detail ?? {};
+    if (field !== "parentName") return undefined;
+    return [
+      isOfFirst ? "group does not exist" : message.replace("the targeting has no option group named", "no group"),
+      remedy.includes("Is Group") ? "add a row for it, with yes in Is Group" : "create the group first",
+    ];
+  },
+  EXISTS: () => ["name exists", "to add the Context IDs, ask the agent"],
+  NEEDS_FAILED: () => ["row of its group failed", "fix that row first"],
+  EVENT_IGNORED: heldBrief,
+  EVENT_REJECTED: heldBrief,
+};
+
+/** Returns the cause of a failure and how to fix it in a few words, if there are such words. */
+function briefOf(failure: SummarizedFailure): Pick<FailureRow, "cause" | "fix"> {
+  const { errorCode } = failure;
+  const [cause, fix] = (Object.hasOwn(BRIEFS, errorCode) ? BRIEFS[errorCode]?.(failure) : undefined) ?? [];
+  return { cause, fix };
 }
 
 /** What objects with different values have in common if they break the same rule, by code and rule. */

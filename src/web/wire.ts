@@ -303,8 +303,14 @@ export interface FailureRow {
   readonly count: number;
   /** The positions of the objects in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */
   readonly places: string;
-  /** The wrong values of the first objects, if they have any. */
+  /** The first of these positions: `lines 3, 9-12 and 30 more`. */
+  readonly firstPlaces?: string | undefined;
+  /** The wrong values of the first objects, if they have any. `areAll`: the others have the same values. */
   readonly examples: readonly string[];
+  readonly areAll?: boolean | undefined;
+  /** The cause and how to fix it in a few words. Absent if the message and the remedy are short or rare. */
+  readonly cause?: string | undefined;
+  readonly fix?: string | undefined;
   readonly message: string;
   readonly remedy: string;
 }

@@ -139,13 +139,13 @@ function RunProblem({ run }: { readonly run: RunRow }) {
       href={`#/runs/${runId}`}
       act={counts.failed > 0 && noun === "row" ? "Show rows" : "Show"}
     >
-      {failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
+      {failures.slice(0, MAX_CAUSES).map(({ count, message, cause = message }) => (
         <strong key={message} class="line">
-          {number(count)}: <Text of={message} most={100} />
+          {number(count)}: <Text of={cause} most={100} />
         </strong>
       ))}
       <OtherCauses of={failures} />
-      {run.fileName === undefined && <Title run={run} />}
+      {run.fileName === undefined && noun !== "event" && <Title run={run} />}
     </Problem>
   );
 }

@@ -228,7 +228,6 @@ function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail 
           <strong>{counted(total, "change")}</strong>
           <Kinds of={did} isUndo={isUndo} />
           <Bar shares={sharesOf(run)} total={counts.items} label="Result" />
-          {counts.failed > 0 && <span class="bad">{counted(counts.failed, run.noun)} failed</span>}
           {counts.unknown > 0 && <span class="quiet">{counted(counts.unknown, run.noun)} unknown</span>}
         </>
       ) : (

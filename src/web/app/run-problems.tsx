@@ -55,14 +55,13 @@ export function FailedNote({ detail: { run, failures, downloads } }: { readonly 
   const showsAll = useSignal(false);
   if (failures.length === 0) return null;
   const sheet = downloads.includes("sheet") ? "sheet" : downloads.includes("rejects") ? "rejects" : undefined;
-  const areCut = failures.some(({ places }) => places.endsWith(" more"));
   const rest = showsAll.value ? [] : failures.slice(MAX_REASONS);
   return (
     <section class={`card note${run.counts.failed > 0 ? " failures" : ""}`} aria-labelledby="problems">
       <h2 id="problems">{problemWords(run, failures)}</h2>
       <ul class="reasons">
         {failures.slice(0, failures.length - rest.length).map((reason, at) => (
-          <Reason key={at} of={reason} noun={run.noun} isFixedAlike={reason.remedy === failures[at - 1]?.remedy} />
+          <Reason key={at} of={reason} noun={run.noun} />
         ))}
       </ul>
       {rest.length > 0 && (
@@ -70,12 +69,6 @@ export function FailedNote({ detail: { run, failures, downloads } }: { readonly 
           <button type="button" class="plain" onClick={() => set(showsAll, true)}>
             Show {counted(rest.length, "more reason")} ({counted(countIn(rest), run.noun)})
           </button>
-        </p>
-      )}
-      {areCut && (
-        <p class="quiet small">
-          All {counted(countIn(failures), run.noun)} are in the list below
-          {sheet !== undefined && ` and in the ${FILES[sheet].toLowerCase()}`}.
         </p>
       )}
       <div class="row">
@@ -107,37 +100,44 @@ export function FirstReason({ run }: { readonly run: RunRow }) {
 }
 
 /**
- * Shows one reason: how many objects it concerns and where they are, the first wrong values, and how to fix it, or that
- * it is fixed in the same way as the reason above.
+ * Shows one cause in a line: how many objects it concerns, the cause, how to fix it, and the first positions. Opened, it
+ * shows all positions, the first wrong values, and the whole message.
  */
-function Reason(reason: { readonly of: FailureRow; readonly noun: string; readonly isFixedAlike?: boolean }) {
-  const { of, noun, isFixedAlike = false } = reason;
-  const { outcome, count, message, remedy, places, examples } = of;
+function Reason({ of, noun }: { readonly of: FailureRow; readonly noun: string }) {
+  const { outcome, count, message, remedy, places, firstPlaces = places, examples, areAll, cause, fix } = of;
+  const placed = (words: string): string => words.replace(/^item/, noun);
   return (
     <li>
-      <strong>
-        {counted(count, noun)}
-        {outcome !== "failed" && ` ${OUTCOMES[outcome].toLowerCase()}`}:
-      </strong>{" "}
-      <Text of={message} most={400} />
-      {isFixedAlike && <span class="quiet small"> (fix as above)</span>}
-      <span class="line quiet small">
-        {places.replace(/^item/, noun)}
-        {examples.map((value, at) => (
-          <Fragment key={at}>
-            {at === 0 ? ": " : ", "}
-            <code>
-              <Text of={value} most={40} />
-            </code>
-          </Fragment>
-        ))}
-        {examples.length > 0 && count > examples.length && ", …"}
-      </span>
-      {!isFixedAlike && (
-        <span class="line small">
-          <Text of={remedy} most={400} />
-        </span>
-      )}
+      <details>
+        <summary>
+          <strong>{number(count)}</strong>
+          <span>
+            {outcome !== "failed" && `${OUTCOMES[outcome]}: `}
+            <Text of={cause ?? message} most={400} />
+          </span>
+          <span class="quiet">
+            <Text of={fix ?? remedy} most={400} />
+          </span>
+          <span class="quiet small places">{placed(firstPlaces)}</span>
+        </summary>
+        <p class="small">
+          {placed(places)}
+          {examples.map((value, at) => (
+            <Fragment key={at}>
+              {at === 0 ? ": " : ", "}
+              <code>
+                <Text of={value} most={40} />
+              </code>
+            </Fragment>
+          ))}
+          {examples.length > 0 && !areAll && count > examples.length && ", …"}
+          {cause !== undefined && (
+            <span class="line">
+              <Text of={`${message}. ${remedy}`} most={800} />
+            </span>
+          )}
+        </p>
+      </details>
     </li>
   );
 }

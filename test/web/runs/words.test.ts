@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import type { SummarizedFailure } from "../../../src/answers/failures.ts";
 import { textFor } from "../../../src/answers/message-words.ts";
 import type { WriteCall } from "../../../src/changes/call.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
@@ -217,11 +218,13 @@ test("sizes in messages on the page have thousands separators", () => {
 });
 
 describe("a reason why objects failed", () => {
-  const failure = (errorCode: string, names: readonly string[]) =>
+  const failureOf = (about: Partial<SummarizedFailure>) =>
     failureRow({
-      ...{ outcome: "failed", count: 3, errorCode, message: "m", remedy: "r", isOfFirst: false, byLine: false },
-      ...{ places: [[1, 3]], placesOmitted: false, indexes: [0, 1, 2], examples: names.map((name) => ({ name })) },
+      ...{ outcome: "failed", count: 3, errorCode: "X", message: "m", remedy: "r", isOfFirst: false, byLine: false },
+      ...{ places: [[1, 3]], placesOmitted: false, indexes: [0, 1, 2], examples: [], ...about },
     });
+  const failure = (errorCode: string, names: readonly string[]) =>
+    failureOf({ errorCode, examples: names.map((name) => ({ name })) });
 
   test("shows examples that are cut to the same text once", () => {
     const long = "Very long import name of a product that is ";
@@ -247,6 +250,74 @@ describe("a reason why objects failed", () => {
       }).message;
     expect(messageOf("characters", "tooLong")).toBe("of kinds");
     expect(messageOf("characters")).toBe('not allowed in a name: "_", …');
+  });
+
+  const invalid = (detail: Record<string, unknown>) => ({ errorCode: "INVALID_NAME", detail });
+  test.each<readonly [string | undefined, string | undefined, Partial<SummarizedFailure>]>([
+    [
+      'name contains "!"',
+      "use Korean or English letters, digits, spaces, ~ % & + -",
+      invalid({ rules: ["characters"], characters: ["!"] }),
+    ],
+    ["name too long", "use at most 36 characters", invalid({ rules: ["tooLong"], length: 59 })],
+    [undefined, undefined, invalid({ rules: ["characters", "tooLong"], characters: ["!"], length: 59 })],
+    ["name too short", "use 2 to 36 characters", invalid({ rules: ["tooShort"], length: 1 })],
+    ["name is empty", "fill in a name", invalid({ rules: ["tooShort"], length: 0 })],
+    [
+      "name exists",
+      "rename, or ask the agent to skip them",
+      {
+        errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE",
+        remedy: "Choose another name, or ask the agent to skip the options that exist.",
+      },
+    ],
+    ["name exists", "use another name", { errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }],
+    ["repeats line 2", "use each name once", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2" }],
+    [
+      "name used twice",
+      "use each name once",
+      { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2", isOfFirst: true },
+    ],
+    [
+      'no group "Garden"',
+      "create the group first",
+      {
+        errorCode: "NAME_NOT_FOUND",
+        detail: { field: "parentName" },
+        message: 'the targeting has no option group named "Garden"',
+      },
+    ],
+    [
+      "group does not exist",
+      "create the group first",
+      { errorCode: "NAME_NOT_FOUND", detail: { field: "parentName" }, isOfFirst: true },
+    ],
+    [
+      '"purchase" needs "tx_id"',
+      undefined,
+      { errorCode: "EVENT_IGNORED", message: 'not sent, since the event would not count: "purchase" needs "tx_id"' },
+    ],
+    [undefined, undefined, { errorCode: "TARGETING_LOCKED" }],
+  ])("has the cause %j and the fix %j", (cause, fix, about) => {
+    expect(failureOf(about)).toMatchObject({ cause, fix });
+  });
+
+  test("says whether other objects have other names", () => {
+    const examples = ["Bags", "Bags"].map((name) => ({ name }));
+    const repeated = { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2", examples };
+    const rows = [failureOf({ examples }), failureOf(repeated), failureOf({ examples, count: 2 })];
+    expect(rows.map((row) => [row.examples, row.areAll])).toEqual([
+      [["Bags"], undefined],
+      [["Bags"], true],
+      [["Bags"], true],
+    ]);
+  });
+
+  test("has its first lines, and all of them", () => {
+    const places = Array.from({ length: 9 }, (_, at) => [5 + 15 * at, 5 + 15 * at] as const);
+    expect(failureOf({ places, count: 9, byLine: true })).toMatchObject({
+      ...{ firstPlaces: "lines 5, 20, 35, 50 and 5 more", places: "lines 5, 20, 35, 50, 65, 80, 95, 110, 125" },
+    });
   });
 
   test("is held back only if the event was not sent on purpose", () => {
