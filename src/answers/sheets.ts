@@ -64,6 +64,7 @@ export function resultSheetText({
   isOver,
   again,
   isAppliedAgain,
+  isPart,
   events,
 }: {
   readonly savedTo: string;
@@ -73,21 +74,28 @@ export function resultSheetText({
   readonly again: string;
   /** Whether that call also applies rows that have already succeeded. */
   readonly isAppliedAgain: boolean;
+  /** Whether only the rows of one outcome were saved. */
+  readonly isPart: boolean;
   /** For a sheet of events that were not sent: the outcomes of all events of the run. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
-  const first = `Saved the sheet with results to ${quoteUntrusted(savedTo)}. Rows: ${counts === "" ? "none" : counts}.`;
+  const what = isPart ? "only the rows with this outcome" : "the sheet with results";
+  const needing = isPart && results.has("Failed") && results.has("Not applied") ? NEEDING_ROWS : "";
+  const first = `Saved ${what} to ${quoteUntrusted(savedTo)}. Rows: ${counts === "" ? "none" : counts}.${needing}`;
   if (!isOver) return `${first}\nThe run continues; rows that are not applied yet may still be.`;
   const fix = `Next: fix the cells that Problem and How to fix describe, then: ${again}`;
   if (events !== undefined) return [first, ...eventLines(events, fix)].join("\n");
   const isOpen = [...results.keys()].some((result) => result !== "Done" && result !== "Already done");
   if (!isOpen) return first;
+  if (isPart) return `${first}\n${fix}`;
   const done = isAppliedAgain
     ? "Rows that are done are applied again, which changes only what was changed since."
     : "Rows that are done stay as they are.";
   return `${first}\n${done}\n${fix}`;
 }
+
+const NEEDING_ROWS = " The rows that were not applied need one of the failed rows, so they are included.";
 
 /** Describes the saved rows of a file that is not a sheet. */
 export function failedRowsText(savedTo: string, failed: number, tool: string): string {

@@ -23,6 +23,8 @@ export interface RowResult {
   readonly columns?: readonly string[];
   /** The position of the wrong cell. It is marked instead of a column. */
   readonly at?: number | undefined;
+  /** Whether the row was not applied because the row of its group failed. */
+  readonly needsFailed?: boolean;
 }
 
 export interface ResultSource {
@@ -36,6 +38,8 @@ export interface ResultSource {
    */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   readonly columns: readonly ResultColumn[];
+  /** Whether only some rows are wanted. Rows below the header without an item, such as totals, are then omitted. */
+  readonly isPart?: boolean;
 }
 
 /** The headings of the result columns. An existing column with one of them is reused. */
@@ -72,7 +76,7 @@ export async function* resultRows(source: ResultSource, form: SheetFormat): Asyn
       if (row !== undefined && row.line === record.line) {
         shown = writer.row(row);
         row = await next();
-      } else if (!isHead) shown = writer.other(record);
+      } else if (!isHead && !(source.isPart && record.line > writer.header.line)) shown = writer.other(record);
       if (shown === undefined) omitted += 1;
       else {
         written += 1;

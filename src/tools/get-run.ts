@@ -42,7 +42,7 @@ const input = () =>
     outcome: z
       .enum(["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown", "pending"])
       .optional()
-      .describe("Show only these items"),
+      .describe("Only these items"),
     includeInput: z.boolean().optional().describe("Also the input of items that were not done"),
     limit: z.int().min(1).max(1000).optional().describe("Items or runs per answer. Default: 20"),
     cursor: z.string().optional(),

@@ -59,12 +59,18 @@ function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShap
   return tool === "update_contexts" ? contextRows : desiredRows;
 }
 
+interface SheetRows {
+  readonly count?: (result: string) => void;
+  /** The only rows that are wanted. */
+  readonly only?: Standing | undefined;
+}
+
 /** Yields the sheet of a run with the result of each row. Counts the results. */
 export async function* resultSheet(
   found: SheetRun,
   form: SheetFormat,
   { runs }: Pick<ToolContext, "runs">,
-  count: (result: string) => void = () => {},
+  { count, only }: SheetRows = {},
 ): AsyncGenerator<string | Uint8Array> {
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
@@ -78,6 +84,7 @@ export async function* resultSheet(
     file,
     shape,
     columns: found.events === undefined ? OPTION_RESULT_COLUMNS : RESULT_COLUMNS,
+    isPart: only !== undefined,
     keyReader(header) {
       if (found.events !== undefined) return () => undefined;
       if (fromCells === undefined) return keyOfOption(header);
@@ -86,13 +93,19 @@ export async function* resultSheet(
     },
     resultOf: (...about) => {
       const shown = resultOf(...about);
-      if (shown !== undefined) count(shown.result);
+      if (shown === undefined || (only !== undefined && !isWanted(shown, only))) return undefined;
+      count?.(shown.result);
       return shown;
     },
   };
   const name = file.sheet?.sheet ?? "Results";
   const above = (file.seen?.headerLine ?? 1) - 1;
   yield* writtenSheet({ name, above, rows: resultRows(source, form) }, form);
+}
+
+/** With failed rows, those are wanted that were not applied because of one: they are sent again together. */
+function isWanted({ result, needsFailed = false }: RowResult, only: Standing): boolean {
+  return result === RESULTS[only] || (only === "failed" && needsFailed);
 }
 
 /** Returns a function that finds the option of a row. Rows with the same key are about one option, as in planning. */
@@ -172,7 +185,8 @@ function cellOf({ cells }: SheetRow, header: SheetHeader, column: string): strin
 function reasonCells(reason: Reason | undefined): Partial<RowResult> {
   if (reason === undefined) return {};
   const { message, remedy } = messageFor(reason, "sheet");
-  return { problem: capitalized(message), howToFix: remedy, columns: columnsOf(reason) };
+  const needsFailed = reason.code === "NEEDS_FAILED";
+  return { problem: capitalized(message), howToFix: remedy, columns: columnsOf(reason), needsFailed };
 }
 
 function inputOf(run: Run): InputFile | undefined {
@@ -204,6 +218,27 @@ function neededSheet(run: Run): SheetRun {
   );
 }
 
+/** Checks whether a sheet with only the rows of this outcome can be saved. */
+function checkOnly({ run, events }: SheetRun, only: Standing): void {
+  const { header, state } = run ?? events;
+  const { runId } = header;
+  if (header.call.tool === "apply_plan") {
+    throw new ToolError(
+      "saveTo and outcome were both given, but a sheet with a desired state is planned as a whole",
+      "Leave outcome out: the column Result of the saved sheet says what became of each row.",
+    );
+  }
+  if (events !== undefined && (only === "succeeded" || only === "unknown")) {
+    throw new ToolError(
+      "the rows of events that were or may have been sent are not stored",
+      `get_run ${JSON.stringify({ runId, outcome: only })} shows their results.`,
+    );
+  }
+  if ((state.counts()[only] ?? 0) === 0) {
+    throw new ToolError(`no row of this run has the outcome ${only}`, `get_run ${JSON.stringify({ runId })} shows it.`);
+  }
+}
+
 type SavingContext = Pick<ToolContext, "allowedDirs" | "environment" | "runs">;
 
 async function savedFailedRows(
@@ -230,10 +265,13 @@ async function savedFailedRows(
   };
 }
 
-/** Saves the sheet of a run with the result of each row. For a file that is no sheet, saves its failed rows. */
+/**
+ * Saves the sheet of a run with the result of each row, or only the rows of an outcome. For a file that is no
+ * sheet, saves its failed rows.
+ */
 export async function savedResults(
   run: Run,
-  { saveTo, delimiter, outcome }: SaveArguments & { readonly outcome?: string | undefined },
+  { saveTo, delimiter, outcome: only }: SaveArguments & { readonly outcome?: Standing | undefined },
   context: SavingContext,
 ): Promise<ToolAnswer> {
   const { allowedDirs, environment, runs } = context;
@@ -241,12 +279,7 @@ export async function savedResults(
   const isRows = input !== undefined && !isSheet(input);
   if (isRows && savedForm(saveTo, delimiter).format === "ndjson") return savedFailedRows(run, saveTo, context);
   const found = await readSheetRun(neededSheet(run), { runs });
-  if (outcome !== undefined) {
-    throw new ToolError(
-      "saveTo and outcome were both given, but the saved sheet has every row",
-      `Leave out one of the two. The column Result of the sheet says what became of each row. The rows that failed are also at targeting://runs/${run.header.runId}/rejects.`,
-    );
-  }
+  if (only !== undefined) checkOnly(found, only);
   const place = await freePlaceFor(saveTo, allowedDirs, delimiter);
   const { form } = place;
   if (form.format === "ndjson") {
@@ -259,7 +292,7 @@ export async function savedResults(
   const isOwn = delimiter === undefined && form.format === "csv" && form.delimiter === "," && given.format === "csv";
   const results = new Map<string, number>();
   const count = (result: string) => void results.set(result, (results.get(result) ?? 0) + 1);
-  await saveFile(place, resultSheet(found, isOwn ? given : form, { runs }, count));
+  await saveFile(place, resultSheet(found, isOwn ? given : form, { runs }, { count, only }));
   const { runId, call } = run.header;
   const tool = found.run?.state.facts?.tool ?? call.tool;
   const status = run.status();
@@ -272,6 +305,7 @@ export async function savedResults(
       isOver: status !== "running",
       again: againCall(found, saveTo),
       isAppliedAgain: call.tool === "update_contexts",
+      isPart: only !== undefined,
       ...(found.events && { events: found.events.state.counts() }),
     }),
     isError: false,

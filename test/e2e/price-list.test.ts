@@ -36,11 +36,17 @@ test("a German price list goes into a targeting, three bad rows fixed in the ret
   expect(made.text).not.toContain("commas, read as part");
   // "Fix the three bad rows in the returned sheet and send it again."
   await call(client, "get_run", { runId: made.runId, saveTo: "ergebnis.csv" });
-  // "Only those that failed": the sheet has all rows, and says what became of each.
+  // "Only those that failed": in the person's columns, so that they can be fixed and sent by themselves.
   const only = { runId: made.runId, saveTo: "nur-fehler.csv", outcome: "failed" };
-  expect((await call(client, "get_run", only)).text).toContain(
-    "saveTo and outcome were both given, but the saved sheet has every row",
-  );
+  expect((await call(client, "get_run", only)).text).toMatch(/^Saved only the rows .* Rows: 3 failed\.$/m);
+  const failed = readFileSync(join(folder, "nur-fehler.csv"), "utf8").split("\r\n");
+  expect(failed.map((row) => row.split(";")[0])).toEqual([
+    "\uFEFFPreisliste Winter 2026",
+    "",
+    "Artikel Bezeichnung",
+    ...["Trail_Schuh", "Sonnenhut", "X", ""],
+  ]);
+  expect(failed[3]).toMatch(/^Trail_Schuh;4711003;49,90 €;Schuhe;43;;Add;Add;Failed;"The name has 1 character/);
   const sheet = readFileSync(join(folder, "ergebnis.csv"), "utf8");
   expect(sheet).toContain("Copy it from its source again");
   const fixed = sheet

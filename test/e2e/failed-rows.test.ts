@@ -1,0 +1,95 @@
+import { mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { call } from "../support/clients.ts";
+import { warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
+
+/** A session with the empty targeting Spring. `given` writes a sheet and gives it to a tool; `saved` reads a file. */
+async function withSheets() {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-")));
+  const { client, sandbox } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder } });
+  const targetingId = await sandbox.targeting("Spring");
+  const given = (tool: string, name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return call(client, tool, { ...(tool !== "track_events" && { targetingId }), file: name });
+  };
+  const saved = (name: string) => readFileSync(join(folder, name), "utf8");
+  return { client, folder, targetingId, given, saved };
+}
+
+test("the failed rows alone go in once they are corrected, each with the name and the group that it continues", async () => {
+  const { client, folder, targetingId, given, saved } = await withSheets();
+  const rows = [
+    "Shoes,,yes,",
+    "Trail,Shoes,,T-1",
+    "Hats_,,yes,",
+    "Rain,Hats_,,R-1",
+    ",,,R-2",
+    ",,,4.71E+12",
+    "Sun,,,S-1",
+  ];
+  const sheet = `Note\n\nOption,Group,Is Group,Context ID\n${rows.join("\n")}\n`;
+  const made = await given("bulk_add_options", "hats.csv", sheet);
+  const { runId } = made;
+  const only = await call(client, "get_run", { runId, outcome: "failed", saveTo: "failed.csv" });
+  expect(only.text).toContain("Rows: 4 failed.");
+  expect(only.text).toMatch(/Next: fix the cells .*: bulk_add_options \{"targetingId":"\w+","file":"failed\.csv"/);
+  const lines = saved("failed.csv").split(/\r?\n/);
+  expect(lines.map((line) => line.split(",").slice(0, 4).join())).toEqual([
+    ...["\uFEFFNote", "", "Option,Group,Is Group,Context ID"],
+    ...["Hats_,,yes,", "Rain,Hats_,,R-1", "Rain,,,R-2", "Rain,,,4.71E+12", ""],
+  ]);
+  const fixed = saved("failed.csv").replaceAll("Hats_", "Hats").replace("4.71E+12", "R-3");
+  writeFileSync(join(folder, "fixed.csv"), fixed);
+  const again = await call(client, "bulk_add_options", { targetingId, file: "fixed.csv" });
+  expect(again.counts).toMatchObject({ succeeded: 2, failed: 0 });
+});
+
+test("rows that need a failed row are saved with it", async () => {
+  const { client, given, saved } = await withSheets();
+  await given("bulk_add_options", "taken.csv", "Option,Context IDs\nHats,A-1\n");
+  const rows = ["Hats,,yes,A-2", "Rain,Hats,,R-1", "Shoes,,,S-1"].join("\n");
+  const { runId } = await given("bulk_add_options", "rows.csv", `Option,Group,Is Group,Context ID\n${rows}\n`);
+  const only = await call(client, "get_run", { runId, outcome: "failed", saveTo: "failed.csv" });
+  expect(only.text).toMatch(
+    /Rows: 1 failed, 1 not applied\. The rows that were not applied need one of the failed rows/,
+  );
+  expect(saved("failed.csv")).toMatch(/^Hats,.*\r?\nRain,Hats,.*\r?\n$/m);
+});
+
+test("a workbook holds only the rows with the outcome that was asked for", async () => {
+  const { client, given } = await withSheets();
+  const made = await given("bulk_add_options", "two.csv", "Option,Context IDs\nShoes,A-1\nX,B-1\n");
+  const { runId } = made;
+  const failed = await call(client, "get_run", { runId, outcome: "failed", saveTo: "failed.xlsx" });
+  expect(failed.text).toContain("Rows: 1 failed.");
+  const fresh = await given("bulk_add_options", "none.csv", "Option,Context IDs\nHats,A-1\n");
+  const none = await call(client, "get_run", { runId: fresh.runId, outcome: "failed", saveTo: "none.xlsx" });
+  expect(none.text).toContain("no row of this run has the outcome failed");
+  const read = await call(client, "bulk_add_options", { targetingName: "Spring", file: "failed.xlsx", dryRun: true });
+  expect(read.counts).toMatchObject({ items: 1, failed: 1 });
+});
+
+test("rows of events that were not sent are saved by outcome, those that were sent are not stored", async () => {
+  const { client, given, saved } = await withSheets();
+  const sheet = "uid,eventName,method\nu-1,sign_up,e\nu-2,signup,e\nu-3,sign_up,e\n";
+  const { runId } = await given("track_events", "events.csv", sheet);
+  await call(client, "get_run", { runId, outcome: "failed", saveTo: "failed.csv" });
+  expect(
+    saved("failed.csv")
+      .split(/\r?\n/)
+      .map((line) => line.split(",")[0]),
+  ).toEqual(["\uFEFFuid", "u-2", ""]);
+  const sent = await call(client, "get_run", { runId, outcome: "succeeded", saveTo: "sent.csv" });
+  expect(sent.text).toContain("the rows of events that were or may have been sent are not stored");
+});
+
+test("a sheet with a desired state is saved as a whole", async () => {
+  const { client, given } = await withSheets();
+  const planned = await given("plan_targeting", "wanted.csv", "Option,Context IDs\nShoes,A-1\n");
+  const only = await call(client, "get_run", { runId: planned.runId, outcome: "failed", saveTo: "failed.csv" });
+  expect(only.text).toContain("a sheet with a desired state is planned as a whole");
+});
