@@ -19,7 +19,7 @@ const entries: readonly (readonly [string, EventSpec])[] = Object.entries(EVENTS
 
 export const EVENT_NAMES: readonly string[] = entries.map(([name]) => name);
 
-/** The parameters of each supported event and the common fields (event-tracking-api 2.1, 2.2). */
+/** By supported event: its parameters and the common fields (event-tracking-api 2.1, 2.2). */
 export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
   entries.map(([name, { parameters }]) => [name, shapeOf({ ...parameters, ...EVENT_FIELDS })]),
 );
@@ -27,12 +27,11 @@ export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
 /** The fields of one entry of `items` (event-tracking-api 2.3). */
 export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 
-/** The fields that every event has (event-tracking-api 2.1). */
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
 /**
- * What the service does with an event. It silently drops `ignored` ones, and answers `!invalid` to `rejected` ones.
- * `uncertain`: not documented.
+ * What the service does with an event. It answers `ok` to `ignored` events and drops them. It answers `!invalid` to
+ * `rejected` ones. `uncertain`: not documented.
  */
 export const VERDICTS = ["recorded", "ignored", "rejected", "uncertain"] as const;
 export type Verdict = (typeof VERDICTS)[number];
@@ -48,14 +47,14 @@ export const BASIS_WORDS = {
 } as const satisfies Record<RuleBasis, string>;
 
 export interface Rule {
-  /** The verdict if the rule is broken. Absent if breaking the rule does not change the verdict. */
+  /** The verdict if the rule is broken. Absent if the verdict stays the same. */
   readonly verdict?: Verdict;
   readonly basis: RuleBasis;
-  /** The section of event-tracking-api that states the rule, or the closest one. */
+  /** The section of event-tracking-api with the rule, or the closest section. */
   readonly section: string;
 }
 
-/** The rules that the validator checks (event-tracking-api 2, 7, 8; some assumed). Their names are public. */
+/** The rules that the validator checks (event-tracking-api 2, 7, 8; some are assumed). Their names are public. */
 export const RULES = {
   bodyNotObject: { verdict: "rejected", basis: "assumed", section: "2.1" },
   uidMissing: { verdict: "rejected", basis: "assumed", section: "2.1" },
@@ -89,20 +88,20 @@ export interface Finding {
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /** How serious a finding is. `verdict`: it prevents, or may prevent, that the event is recorded. */
+  /** `verdict`: the finding prevents, or may prevent, that the event is recorded. */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
 }
 
-/** The predicted verdict on an event, and its findings. Those that decide the verdict come first. */
+/** The predicted verdict on an event, and its findings. Findings that decide the verdict come first. */
 export interface Validation {
   readonly verdict: Verdict;
   readonly basis: RuleBasis;
   readonly findings: readonly Finding[];
 }
 
-/** The verdicts in the order of their weight. If an event breaks several rules, the later one counts. */
+/** If an event breaks several rules, the verdict that comes last in this list counts. */
 const PRECEDENCE = ["recorded", "uncertain", "ignored", "rejected"] as const satisfies readonly Verdict[];
 
 const PLAIN: Validation = Object.freeze({ verdict: "recorded", basis: "documented", findings: Object.freeze([]) });
@@ -112,7 +111,7 @@ export function finding(rule: RuleName, path: string, message: string, fix: stri
   return { path, rule, section, basis, severity: strength(rule) > 0 ? "verdict" : "warning", message, fix };
 }
 
-/** Returns the verdict: the first of rejected, ignored, uncertain and recorded that applies. */
+/** Returns the verdict for the findings. If several apply: rejected before ignored, ignored before uncertain. */
 export function deriveVerdict(findings: readonly Finding[]): Validation {
   if (findings.length === 0) return PLAIN;
   const ordered = findings.toSorted((one, other) => strength(other.rule) - strength(one.rule));
@@ -122,8 +121,8 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
 }
 
 /**
- * Returns how a verdict is known. A drop or rejection is documented if one of its reasons is; a recorded event, only if
- * no finding is assumed.
+ * Returns how a verdict is known. A drop or rejection is documented if one of its reasons is. A recorded event is
+ * documented only if no finding is assumed.
  */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";

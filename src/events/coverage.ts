@@ -6,11 +6,11 @@ import type { ArrivedEvent } from "./expectations.ts";
 import { nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-/** The events of one name that were not recorded (`wrong` of `of`), and why. */
+/** How many events of a name were not recorded (`wrong` of `of`), and why. */
 export interface WrongEvents {
   readonly wrong: number;
   readonly of: number;
-  /** The three most frequent findings as `rule path`, and their counts. */
+  /** By `rule path`, the count of the three most frequent findings. */
   readonly rules: Readonly<Record<string, number>>;
 }
 
@@ -31,11 +31,11 @@ export interface Coverage {
   readonly alwaysRight: Readonly<Record<string, number>>;
   readonly sometimesWrong: Readonly<Record<string, WrongEvents>>;
   readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
-  /** The parameters that no received event had, by event name. */
+  /** By event name: the parameters that no received event had. */
   readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
   /** The ten most frequent unsupported names. Long names are cut. */
   readonly unsupported: Readonly<Record<string, UnsupportedName>>;
-  /** How often events broke each rule, including rules that only cause warnings. */
+  /** By rule: how often events broke it. Rules that only cause warnings are included. */
   readonly rules: Readonly<Partial<Record<RuleName, number>>>;
 }
 
@@ -44,12 +44,12 @@ interface Seen {
   wrong: number;
   readonly parameters: Map<string, number>;
   readonly platforms: Map<string, number>;
-  /** How often the events that were not recorded broke each rule. */
+  /** By rule: how often events that were not recorded broke it. */
   readonly rules: Map<string, number>;
 }
 
 interface CountedEvents {
-  /** What was received, by event name in the order of the document. Only received names. */
+  /** By event name, in the order of the document: what was received. Contains only names that were received. */
   readonly seen: ReadonlyMap<string, Seen>;
   readonly unsupported: ReadonlyMap<string, number>;
   readonly rules: ReadonlyMap<RuleName, number>;
@@ -94,7 +94,7 @@ function newSeen(): Seen {
   return { count: 0, wrong: 0, parameters: new Map(), platforms: new Map(), rules: new Map() };
 }
 
-/** Reports which events, parameters and rules the received events covered, and which events were not recorded. */
+/** Reports which events, parameters and rules arrived, and which events were not recorded. */
 export function coverageOf({ seen, unsupported, rules }: CountedEvents): Coverage {
   const events = [...seen];
   const right = events.filter(([, { wrong }]) => wrong === 0);
@@ -163,7 +163,7 @@ export interface EventCoverage {
   readonly eventName: string;
   readonly count: number;
   readonly wrong?: number;
-  /** How many events had each parameter, 0 included. Empty if no event was received. */
+  /** By parameter, including 0: how many events had it. Empty if no event was received. */
   readonly parameters: Readonly<Record<string, number>>;
   /** The three most frequent platforms, `(none)` and `(others)`. Absent if no event names its platform. */
   readonly byPlatform?: Readonly<Record<string, number>>;
@@ -173,10 +173,10 @@ const PLATFORMS_LISTED = 3;
 const LONGEST_PLATFORM = 8;
 const NO_PLATFORM = "(none)";
 const OTHER_PLATFORMS = "(others)";
-/** The fields that do not count as parameters: all events have a name and a user, and `byPlatform` counts platforms. */
+/** Fields that are no parameters here: all events have a name and a user, and platforms are counted separately. */
 const SEPARATE_FIELDS: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
-/** Reports the coverage of each of the 13 supported events (event-tracking-api 2.2), in the order of the document. */
+/** Reports the coverage of each of the 13 supported events, in the order of the document (event-tracking-api 2.2). */
 export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage[] {
   const common = commonPlatforms([...seen.values()]);
   return EVENT_NAMES.map((eventName) => {
@@ -194,7 +194,7 @@ export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage
   });
 }
 
-/** Returns the most frequent platforms of all events, so that the report of each event has the same ones. */
+/** Returns the most frequent platforms of all events, so that the report of each event shows the same ones. */
 function commonPlatforms(events: readonly Seen[]): ReadonlySet<string> {
   const all = new Map<string, number>();
   for (const { platforms } of events) for (const [name, count] of platforms) increase(all, name, count);

@@ -5,7 +5,7 @@ import { nearestName } from "./spelling.ts";
 
 const LONGEST_NAME = EVENT_LIMITS.eventNameLength.value;
 
-/** A supported event with the names of its parameters, except `uid` and `platform`, which all events have. */
+/** A supported event with its parameters. `uid` and `platform` are left out, because all events have them. */
 export interface EventType {
   readonly eventName: string;
   readonly meaning: string;
@@ -27,7 +27,7 @@ export interface EventTypeDetail extends EventType {
   readonly itemFields?: readonly ParameterType[];
 }
 
-/** Lists the supported events (event-tracking-api 2.2), in the order of the document. */
+/** Lists the supported events in the order of the document (event-tracking-api 2.2). */
 export function listEventTypes(): readonly EventType[] {
   return Object.entries<EventSpec>(EVENTS).map(([eventName, spec]) => summaryAtRest(eventName, spec));
 }
@@ -44,7 +44,7 @@ export function describeEventType(eventName: string): EventTypeDetail {
   return spec.parameters.items === undefined ? detail : { ...detail, itemFields: parameterTypes(ITEM_FIELDS) };
 }
 
-/** An event name is not supported. The message suggests the nearest name, or lists all names. */
+/** An event name is not supported. The message suggests the nearest name or lists all names. */
 export class UnsupportedEventError extends RangeError {
   constructor(eventName: string) {
     const near = nearestName(eventName, EVENT_NAMES);

@@ -13,13 +13,13 @@ export interface ArrivedEvent {
 export interface Expectation {
   readonly eventName: string;
   /**
-   * Fields that an event must have. Its objects may have more fields. Each entry of an array must match an actual
+   * Fields that an event must have. Objects in it may have more fields. Each entry of an array must match an actual
    * entry.
    */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** The exact number of events. Default: at least one. */
   readonly count?: number | undefined;
-  /** The expected verdict. By default, at least one event must be recorded, and none like it ignored or rejected. */
+  /** The expected verdict. Default: at least one event is recorded, and no such event is ignored or rejected. */
   readonly verdict?: Verdict | undefined;
 }
 
@@ -30,7 +30,7 @@ interface ExpectationOptions {
   readonly withinMs?: number | undefined;
 }
 
-/** The result of an expectation. `reason` is present if it is not met. */
+/** The result of an expectation. `reason` says why it is not met. */
 export interface ExpectationResult {
   readonly met: boolean;
   readonly found: number;
@@ -38,8 +38,8 @@ export interface ExpectationResult {
 }
 
 /**
- * Returns a result for each expectation. With `withinMs`, the expectations must be met within one time window: that
- * in which most are met. Events outside the window also count, so that a second purchase is not overlooked.
+ * Returns a result for each expectation. With `withinMs`, all must be met within one time window; the window in which
+ * most are met is used. Events outside this window count too, so that a second purchase is not overlooked.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -80,12 +80,12 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
   return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
-/** The events of one expectation, as positions in the list sorted by time. */
+/** The events of one expectation, as indexes in the list sorted by time. */
 interface Found {
   readonly expectation: Expectation;
   /**
-   * The events with the expected name and parameters (`meant`), and those that also have the expected verdict
-   * (`wanted`). The `lost` event was not recorded.
+   * `meant`: events with the expected name and parameters. `wanted`: those of them with the expected verdict. `lost`:
+   * one that was not recorded.
    */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
@@ -131,7 +131,7 @@ function bestStretch(
 interface Judgement {
   readonly met: boolean;
   readonly found: number;
-  /** The position of an event that was ignored or rejected. */
+  /** The index of an event that was ignored or rejected. */
   readonly lost?: number;
   readonly isTooEarly?: true;
 }
@@ -151,7 +151,7 @@ function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean
   });
 }
 
-/** Returns the index of the first position that is not less than `least`. `positions` must be ascending. */
+/** Returns the index of the first of the ascending `positions` that is not less than `least`. */
 function firstFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;
@@ -209,13 +209,13 @@ function matches(value: unknown, wanted: unknown): boolean {
   );
 }
 
-/** The result of the check of order. `reason` names the first event out of order, and the time difference. */
+/** The result of the check of order. `reason` names the first event out of order and the time difference. */
 interface OrderResult {
   readonly met: boolean;
   readonly reason?: string;
 }
 
-/** Checks that events arrived in the order of `expect`, `count` for each (default one; 0 is skipped). */
+/** Checks that events arrived in the order of `expect`, with `count` events each (default: 1; 0 is skipped). */
 export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
   const events = sortedByTime(arrived);
   let after = 0;
@@ -261,7 +261,7 @@ function orderProblem(
     const came = wanted.length === 0 ? missing : `arrived ${wanted.length} of ${needed} times`;
     return before === undefined ? `${name} ${came}` : `${name} ${came}; it is expected after ${before.name}`;
   }
-  // The same event was found for two expectations, but one event can meet only one of them.
+  // The same event was found for two expectations, but it can meet only one of them.
   if (at === before.position) return `${name} did not arrive again after ${before.name}`;
   const early = thousands(before.arrivedAt - latest.arrivedAt);
   const usable = wanted.length - tooEarly;
@@ -271,7 +271,7 @@ function orderProblem(
 
 interface DurationResult {
   readonly met: boolean;
-  /** Milliseconds from the first to the last expected event. Absent if some did not arrive. */
+  /** The milliseconds from the first to the last expected event. Absent if some did not arrive. */
   readonly tookMs?: number;
 }
 
@@ -301,7 +301,7 @@ function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrde
   return least;
 }
 
-/** Returns the position of the event that meets the last open expectation. Undefined if one stays open. */
+/** Returns the index of the event that meets the last expectation. Undefined if an expectation is not met. */
 function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;
   let end = start;

@@ -4,7 +4,7 @@ import { type NearestName, nearestName, rememberingNearestName } from "./spellin
 import { validateEvent } from "./validate.ts";
 
 interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
-  /** The validator's rule, or the sandbox's if the validator cannot check it. */
+  /** The rule of the validator. If the validator cannot check it, the rule of the sandbox. */
   readonly code: string;
   /** Whether the finding prevents, or may prevent, that the event is recorded. */
   readonly isDecisive: boolean;
@@ -14,7 +14,7 @@ type Arrived = Pick<SandboxEvent, "body" | "text"> & {
   readonly findings: readonly Pick<SandboxEvent["findings"][number], "path" | "rule" | "effect">[];
 };
 
-/** What is wrong with the headers of an event, by the path in the sandbox's finding. */
+/** By the path in a finding of the sandbox: what is wrong with the headers of an event. */
 const HEADER_FINDINGS: ReadonlyMap<string, Omit<ArrivedFinding, "path">> = new Map([
   [
     "headers.authorization",
@@ -38,7 +38,7 @@ const HEADER_FINDINGS: ReadonlyMap<string, Omit<ArrivedFinding, "path">> = new M
   ],
 ]);
 
-/** The validator's name for each rule that the sandbox names differently. */
+/** By rule of the sandbox: the validator's name for the rule, if that is different. */
 const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
   ["notAnObject", "bodyNotObject"],
   ["eventNameLength", "eventNameTooLong"],
@@ -72,8 +72,8 @@ function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): 
     const fix = "send an object with uid and eventName";
     return [{ path: "", code: "bodyNotObject", basis, message: "the body is not JSON", fix, isDecisive: true }];
   }
-  // Without a body, the findings of the sandbox are used: it omitted the body because of its size, so the validator
-  // cannot check it.
+  // The sandbox has left out a body that is too large, so the validator cannot check it. The findings of the sandbox
+  // are used.
   return findings.filter(({ path }) => !HEADER_FINDINGS.has(path)).map(sandboxFinding);
 }
 
@@ -97,7 +97,7 @@ export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nea
   return deciding[0]?.basis ?? "documented";
 }
 
-/** Events with the same name and finding. `of` counts all events with that name. */
+/** Events with the same name and finding. `of` is the number of all events with that name. */
 export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly eventName: string | null;
   readonly count: number;
@@ -105,7 +105,7 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly verdict: SandboxEvent["verdict"];
 }
 
-/** Returns why events were not recorded, the most frequent reason first, with the message of its first event. */
+/** Returns why events were not recorded: the most frequent reason first, with its first event's message. */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, { readonly kind: Omit<WrongKind, "count" | "of">; count: number }>();
   const all = new Map<string | null, number>();
@@ -116,8 +116,8 @@ export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind
     const known = new Set<string>();
     for (const { path: exact, code, basis, message, fix, isDecisive } of arrivedFindings(event, nearest)) {
       const path = exact.replaceAll(/\[\d+\]|\.\d+(?=\.|$)/g, "[]");
-      // The key includes the fix, because events that lack the same parameter may need different fixes: adding it, or
-      // renaming another one.
+      // Events that lack the same parameter may need different fixes (add it or rename another), so the fix is part of
+      // the key.
       const key = JSON.stringify([eventName, code, path, ...(code === "requiredMissing" ? [fix] : [])]);
       if (!isDecisive || known.has(key)) continue;
       known.add(key);

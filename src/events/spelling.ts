@@ -3,7 +3,7 @@ import { editDistance, mistyped, withoutSeparators } from "../platform/near-word
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../spec/events.ts";
 import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, type Shape } from "./catalogue.ts";
 
-/** Returns the valid name that was probably meant by `name`, if any. */
+/** Returns the valid name that was probably meant by `name`. Undefined if there is none. */
 export type NearestName = (name: string, valid: readonly string[]) => string | undefined;
 
 type ParametersOf<Event> = Event extends { readonly parameters: infer Parameters } ? keyof Parameters : never;
@@ -14,7 +14,7 @@ type KnownName =
   | keyof typeof ITEM_FIELDS
   | ParametersOf<(typeof EVENTS)[EventName]>;
 
-/** Other systems' names for events and parameters (event-tracking-api 2.2), in lower case without separators. */
+/** Names of other systems for events and parameters (event-tracking-api 2.2), in lower case without separators. */
 const SYNONYM_TABLE = {
   app_open: ["applaunch", "launch", "openapp", "appstart", "sessionstart", "firstopen"],
   sign_up: ["register", "registration", "completeregistration", "userregistered", "signupcomplete", "join"],
@@ -94,8 +94,8 @@ const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
 
 /**
- * Returns the valid name that was probably meant: tries case and separators, then other systems' names, then up to
- * two mistyped letters.
+ * Returns the valid name that was probably meant. Tries other case and separators, then names of other systems, then up
+ * to two mistyped letters.
  */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
@@ -108,10 +108,7 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   );
 }
 
-/**
- * Returns a function that finds the nearest name. It caches its results, because many events of a batch have the same
- * mistake.
- */
+/** Returns a function that finds the nearest name and caches its results, because many events have the same mistake. */
 export function rememberingNearestName(): NearestName {
   return remembering(nearestName);
 }
@@ -145,7 +142,7 @@ export function closestSpelling(name: string, valid: readonly string[]): string 
   return undefined;
 }
 
-/** Returns the only entry of `valid` that other systems call `name`, if any. */
+/** Returns the only entry of `valid` that other systems call `name`. Undefined if there is none. */
 export function synonymOf(name: string, valid: readonly string[]): string | undefined {
   if (valid.includes(name)) return undefined;
   const [only, ...others] = (MEANINGS.get(bare(name)) ?? []).filter((meaning) => valid.includes(meaning));
@@ -160,7 +157,7 @@ function bare(name: string): string {
   return BARE_NAMES.get(name) ?? withoutSeparators(name);
 }
 
-/** Parses `items`, or its entries, that were sent as JSON strings. Changes no other string. */
+/** Parses `items`, or its entries, if they were sent as JSON strings. Other strings stay as they are. */
 export function parseNestedJson(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;
   const { items } = event;
@@ -182,7 +179,7 @@ interface EventCorrection {
   readonly mended: readonly string[];
 }
 
-/** Corrects misspelt names, and other systems' names for required parameters (event-tracking-api 2.2, 2.3). */
+/** Corrects misspelt names, and names that other systems use for required parameters (event-tracking-api 2.2, 2.3). */
 export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): EventCorrection {
   if (!isJsonObject(event)) return { event, mended: [] };
   const mended: string[] = [];
@@ -217,7 +214,7 @@ function correctParameterNames(
   for (const name of Object.keys(holder)) {
     const right = parameters.has(name) ? undefined : (spelt(name, names) ?? synonymOf(name, required));
     if (right === undefined || Object.hasOwn(holder, right)) continue;
-    // If two names have the same correction, it is unknown which one was meant, so only the first is corrected.
+    // If two names have the same correction, it is unknown which one was meant. Only the first is corrected.
     rights.set(name, [...rights.values()].includes(right) ? name : right);
   }
   if (rights.size === 0) return holder;

@@ -26,7 +26,7 @@ const ITEM_LIMIT = EVENT_LIMITS.items.value;
 const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
-/** Predicts what the service does with any JSON value (event-tracking-api 2, 7, 8; some rules assumed). */
+/** Predicts what the service does with any JSON value (event-tracking-api 2, 7, 8; some rules are assumed). */
 export function validateEvent(event: unknown, nearest: NearestName = nearestName): Validation {
   const check: Check = { findings: [], nearest };
   if (isJsonObject(event)) checkEvent(check, event);
@@ -142,8 +142,8 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
 }
 
 /**
- * Checks `items` of an event that does not define them. The limits for their number and for the length of strings
- * still apply.
+ * Checks `items` of an event that does not define `items`. The limits for entries and for the length of strings apply
+ * anyway.
  */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
@@ -168,7 +168,7 @@ function checkRequired(check: Check, holder: JsonObject, shape: Shape, prefix: s
   }
 }
 
-/** Checks that `items` is present. The document does not mark it as required, so an event without items is recorded. */
+/** Checks that `items` is present. The document does not require it, so an event without it is still recorded. */
 function checkItemsPresent(check: Check, event: JsonObject, shape: Shape): void {
   if (!shape.parameters.has("items")) return;
   const { items } = event;
@@ -270,7 +270,7 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** Returns a name as part of a path. A name with other characters than letters, digits, `_` and `$` is quoted. */
+/** Returns a name as part of a path. A name with unusual characters is quoted. */
 function pathOf(name: string): string {
   return /^[\w$]{1,64}$/.test(name) ? name : `[${quoted(name)}]`;
 }
@@ -319,7 +319,7 @@ function currencyWarning(currency: unknown): Finding | undefined {
 function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
   if (typeof value !== "number" || typeof price !== "number" || typeof quantity !== "number") return undefined;
   const product = price * quantity;
-  // The tolerance allows that the price and the value are each rounded to a hundredth.
+  // The price and the value may each be rounded to a hundredth, which the tolerance allows.
   const tolerance = 0.005 * (Math.abs(quantity) + 1) + Math.abs(product) * 1e-9;
   if (Math.abs(value - product) <= tolerance) return undefined;
   const message = `"value" is ${value}, but "price" × "quantity" is ${product}`;

@@ -5,14 +5,14 @@ import { LIMITS } from "../spec/limits.ts";
 import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import { type Header, NONE } from "./columns.ts";
 
-/** The default separator of Context IDs in one cell. A line break always separates them, too. */
+/** The default separator of Context IDs in one cell. Line breaks always separate them, too. */
 export const BETWEEN_CONTEXTS = "|";
 
 export type CellContexts =
   | { readonly contexts: string[]; readonly isBlank: boolean; readonly split?: SplitCells }
   | { readonly reason: Reason };
 
-/** Reads one Context ID in the column `contextId`, or several in `contexts`. Throws a FileError if a file has both. */
+/** Returns a reader of Context IDs in the column `contextId` or `contexts`. Throws a FileError if a file has both. */
 export function contextsReader(header: Header, separator?: string): (cells: readonly string[]) => CellContexts {
   const one = header.at("contextId");
   const many = header.at("contexts");
@@ -53,7 +53,7 @@ export interface SplitCells {
 
 const MAX_LETTERS = LIMITS.contextIdBytes.value + 16;
 
-/** Splits cells into Context IDs, except where the option already has an ID that contains the separator. */
+/** Splits cells into Context IDs. A separator does not count inside an ID that the option already has. */
 export function splitBeside({ cells, separator }: SplitCells, held: Iterable<string>): readonly string[] {
   const between = separatorsOf(separator);
   const whole = new Set([...held].filter((id) => between.test(id)));
@@ -86,7 +86,7 @@ function separatorsOf(separator: string): RegExp {
   return separator === "\n" ? /\n/ : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
 }
 
-/** Splits a cell into Context IDs. Undefined if it begins with `[` but is no JSON array of texts. */
+/** Returns a function that splits a cell into Context IDs. Undefined for a cell that begins with `[` but is no JSON. */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
   const between = separatorsOf(separator);
   return (cell) => {
@@ -114,7 +114,7 @@ function damaged(what: string, value: string, damage: object): Reason {
   return ownReason("INVALID_ROW", { problem: "damaged", what, value: value.slice(0, 40), ...damage });
 }
 
-/** Returns the reason if a spreadsheet has probably changed the name in a cell, for example into a date. */
+/** Returns a reason if a spreadsheet has probably changed a name, for example into a date. */
 export function damagedName(name: string, what: "name" | "group"): Reason | undefined {
   const damage = damageIn(name);
   return damage === undefined ? undefined : damaged(what, name, damage);
@@ -125,10 +125,7 @@ export function cellReader(header: Header, column: string): (cells: readonly str
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-/**
- * Returns a function that reads cells with certain words. It returns undefined for a blank cell, and null for any other
- * text.
- */
+/** Returns a function that reads cells with certain words: undefined for an empty cell, null for any other text. */
 function wordReader<Meaning>(
   table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
 ): (cell: string) => Meaning | undefined | null {
@@ -169,25 +166,25 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // A long number, or digits around an E. Spreadsheets always write the sign of the exponent.
   ["scientific", /^[+-]?\d(?:[.,]\d+)?E[+-]\d{1,3}$/i],
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
-  // A date into which a spreadsheet has changed a text such as 3-4 or MAR4.
+  // A spreadsheet has changed a text such as 3-4 or MAR4 into a date.
   [
     "date",
     /^(?:\d{1,2}-(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d{2})$/,
   ],
-  // A date into which a German or Korean program has changed a text.
+  // A German or Korean program has changed a text into a date.
   [
     "date",
     /^(?:\d{1,2}\. ?(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez) \d{2}|\d{1,2}월 \d{1,2}일)$/,
   ],
   ["placeholder", /^(?:null|NULL|n\/a|N\/A|NaN|undefined|[-–—])$/],
-  // A spreadsheet keeps all digits of a number with this apostrophe.
+  // With this apostrophe, a spreadsheet keeps all digits of a number.
   ["apostrophe", /^'\d+$/],
   // UTF-8 that was read as Windows-1252 and saved again.
   ["misread", /Ã[¡-¿„–œŸ‰]|â€[™œž“¦]/],
   ["undecoded", /\uFFFD/],
-  // The cell of a column that was too narrow when it was saved.
+  // The column of the cell was too narrow when the file was saved.
   ["narrow", /^#{3,}$/],
-  // The text of a formula that people write to keep leading zeros.
+  // A formula that people write to keep leading zeros.
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 
@@ -197,7 +194,7 @@ const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "
 const INVISIBLE =
   /[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;
 
-/** A character that could be invisible: neither ASCII nor a Hangul syllable. */
+/** Matches a character that could be invisible: neither ASCII nor a Hangul syllable. */
 const UNUSUAL = /[^ -~가-힣]/;
 
 export interface Damage {
@@ -205,7 +202,7 @@ export interface Damage {
   readonly characters?: readonly string[];
 }
 
-/** Replaces the text of an `.xlsx` cell whose formula has no stored value. Occurs in no real text. */
+/** Replaces the value of an `.xlsx` cell whose formula has no stored value. No real text contains it. */
 export const NO_VALUE = "\uFFFF";
 
 export function damageIn(text: string): Damage | undefined {
@@ -226,7 +223,7 @@ function codePoint(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-/** Composes Hangul, which macOS and some tools decompose. */
+/** Composes Hangul syllables, which macOS and some tools decompose. */
 export function composedHangul(text: string): string {
   return /[\u1100-\u11FF]/.test(text)
     ? text.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"))

@@ -1,13 +1,13 @@
 import { FileError } from "../platform/files.ts";
 import { nearestWord } from "../platform/near-words.ts";
 
-/** In a cell, this text means no Context IDs, or the top level. A blank cell leaves the value unchanged. */
+/** In a cell, this text means "no Context IDs" or "top level". An empty cell leaves the value unchanged. */
 export const NONE = "[]";
 
-/** The column with the reason of each failure in files of failed rows. Reading ignores this column. */
+/** In files of failed rows, this column has the reasons. It is ignored when a file is read. */
 export const REASON_COLUMN = "reason";
 
-/** The headings of each column. The first is written. Reading ignores case, spaces, `_`, `-` and invisible characters. */
+/** By column: its headings. The first is written. Case, spaces, `_`, `-` and invisible characters do not matter. */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion"],
   _id: ["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID"],
@@ -34,12 +34,12 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
 };
 
-/** Returns the heading of a column in a written sheet; the name of the column if it has no other heading. */
+/** Returns the heading of a column in a written sheet. Default: the name of the column. */
 export function headingOf(column: string): string {
   return HEADINGS[column]?.[0] ?? column;
 }
 
-/** Returns a heading without differences in case, spaces, separators, invisible characters and Unicode composition. */
+/** Returns a heading for comparing: no case, spaces, separators, invisible characters or decomposed letters. */
 export function plainHeading(heading: string): string {
   return heading
     .normalize("NFKC")
@@ -49,39 +49,39 @@ export function plainHeading(heading: string): string {
 
 export interface ValidColumns {
   readonly columns: readonly string[];
-  /** Groups of columns. The file must have at least one column of each group. */
+  /** Groups of columns. A file must have at least one column of each group. */
   readonly required: readonly (readonly string[])[];
-  /** Whether unknown columns are errors, because ignoring one would lose data. */
+  /** If set, unknown columns are errors, because ignoring one would lose data. */
   readonly isStrict?: true;
   readonly spelt?: (name: string) => string | undefined;
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
-/** The heading in the file, by column. An empty value means that the key is a heading whose column is left out. */
+/** By column: its heading in the file. With an empty value, the key is a heading whose column is ignored. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
 export interface Header {
-  /** Returns the position of a column, from 0; -1 if the file lacks it. */
+  /** Returns the index of a column, or -1 if the file lacks the column. */
   readonly at: (column: string) => number;
   readonly names: readonly string[];
   readonly ignored: readonly string[];
-  /** The headings whose columns the caller left out. They are also among the ignored ones. */
+  /** The headings whose columns the caller excluded. They are among the ignored headings too. */
   readonly omitted: readonly string[];
 }
 
-/** Headings from product lists that may mean the name of an option. PRODUCTS count only beside Context IDs. */
+/** Headings of product lists that may mean an option's name. PRODUCTS count only next to Context IDs. */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
   ...["Artikelbezeichnung", "Artikelname", "Produktbezeichnung", "Produktname"],
 ];
 const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
 
-/** The headings that this program writes. Reading ignores their columns. */
+/** The headings that this program writes. Their columns are ignored when a file is read. */
 const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));
 
 export const HEADER_WITHIN = 100;
 
-/** How certain a heading is: mapped by the caller, the name of the column, an alias, or from a product list. */
+/** How certain a heading's meaning is: mapped by the caller, a column's name, an alias, or from a product list. */
 const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
 
 interface Reading {
@@ -89,7 +89,7 @@ interface Reading {
   readonly rank: number;
 }
 
-/** Returns how headings are read. Throws a FileError if the caller maps a column that does not exist. */
+/** Returns how headings are read. Throws a FileError if the caller maps an unknown column. */
 function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
   const known = new Map<string, Reading>();
   if (columns.includes("name")) {
@@ -132,7 +132,7 @@ function omittedHeadings(mapped: ColumnsArgument): ReadonlySet<string> {
   return new Set(Object.keys(mapped).flatMap((given) => (mapped[given] === "" ? [plainHeading(given)] : [])));
 }
 
-/** Reads rows as headers. Throws a FileError if the caller maps a column that does not exist. */
+/** Returns a function that reads a row as a header. Throws a FileError if the caller maps an unknown column. */
 export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
   const read = readingOf(shape, mapped);
   const leftOut = omittedHeadings(mapped);
@@ -166,7 +166,7 @@ export function columnCount({ names }: Header): number {
   return names.filter((name) => name !== "").length;
 }
 
-/** Throws a FileError if a required column is missing, a column occurs twice, or an unknown one is an error. */
+/** Throws a FileError if a required column is missing, if a column occurs twice, or for a forbidden unknown column. */
 export function checkHeader(
   header: Header,
   { cells, line }: { readonly cells: readonly string[]; readonly line: number },
@@ -211,8 +211,8 @@ export function checkHeader(
 }
 
 /**
- * Returns how to map the headings. The columns of Context IDs are optional, so without a mapping their values would be
- * ignored.
+ * Returns how to map headings to columns. Without a mapping of the optional columns of Context IDs, their values would
+ * be ignored.
  */
 function mappingWords(missing: string, header: Header, columns: readonly string[]): string {
   const isWithoutIds = columns.includes("contextId") && header.at("contextId") < 0 && header.at("contexts") < 0;
@@ -223,7 +223,7 @@ function mappingWords(missing: string, header: Header, columns: readonly string[
   return `Map the headings to the columns: columns ${both} if each row has one Context ID; "contexts" instead of "contextId" if a cell has several.`;
 }
 
-/** Throws a FileError if the headings are in the first column, whose cells are `firsts`. */
+/** Throws a FileError if the headings are in the first column. `firsts` are the cells of that column. */
 export function checkNotTransposed(
   firsts: readonly string[],
   header: Header | undefined,
@@ -245,7 +245,7 @@ export function checkNotTransposed(
 const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erforderlich";
 const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
 const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
-/** Matches a cell that explains a column by a rule, as in templates. No name of an option contains these signs. */
+/** Matches a cell that explains a column by a rule, as templates do. No option's name contains these signs. */
 const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
 const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");
 const TYPE_OR_REQUIRED = new RegExp(
@@ -253,9 +253,7 @@ const TYPE_OR_REQUIRED = new RegExp(
   "i",
 );
 
-/**
- * Returns whether a row explains the columns, as in templates: by a rule or an example, or by types and requirements.
- */
+/** Returns whether a row explains the columns, as in templates: by a rule, an example, types or requirements. */
 export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
   const name = (cells[at("name")] ?? "").trim();
   if (EXAMPLE.test(name) || RULE.test(name)) return true;

@@ -1,22 +1,22 @@
 import { FileError } from "../platform/files.ts";
 
-/** A record of a text, which begins on `line`, or a row of a workbook. */
+/** A record of a text that begins on `line`, or a row of a workbook. */
 export interface SheetRecord {
   readonly line: number;
   readonly cells: readonly string[];
   /** The position of each cell in a text. Absent for a workbook. */
   readonly places?: readonly CellPlace[];
-  /** In a workbook: whether a formula of the row sums or counts. */
+  /** Only in a workbook: whether a formula of the row sums or counts. */
   readonly hasSum?: true;
-  /** In a workbook: whether the row is hidden, by hand or by a filter. */
+  /** Only in a workbook: whether the row is hidden, by hand or by a filter. */
   readonly isHidden?: true;
 }
 
-/** Matches a formula that sums or counts, in several languages. In a text file an apostrophe may precede it. */
+/** Matches a formula that sums or counts, in several languages. In a text file, an apostrophe may come first. */
 export const SUM_FORMULA =
   /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?|SOMME|SOUS\.TOTAL|SUMA|SUBTOTALES|SOMMA|SUBTOTALE|SOMA)\(/i;
 
-/** The position of a cell in a text. `line` and `column` count from 1. `start` and `end` include the quotes. */
+/** The position of a cell in a text. `line` and `column` count from 1. `start` and `end` include quotation marks. */
 export interface CellPlace {
   readonly line: number;
   readonly column: number;
@@ -45,7 +45,7 @@ export interface Delimited {
 }
 
 /**
- * Splits a text into records. An empty line is a record with one empty cell. A quotation mark counts only at the
+ * Splits a text into records. An empty line is a record with one empty cell. A quotation mark has a meaning only at the
  * beginning of a cell.
  */
 export class DelimitedReader {
@@ -53,8 +53,8 @@ export class DelimitedReader {
   #begun: string[] = [];
   #begunLength = 0;
   /**
-   * The length at which an unfinished record is searched again: twice its last length, because searching it with each
-   * piece would be slow.
+   * An unfinished record is searched again when it has twice its last length. Searching it with each piece would be
+   * slow.
    */
   #lookAt = 0;
   #offset = 0;
@@ -73,7 +73,7 @@ export class DelimitedReader {
     return this.#read(false);
   }
 
-  /** Returns the last record if no line break follows it. Throws the same errors as `take`. */
+  /** Returns the last record if no line break follows it. Throws a QuoteFault or a FileError. */
   end(): readonly SheetRecord[] {
     return this.#begunLength === 0 ? [] : this.#read(true);
   }
@@ -232,7 +232,7 @@ export function recordsIn(text: string, options: Delimited): readonly SheetRecor
   return [...reader.take(text), ...reader.end()];
 }
 
-/** The byte order mark. Spreadsheet programs read a CSV file as UTF-8 only if it begins with this mark. */
+/** Spreadsheet programs read a CSV file as UTF-8 only if it begins with this mark. */
 export const BYTE_ORDER_MARK = "\uFEFF";
 
 export function csvLine(cells: readonly string[], delimiter = ","): string {
@@ -250,7 +250,7 @@ const [SPACE, BACKSLASH, COMMA] = [0x20, 0x5c, 0x2c];
 const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
-/** Returns a function that checks the next bytes. It throws a FileError for the first unit over `mostBytes`. */
+/** Returns a function that checks the next bytes. It throws a FileError for the first unit larger than `mostBytes`. */
 export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Array) => void {
   if (unit === "line") return plainLineLimit(mostBytes);
   const endsUnit = elementEnds(unit.jsonDepth);

@@ -53,7 +53,7 @@ export interface UndetectedSheet {
 }
 
 /**
- * Detects how to read a sheet, by reading all of it. Throws a FileError if it cannot be read or lacks a required
+ * Reads a whole sheet to detect how it must be read. Throws a FileError if the sheet cannot be read or lacks a required
  * column.
  */
 export async function detectSheet(
@@ -98,8 +98,7 @@ export async function detectSheet(
 }
 
 /**
- * Adds the names of the other sheets to an error: if no sheet of a workbook has a header, the first one may be a
- * cover.
+ * Adds the names of the other sheets to an error. If no sheet of a workbook has a header, the first one may be a cover.
  */
 function withOtherSheets(thrown: FileError, { form, seen: { sheets = [], otherSheets = 0 } }: Placed): FileError {
   if (sheets.length === 0) return thrown;
@@ -153,7 +152,7 @@ async function delimiterOf(
 }
 
 /**
- * Returns the first records of a file. With a wrong delimiter, the quotes may not match. Then only the records before
+ * Returns the first records of a file. With a wrong delimiter, quotation marks may not match; only the records before
  * that line are returned.
  */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
@@ -169,7 +168,7 @@ function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readon
 }
 
 /**
- * How much a row looks like a header, compared in this order: whether it is a complete header, its number of known
+ * How much a row looks like a header. Compared in this order: whether it is a complete header, its number of known
  * columns, its number of cells.
  */
 type Likeness = readonly [whole: number, columns: number, cells: number];
@@ -196,7 +195,7 @@ const NAMED = 12;
 const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
 /** Matches a date as spreadsheets show it, perhaps with a time. */
 const DATE = /^(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{2,4})(?: \d{1,2}:\d{2}(?::\d{2})?)?$/;
-/** Matches a number. In a column of numbers, shorter ones may have lost leading zeros. */
+/** In a column of numbers, shorter numbers may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
 const splitAtDefault = splitter(BETWEEN_CONTEXTS);
@@ -206,7 +205,7 @@ class Facts {
   readonly #given: string | undefined;
   readonly #at: Readonly<Record<"contexts" | "group" | "targeting" | "tx", number>>;
   readonly #holding = new Map<string, number>();
-  /** How many Context IDs have each number of digits. Undefined if one of them is not a number. */
+  /** By number of digits: how many Context IDs have it. Undefined if one of them is not a number. */
   #digits: Map<number, number> | undefined = new Map();
   #group = "";
   #blankGroups = 0;
@@ -304,7 +303,7 @@ class Facts {
     };
   }
 
-  /** Counts Context IDs that may have lost leading zeros. Returns 0 unless 90 % of all IDs have the greatest length. */
+  /** Counts Context IDs that may have lost leading zeros. 0 unless 90 % of all IDs have the greatest length. */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);
     const [longest, ...others] = lengths;

@@ -4,7 +4,7 @@ import type { InputFile } from "./input-file.ts";
 
 export type DetectedForm = Pick<InputFile, "sheet" | "seen">;
 
-/** The key of the detected form, which all copies of a file share. It is not stored with the run. */
+/** The key of the detected form. All copies of a file share it, and it is not stored with the run. */
 const DETECTION: unique symbol = Symbol("detection");
 
 export type ReadableFile = Pick<
@@ -16,14 +16,14 @@ export function isUndetected({ given, sheet }: Pick<InputFile, "given" | "sheet"
   return given !== undefined && sheet === undefined;
 }
 
-/** Marks a file whose form must still be detected. The form is then detected once for all copies of the file. */
+/** Marks a file whose form is not detected yet. It will be detected once for all copies of the file. */
 export function markUndetected<File extends InputFile>(file: File): File & ReadableFile {
   return { ...file, [DETECTION]: {} };
 }
 
 /**
- * Returns a file with its detected form. Reads the whole file, once. Throws a FileError if it cannot be read or lacks
- * a required column.
+ * Returns a file with its detected form. Reads the whole file, but only once. Throws a FileError if the file cannot be
+ * read or lacks a required column.
  */
 export async function withDetectedForm<File extends ReadableFile>(
   bytes: ByteSource,

@@ -9,7 +9,7 @@ export type { Place } from "../platform/held-folder.ts";
 
 const NAMES_SHOWN = 5;
 
-/** Finds a file in the allowed folders. Refuses links and `..`. The FileError names the folders and similar files. */
+/** Finds a file in the allowed folders, without links and `..`. The FileError names the folders and similar files. */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
   const found = await firstThere(places);
@@ -29,7 +29,7 @@ async function firstThere(places: readonly Place[]): Promise<Place | undefined> 
   return undefined;
 }
 
-/** Finds where a new file can be created. Throws a FileError if it exists, or if its folder does not exist. */
+/** Finds the place for a new file. Throws a FileError if the file exists or its folder does not exist. */
 export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
   for (const place of places) {
@@ -44,7 +44,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   );
 }
 
-/** Returns the files that a path can mean, one in each allowed folder. Refuses links below the allowed folders. */
+/** Returns the files that a path can mean, one in each allowed folder. Links below the allowed folders are refused. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
@@ -82,7 +82,7 @@ function partsInside(folder: string, path: string): readonly string[] | undefine
   return parts[0] === ".." ? undefined : parts;
 }
 
-/** Returns what `read` finds at a path. Undefined if nothing is there. Throws a FileError if it cannot be read. */
+/** Returns what `read` finds at a path; undefined if the path does not exist. Throws a FileError if unreadable. */
 async function unlessAbsent<Found>(path: string, read: (path: string) => Promise<Found>): Promise<Found | undefined> {
   try {
     return await read(path);
@@ -151,16 +151,15 @@ function quoted(text: string): string {
 
 export interface RootGuard {
   readonly home: string;
-  /** Folders with protected data. A client's root must neither contain one nor be inside one. */
+  /** Folders with protected data. A root of the client must neither contain one nor be inside one. */
   readonly folders: readonly string[];
   /**
-   * Files with protected data. A client's root must not contain one or be inside its folder, except for the home
-   * folder.
+   * Files with protected data. A root must not contain one or be inside its folder. The home folder is no such folder.
    */
   readonly files: readonly string[];
 }
 
-/** Returns the client's roots (MCP), without the root of a disk, the home folder, and guarded folders. */
+/** Returns the roots of the client (MCP), except the root of a disk, the home folder, and guarded folders. */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);
   const folders = await Promise.all(guard.folders.map(realOrSame));

@@ -36,8 +36,8 @@ export interface FileRules {
 }
 
 /**
- * Opens a file, without detecting the form of a sheet yet. Throws a FileError if the file cannot be used or has too
- * long a line.
+ * Opens a file without detecting the form of a sheet. Throws a FileError if the file cannot be used or a line is too
+ * long.
  */
 export async function openFile(
   path: string,
@@ -56,7 +56,7 @@ interface NamedContent {
   readonly maxLineBytes: number | undefined;
 }
 
-/** Opens bytes and detects the form. Throws the errors of `openFile` and `withDetectedForm`. */
+/** Opens bytes and detects the form of a sheet. Throws a FileError if they cannot be used or lack a required column. */
 export async function openBytes(
   bytes: ByteSource,
   named: NamedContent,
@@ -67,7 +67,7 @@ export async function openBytes(
   return { ...opened, file: await withDetectedForm(bytes, opened.file, shape) };
 }
 
-/** Opens bytes as `openBytes` does, but does not detect the form of a sheet. */
+/** Opens bytes without detecting the form of a sheet. Throws a FileError if they are unusable or a line is too long. */
 export async function unreadBytes(
   bytes: ByteSource,
   { path, format: named, maxLineBytes }: NamedContent,
@@ -107,7 +107,7 @@ export async function unreadBytes(
   return { file: markUndetected({ ...file, given }), bytes, size };
 }
 
-/** Throws a FileError if a file without columns is given with arguments about columns. */
+/** Throws a FileError if a file without columns is given together with arguments about columns. */
 function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: string): void {
   const names = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (names.length === 0) return;
@@ -118,8 +118,8 @@ function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: st
 }
 
 /**
- * Returns the encoding of a file. JSON must be UTF-8 or UTF-16, so any other encoding counts as UTF-8, and reading
- * reports the invalid bytes.
+ * Returns the encoding of a file. JSON must be UTF-8 or UTF-16. Any other JSON counts as UTF-8, and reading it reports
+ * the invalid bytes.
  */
 async function encodingOf(format: Format, encodings: EncodingDetector, bytes: ByteSource): Promise<Encoding> {
   if (format === "xlsx") return "utf-8";
@@ -133,7 +133,7 @@ export function formatOf(path: string): Format | undefined {
 
 const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.";
 
-/** How to save files of other programs in a format that can be read, by extension. */
+/** By extension of another program's file: how to save it in a format that can be read. */
 const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
   ".xls": ["an old Excel workbook", AS_XLSX],
   ".xlsb": ["a binary Excel workbook", AS_XLSX],

@@ -16,12 +16,12 @@ export interface RowResult {
   readonly problem?: string | undefined;
   readonly howToFix?: string | undefined;
   readonly _id?: string | undefined;
-  /** What was done with the option and its Context IDs. Written if the row has no own action. */
+  /** What was done with the option and its Context IDs. Written if the row itself names no action. */
   readonly action?: string;
   readonly contextAction?: string;
-  /** Possibly wrong columns, the most likely first. The first one that the sheet has is marked. */
+  /** The columns that may be wrong, the most likely first. The first one that the sheet has is marked. */
   readonly columns?: readonly string[];
-  /** The position of the wrong cell. It is marked instead of a column. */
+  /** The index of the wrong cell. If set, this cell is marked instead of a column. */
   readonly at?: number | undefined;
   /** Whether the row was not applied because the row of its group failed. */
   readonly needsFailed?: boolean;
@@ -32,17 +32,14 @@ export interface ResultSource {
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
   readonly shape: ValidColumns;
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
-  /**
-   * Returns the result of a row; undefined if the row is omitted. `ownerLine` is the line of the first row of the
-   * item.
-   */
+  /** Returns the result of a row; undefined if the row is left out. `ownerLine` is the line of the item's first row. */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   readonly columns: readonly ResultColumn[];
   /** Whether only some rows are wanted. Rows below the header without an item, such as totals, are then omitted. */
   readonly isPart?: boolean;
 }
 
-/** The headings of the result columns. An existing column with one of them is reused. */
+/** The headings of the columns with results. If the sheet already has such a column, it is used. */
 const COLUMNS = {
   _id: [headingOf("_id")],
   action: [headingOf("action")],
@@ -56,7 +53,7 @@ export type ResultColumn = keyof typeof COLUMNS;
 export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "howToFix"];
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
-/** Yields the caller's rows with results; other rows stay unchanged. Throws a FileError. */
+/** Yields the caller's rows with results. Rows without a result stay unchanged. Throws a FileError. */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;
   const writers: ResultWriter[] = [];
@@ -167,15 +164,15 @@ class ResultWriter {
     return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
   }
 
-  /** Returns the position of the first of `columns` that the sheet has, otherwise that of "Problem". */
+  /** Returns the index of the first of `columns` that the sheet has, otherwise that of "Problem". */
   #marked(columns: readonly string[]): number {
     const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
     return found ?? this.#at.get("problem") ?? 0;
   }
 
   /**
-   * Returns a cell of the caller's sheet. In a text file, a formula gets an apostrophe, so that spreadsheets do not
-   * run it.
+   * Returns a cell of the caller's sheet. In a text file, a formula gets an apostrophe, so that spreadsheets do not run
+   * it.
    */
   #own(cell: string): string {
     if (cell === NO_VALUE) return "";
@@ -192,7 +189,7 @@ export interface Rejected {
   readonly words: (reason: Reason) => string | Promise<string>;
 }
 
-/** Yields the failed rows with their reasons: those of a sheet as CSV, others as NDJSON of only the failed parts. */
+/** Yields the failed rows with their reasons: those of a sheet as CSV, others as NDJSON with only the failed parts. */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,
   file: InputFile,
@@ -255,7 +252,7 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
   return place < 0 ? [...row, words] : row.with(place, words);
 }
 
-/** Returns the failed objects of a run by the index of their row, also those not sent because another one failed. */
+/** Returns a run's failed objects by index of their row, including those not sent because another one failed. */
 export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
   const counts = state.counts();

@@ -16,16 +16,13 @@ export interface OpenedFile {
   readonly size: number;
 }
 
-/**
- * What a row contains. Rows with the same `key` are merged into one item. If one of these rows is unusable, so is the
- * item.
- */
+/** What a row contains. Rows with the same `key` become one item. If one of them cannot be used, the item fails. */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined };
 
 export interface MoreOfSheet {
-  /** The separator of several Context IDs in one cell. Absent if it was not detected. */
+  /** The separator of several Context IDs in one cell. Absent if none was detected. */
   readonly separator?: string | undefined;
   /** The separator of cells. Absent for a workbook. */
   readonly delimiter?: string | undefined;
@@ -55,17 +52,17 @@ export interface Row<Item> {
   readonly content: RowContent<Item>;
   readonly index: number;
   readonly line?: number;
-  /** How many empty rows were skipped before this row, or after it if it is the last. Absent if there were none. */
+  /** How many empty rows were skipped before this row, or after it if it is the last. Absent for 0. */
   readonly skipped?: number;
 }
 
-/** A row of a file, with its original text. The file of failed rows repeats that text. */
+/** A row of a file with its original text, which the file of failed rows repeats. */
 export interface FileRow<Item> extends Row<Item> {
   /** The cells of a sheet's row, or the JSON text of another row. */
   readonly raw: readonly string[] | string;
 }
 
-/** Yields the rows of a file. Throws a FileError if it cannot be read at all. */
+/** Yields the rows of a file. Throws a FileError if the file cannot be read at all. */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
   file: ReadableFile,
@@ -110,8 +107,7 @@ async function* jsonRows<Item>(
   let index = 0;
   let isLineEach: boolean | undefined;
   for await (const batch of texts) {
-    // Lines are reported only if each element has its own: line numbers are useless if several elements are on one
-    // line.
+    // Lines are reported only if each element has its own. If elements share a line, its number does not help.
     isLineEach ??= batch.every(({ line }, at) => line !== batch[at - 1]?.line);
     const hasLines = isLineEach;
     const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));
@@ -121,7 +117,7 @@ async function* jsonRows<Item>(
   }
 }
 
-/** Returns whether a line is the first one of an exported targeting, which has no option. */
+/** Returns whether a line is the first line of an exported targeting. This line has no option. */
 function isHead(text: string): boolean {
   const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
   return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
@@ -145,11 +141,11 @@ export function invalidRow(problem: string, detail: Readonly<Record<string, unkn
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }
 
-/** An item with its position in the input. `line` is present if the item comes from a file. */
+/** An item with its position in the input. `line` is set if the item comes from a file. */
 export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
-  /** The numbers of rows that were merged into the item, and of empty rows that were skipped. */
+  /** How many rows were merged into the item, and how many empty rows were skipped. */
   readonly merged?: number;
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
@@ -176,8 +172,8 @@ export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Ite
 }
 
 /**
- * Reads the items of a file. Rows with the same key become one item with the index of the first row. If one of these
- * rows is unusable, so is the item.
+ * Reads the items of a file. Rows with the same key become one item, with the index of the first row. If one of them
+ * cannot be used, the item fails.
  */
 export async function itemsIn<Item>(
   bytes: ByteSource,
@@ -262,7 +258,7 @@ interface JsonText {
 
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
-  // Parts of an unfinished line are joined when it ends, so that the whole line is not searched again with each part.
+  // The parts of a line are joined only when it ends, so that the whole line is not searched again with each part.
   let begun: string[] = [];
   const takeLines = (text: string): readonly JsonText[] => {
     const [first = "", ...others] = text.split("\n");
@@ -292,7 +288,7 @@ async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGene
 }
 
 class ArraySplitter {
-  /** The number of open brackets: 0 before the array, 1 between its elements. -1 after it. */
+  /** The number of open brackets: 0 before the array, 1 between its elements. -1 after the array. */
   #depth = 0;
   #inText = false;
   #escaped = false;
@@ -346,8 +342,7 @@ class ArraySplitter {
   }
 
   /**
-   * Checks a character outside the array, where only white space is allowed. Returns where the next element can
-   * begin.
+   * Checks a character outside the array, where only white space is allowed. Returns where the next element can begin.
    */
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;

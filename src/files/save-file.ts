@@ -23,8 +23,8 @@ export interface FreePlace extends Place {
 }
 
 /**
- * Returns where and how a file can be saved. Throws a FileError if the file is not allowed or exists, or if its format
- * does not have `delimiter`.
+ * Returns where and how a file can be saved. Throws a FileError if the path is not allowed, if the file exists, or if
+ * its format has no `delimiter`.
  */
 export async function freePlaceFor(
   path: string,
@@ -35,7 +35,7 @@ export async function freePlaceFor(
   return { ...place, form: savedForm(path, delimiter) };
 }
 
-/** Returns the format of an extension. Throws a FileError if it is unknown or its format does not have `delimiter`. */
+/** Returns the format for an extension. Throws a FileError if it is unknown or its format has no `delimiter`. */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
   const between = delimiter === undefined ? undefined : delimiterNamed(delimiter);
@@ -60,12 +60,12 @@ interface NewFile {
   readonly pieces: Pieces;
 }
 
-/** Creates a file completely or not at all. Throws a FileError if it exists or the path now contains a link. */
+/** Creates a file completely or not at all. Throws a FileError if the file exists or the path now contains a link. */
 export function saveFile(place: Place, pieces: Pieces, makeLink = link): Promise<void> {
   return saveFiles([{ place, pieces }], makeLink);
 }
 
-/** Moves files to their names when all are complete. The first file is moved last: if it exists, so do the others. */
+/** Gives complete files their names. The first file gets its name last: if it exists, so do the others. */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
   const whole = () => saveFiles(others, makeLink);
@@ -73,7 +73,7 @@ export async function saveFiles([file, ...others]: readonly NewFile[], makeLink 
   await saveBy(file, put, whole);
 }
 
-/** Replaces a file atomically and keeps its mode. Throws the errors of `saveFile`. */
+/** Replaces a file in one step and keeps its mode. Throws a FileError if the path now contains a link. */
 export async function replaceFile(place: Place, pieces: Pieces): Promise<void> {
   await saveBy({ place, pieces }, async (written, unfinished, path) => {
     await written.chmod((await stat(path)).mode & 0o777);
@@ -107,7 +107,7 @@ async function saveIn(
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
-    // Ensures that no byte is written through a link, on systems on which a folder cannot be held open.
+    // Some systems cannot hold a folder open. The check ensures that no byte is written through a link there.
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
@@ -132,13 +132,13 @@ async function putInFreePlace(
     await makeLink(unfinished, place);
   } catch (thrown) {
     if (hasCode(thrown, "EEXIST")) throw thrown;
-    // On file systems without hard links (FAT, some network shares), the file is copied. A copy does not replace an
-    // existing file either, but it is visible before it is complete.
+    // Without hard links (FAT, some network shares), the file is copied. The copy does not replace an existing file
+    // either, but other programs can see it before it is complete.
     await copyTo(place, written);
   }
 }
 
-/** Copies an open file. Its name is not used, because it may now mean another file. */
+/** Copies an open file. Its name is not used, because the name may now mean another file. */
 async function copyTo(place: string, written: FileHandle): Promise<void> {
   const copy = await open(place, "wx");
   let isWhole = false;
@@ -148,13 +148,13 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
     await copy.datasync();
     isWhole = true;
   } finally {
-    // Closed first, because Windows cannot remove an open file.
+    // The copy is closed first, because Windows cannot remove an open file.
     await copy.close();
     if (!isWhole) await removeFile(place);
   }
 }
 
-/** Returns the message of the operating system without its paths, because some are descriptors of this process. */
+/** Returns the message of the operating system without paths, because some of them are descriptors of this process. */
 function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
 }
@@ -175,7 +175,7 @@ export async function* writtenSheet(
 
 const TAB_NAMES = ["\t", "tab", "\\t"];
 
-/** Returns the delimiter that an argument means. Undefined if files cannot be written with it. */
+/** Returns the delimiter that an argument means. Undefined if no file can be written with it. */
 function delimiterNamed(text: string): string | undefined {
   if (TAB_NAMES.includes(text.toLowerCase())) return "\t";
   return DELIMITERS.find((one) => one === text && one !== "|");

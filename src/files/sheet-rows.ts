@@ -21,7 +21,7 @@ import { EncodingDetector, textOf } from "./text.ts";
 import { isNumber, type RowKind, TotalRows } from "./total-rows.ts";
 import { uninertCell } from "./written-rows.ts";
 
-/** The header of a sheet. `above` counts the filled rows above it. */
+/** The header of a sheet. `above` is the number of filled rows above it. */
 export interface SheetHeader extends Header {
   readonly line: number;
   readonly cells: readonly string[];
@@ -30,16 +30,16 @@ export interface SheetHeader extends Header {
 
 export interface SheetRow {
   readonly line: number;
-  /** The cells after filling down, composing Hangul, and removing the apostrophes before formulas. */
+  /** The cells after empty ones were filled, Hangul was composed, and apostrophes before formulas were removed. */
   readonly cells: readonly string[];
-  /** The cells as they are in the file. Only cells that were filled down have a new value. */
+  /** The cells as they are in the file. Only empty cells that were filled have a new value. */
   readonly raw: readonly string[];
   readonly places?: readonly CellPlace[];
-  /** How many blank rows were skipped before this row, or after it if it is the last. Absent if there were none. */
+  /** How many empty rows were skipped before this row, or after it if it is the last. Absent for 0. */
   readonly skipped?: number;
 }
 
-/** The observations that are counted while a sheet is read (see `sheetSeen` in `input-file.ts`). */
+/** What is counted while a sheet is read (`sheetSeen` in `input-file.ts`). */
 type SheetNotes = ReturnType<typeof noNotes>;
 
 export interface SkippedLines {
@@ -69,12 +69,12 @@ export interface SheetReading {
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
-  /** Collects the lines of rows to skip as they are found. Absent if the lines stored with the file are skipped. */
+  /** Collects the lines of rows to skip. If absent, the lines that are stored with the file are skipped. */
   readonly skipped?: SkippedLines;
   readonly records?: AsyncIterable<readonly SheetRecord[]>;
 }
 
-/** Yields the filled rows below the header: the first row with the required columns. Throws a FileError. */
+/** Yields the filled rows below the header, which is the first row with the required columns. Throws a FileError. */
 export async function* sheetRows(
   reading: SheetReading,
   onHeader: (header: SheetHeader) => void,
@@ -92,7 +92,7 @@ export async function* sheetRows(
     onHeader(header);
     return new RowReader(header, reading);
   };
-  /** Begins with the row that is most similar to a header. Its error names the missing columns. */
+  /** Begins with the row that is most similar to a header. The error of that row names the missing columns. */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
@@ -125,7 +125,7 @@ export async function* sheetRows(
   yield rows.end();
 }
 
-/** Yields all records, including blank ones and those above the header. Throws a FileError. */
+/** Yields all records, including empty ones and those above the header. Throws a FileError. */
 export async function* sheetRecords({
   bytes,
   file,
@@ -167,12 +167,12 @@ async function isArchive(bytes: ByteSource): Promise<boolean> {
   return false;
 }
 
-/** Returns whether a record is the line `sep=;` with which a CSV file tells Excel its delimiter. */
+/** Returns whether a record is the line `sep=;`, with which a CSV file tells Excel its delimiter. */
 function isSepLine([first = "", ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first.trim()) && others.every((cell) => cell === "");
 }
 
-/** Returns how much a row looks like a header: known columns count most, then cells with texts. */
+/** Returns how much a row looks like a header. Known columns count most, then cells with texts. */
 function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => Header): number {
   const texts = cells.filter((cell) => cell.trim() !== "" && !isNumber(cell.trim()));
   return columnCount(read(cells)) * LARGEST_HEADER + Math.min(texts.length, LARGEST_HEADER - 1);
@@ -188,13 +188,13 @@ function isBlank({ cells }: SheetRecord): boolean {
   return cells.every((cell) => cell.trim() === "");
 }
 
-/** Columns that belong to the option of a row. A row in which they are blank continues the row above. */
+/** Columns about the option of a row. If all of them are empty, the row continues the row above. */
 const CONTINUED = ["_id", "name", "op", "action"];
-/** Columns that templates fill in every row, also in rows without an option. */
+/** Columns that templates fill in every row, even without an option. */
 const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
 const NAMES = ["name", "parentName"];
 
-/** Holds the latest row back until the next one shows whether it was the last, which may be a total. */
+/** Reads rows. Holds back the latest one until it is known whether it is the last, which may be a total. */
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;
@@ -205,7 +205,7 @@ class RowReader {
   readonly #contextId: number;
   readonly #read: readonly boolean[];
   readonly #names: readonly boolean[];
-  /** The positions of the columns that are read and that templates leave blank. A row without them has no option. */
+  /** The indexes of the columns that are read and that templates leave empty. A row without them has no option. */
   readonly #about: readonly number[];
   readonly #width: number;
   /** Recognizes total rows. Undefined if the lines to skip are stored with the file. */
@@ -287,7 +287,7 @@ class RowReader {
   }
 
   /**
-   * Returns whether a row repeats the header. A single cell does not count, because an option may have the name of its
+   * Returns whether a row repeats the header. One cell is not enough, because an option may have the name of its
    * column.
    */
   #isHeader({ cells }: SheetRecord): boolean {
@@ -316,7 +316,7 @@ class RowReader {
   }
 
   #meant(cell: string, at: number): string {
-    // An apostrophe before a formula was added when the file was written, so that spreadsheets do not run it.
+    // The apostrophe before a formula was added when the file was written, so that spreadsheets do not run it.
     const text = uninertCell(cell);
     if (this.#isStrict || this.#read[at] !== true) return text;
     const composed = composedHangul(text);
@@ -328,7 +328,7 @@ class RowReader {
   }
 }
 
-/** Returns the position of a column named in `fillDown`, by name or heading. Throws a FileError if there is none. */
+/** Returns the index of a column in `fillDown`, given by name or heading. Throws a FileError for an unknown one. */
 function positionOf(column: string, header: SheetHeader): number {
   const plain = plainHeading(column);
   const at = header.names.findIndex(
@@ -348,10 +348,10 @@ export interface ListedContextId {
   readonly id: string;
 }
 
-/** A delimiter that occurs in no text, so that each line is one cell. */
+/** No text contains this delimiter, so each line is one cell. */
 const NO_DELIMITER = "\0";
 
-/** Reads the first cell of each line or row; there is no header. Throws a FileError. */
+/** Reads Context IDs from the first cell of each line or row. There is no header. Throws a FileError. */
 export async function listedContextIds(
   bytes: ByteSource,
   maxBytes: number | undefined,

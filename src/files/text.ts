@@ -4,20 +4,17 @@ import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
 const [NEWLINE, RETURN] = [0x0a, 0x0d];
-/** How many bytes are decoded at a time. Small pieces let the previous text be freed early. */
+/** How many bytes are decoded at a time. With small pieces, memory is freed early. */
 const PART_BYTES = 8192;
 
 /**
- * Decodes a file. A byte order mark overrides `encoding`. Throws a FileError with the line of the first invalid bytes.
+ * Decodes a file. A byte order mark overrides `encoding`. Throws a FileError with the line of the first invalid byte.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
   let line = 1;
   let isMac: boolean | undefined;
-  /**
-   * Returns a text with line feeds. Programs of old Macs and Excel's "CSV (Macintosh)" end lines with carriage returns
-   * only.
-   */
+  /** Returns a text with line feeds. Old Mac programs and Excel's "CSV (Macintosh)" end lines with carriage returns. */
   const withLines = (text: string): string => {
     if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = !text.includes("\n");
     return isMac === true ? text.replaceAll("\r", "\n") : text;
@@ -34,7 +31,7 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
   if (decode !== undefined) yield withLines(decode(undefined, line));
 }
 
-/** Decodes the next bytes, which begin on `line`. Undefined means the end of the file. */
+/** Decodes the next bytes, which begin on `line`. Undefined is the end of the file. */
 type Decode = (chunk: Uint8Array | undefined, line: number) => string;
 
 function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
@@ -48,7 +45,7 @@ function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
   };
 }
 
-/** Decodes all modern Korean syllables, as Excel saves them. Node's own decoder knows only those of KS X 1001. */
+/** Decodes all modern Korean syllables that Excel saves. Node's decoder only knows those of KS X 1001. */
 async function cp949(): Promise<Decode> {
   const { getDecoder } = (await import("iconv-lite")).default;
   const decoder = getDecoder("cp949");
@@ -60,7 +57,7 @@ async function cp949(): Promise<Decode> {
   };
 }
 
-/** Counts the lines of a chunk that end before its first invalid UTF-8 bytes. */
+/** Counts the lines of a chunk before its first invalid UTF-8 byte. */
 function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
   if (chunk === undefined) return 0;
   const start = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80);
@@ -89,8 +86,8 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
 }
 
 /**
- * Detects the encoding of a file. The byte order mark decides, then zero bytes (UTF-16) and validity (UTF-8), then
- * which encoding results in letters. Mostly valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
+ * Detects the encoding of a file. Decided by, in this order: a byte order mark, zero bytes (UTF-16), validity (UTF-8),
+ * and which encoding gives letters. Mostly valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
@@ -135,9 +132,9 @@ function isValid(decode: () => string): boolean {
 }
 
 /**
- * Judges whether bytes are Korean text. The common syllables of CP949 have two bytes: the first from B0 to C8, the
- * second above A0. In Western text, a single special letter between ASCII bytes gives no character or a rare syllable;
- * two such as "öß" usually give a Chinese character.
+ * Judges whether bytes are Korean text. Common syllables of CP949 have two bytes: the first from B0 to C8, the second
+ * above A0. A single special letter of a Western text gives no such syllable; two such as "öß" usually give a Chinese
+ * character.
  */
 class KoreanLikeness {
   #lead = 0;
@@ -170,11 +167,11 @@ class KoreanLikeness {
 }
 
 /**
- * Recognizes damaged UTF-8. Western text never looks like three-byte characters of UTF-8, and rarely like two-byte ones
+ * Recognizes damaged UTF-8. Western text never looks like UTF-8 characters of three bytes, and rarely like those of two
  * ("Ã¤").
  */
 class UnicodeLikeness {
-  /** How many bytes of the current character are still missing, and how many it has in total. */
+  /** How many bytes of the current character are missing, and how many it has in all. */
   #left = 0;
   #length = 0;
   #three = 0;
@@ -202,7 +199,7 @@ class UnicodeLikeness {
   }
 }
 
-/** Bytes that are letters in Mac Roman, but in Windows-1252 signs that rarely follow a letter. */
+/** Bytes that are letters in Mac Roman. In Windows-1252, they are signs that rarely follow a letter. */
 const MAC_LETTERS: ReadonlySet<number> = new Set([
   ...[0x81, 0x83, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8d, 0x8e, 0x8f],
   ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],

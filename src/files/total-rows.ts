@@ -7,7 +7,7 @@ const TOTAL_WORDS = [
   ...["suma?", "som(?:me|ma)", "(?:gesamt|zwischen|teil)?summe", "gesamt"],
   ...["총? ?합 ?계", "총 ?계", "소 ?계", "부분합", "계", "[合総總小]?計", "[合总小]计"],
 ].join("|");
-/** Matches the first cell of a total row. A row with a formula that sums may also have a cell such as "Nike Total". */
+/** Matches the first cell of a total row. If a formula of the row sums, the cell may also be like "Nike Total". */
 const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
 const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
@@ -19,25 +19,22 @@ export function isNumber(cell: string): boolean {
 }
 
 /**
- * The kind of a row. `totalIfLast`: an option if a row follows. `notTotal`: an option whose name begins with a word
- * for totals.
+ * The kind of a row. `totalIfLast`: a total if no row follows, otherwise an option. `notTotal`: an option whose name
+ * begins with a word for totals.
  */
 export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
 
-/** Recognizes rows with totals of the rows above. It must be given all rows of a sheet in their order. */
+/** Recognizes rows with totals of the rows above. It must get all rows of a sheet in order. */
 export class TotalRows {
   readonly #read: readonly boolean[];
   readonly #ids: readonly number[];
   readonly #columns = new Map<number, ColumnSum>();
-  /** How many options came so far (`#count`), and how many since the last total row (`#countBelow`). */
+  /** How many options there are so far (`#count`), and since the last total row (`#countBelow`). */
   #count = 0;
   #countBelow = 0;
   #hasDigits = false;
 
-  /**
-   * Starts with no rows. `read` says for each position whether the column is read. `ids` are the positions of columns
-   * with IDs.
-   */
+  /** `read` says for each index whether the column is read. `ids` are the indexes of columns with IDs. */
   constructor(read: readonly boolean[], ids: readonly number[]) {
     this.#read = read;
     this.#ids = ids;
@@ -68,9 +65,9 @@ export class TotalRows {
   }
 
   /**
-   * Returns the kind of a row. A total row begins with a word for totals and otherwise has only numbers. One of these
-   * is the sum of its column or a formula that sums. A column that is read may contain only such a formula or the
-   * number of rows. The last row is a total even if no number can be compared, or if a blank row is above it.
+   * Returns the kind of a row. A total row begins with a word for totals and has only numbers otherwise. One of them
+   * must be the sum of its column or a formula that sums. A column that is read may contain only such a formula or the
+   * number of rows. The last row is a total even if no number can be compared, or if an empty row is above it.
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
@@ -95,13 +92,10 @@ export class TotalRows {
   }
 }
 
-/**
- * The two decimal signs with which a number such as 1.250 can be read. The sheet uses the one with which a sum is
- * correct.
- */
+/** The possible decimal signs of a number such as 1.250. The sign with which a sum is correct is that of the sheet. */
 const DECIMALS = [",", "."] as const;
 
-/** The sums of a column, for each decimal sign: of all options, and of those since the last total row. */
+/** The sums of a column for each decimal sign: of all options, and of those since the last total row. */
 class ColumnSum {
   readonly #sums = DECIMALS.map((decimal) => ({ decimal, all: 0, below: 0, digits: 0 }));
   #count = 0;
@@ -116,7 +110,7 @@ class ColumnSum {
     }
   }
 
-  /** Compares a number with the sums. Undefined if the column has cells that cannot be added, such as percentages. */
+  /** Compares a number with the sums. Undefined if cells of the column cannot be added, such as percentages. */
   compare(cell: string): "equal" | "different" | undefined {
     const compared = this.#sums.flatMap(({ decimal, all, below, digits }) => {
       const { value } = readNumber(cell, decimal);
@@ -133,7 +127,7 @@ class ColumnSum {
   }
 }
 
-/** Reads a number with the given decimal sign, and counts the digits after it. NaN for percentages and other texts. */
+/** Reads a number with a decimal sign and counts the digits after it. NaN for percentages and other texts. */
 function readNumber(cell: string, decimal: "," | "."): { readonly value: number; readonly digits: number } {
   const plain = cell.replace(CURRENCIES, "").replaceAll(decimal === "," ? /[.'\s]/g : /[,'\s]/g, "");
   const text = plain.replace(",", ".");

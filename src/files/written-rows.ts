@@ -51,20 +51,18 @@ export const VALUES_SHEET = {
   ],
 } as const;
 
-/** A text that spreadsheets would run as a formula, with or without apostrophes in front. */
+/** Matches a text that spreadsheets would run as a formula, with or without apostrophes in front. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
 
-/**
- * Returns a text for a cell of a text file. A formula gets an apostrophe in front, so that spreadsheets do not run it.
- */
+/** Returns a text for a cell of a text file. A formula gets an apostrophe, so that spreadsheets do not run it. */
 export function inertCell(text: string): string {
   return FORMULA.test(text) ? `'${text}` : text;
 }
 
 /**
- * Returns a text for a cell of a workbook, which runs no texts. Only a quoted formula gets a further apostrophe, for
- * `uninertCell`.
+ * Returns a text for a cell of a workbook, where texts are never run. A formula that already has an apostrophe gets
+ * another one, which `uninertCell` removes.
  */
 export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;
@@ -87,7 +85,7 @@ const COLUMNS = ["_id", "name", "parentName", "contexts", "op", "type", "exposeC
 
 export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 
-/** The maximum characters of a cell. Excel allows 32,767; this leaves some room. */
+/** The maximum characters of a cell, with some distance from Excel's limit of 32,767. */
 const MAX_CHARACTERS = 32_000;
 
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
@@ -104,14 +102,14 @@ function yesOrNo(is: boolean): string {
 }
 
 /**
- * Matches IDs that would change if they were joined by `|`: those that contain a separator, look like a formula or a
- * list, or have decomposed Hangul.
+ * Matches IDs that would change if `|` joined them: IDs with a separator or decomposed Hangul, or like a formula or a
+ * list.
  */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 
 /**
- * Returns Context IDs as cells that fit into spreadsheets. IDs are separated by `|`, or form a JSON array if one of
- * them needs it.
+ * Returns Context IDs as cells that fit into spreadsheets. They are separated by `|`, or are a JSON array if one of
+ * them requires it.
  */
 export function contextCells(contexts: readonly string[]): readonly string[] {
   if (contexts.length === 0) return [NONE];

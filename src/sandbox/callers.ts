@@ -7,9 +7,9 @@ export type Scope = "context-targeting:read" | "context-targeting:write";
 export interface ManagementKey {
   readonly key: string;
   readonly project?: string | undefined;
-  /** The scopes of the key: what it may do. Default: both scopes. */
+  /** What the key may do. Default: both scopes. */
   readonly scopes?: readonly Scope[] | undefined;
-  /** Whether the key was revoked. It is then rejected like an unknown key. */
+  /** Whether the key was revoked. A revoked key is rejected like an unknown one. */
   readonly revoked?: boolean | undefined;
 }
 
@@ -31,10 +31,10 @@ export function callerOf({ socket, headers }: IncomingMessage) {
   return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
 }
 
-/** Host names that are served in addition to those of this machine and IP addresses. */
+/** Host names under which the APIs answer, besides names of this machine and IP addresses. */
 export interface ServedNames {
   readonly host: string;
-  /** The allowed host names, in lower case. */
+  /** In lower case. */
   readonly allowed: readonly string[];
 }
 
@@ -52,7 +52,7 @@ export function isFromLoopback({ peer, host, origin }: Caller): boolean {
 
 /**
  * Returns whether a request may use the APIs. A page on the internet can point its own name at this machine (DNS
- * rebinding), so such names are refused. `anyOrigin` accepts pages of any origin, such as a shop under test.
+ * rebinding), so such names are refused. With `anyOrigin`, pages of any origin are accepted, such as a shop under test.
  */
 export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin: boolean): boolean {
   if (!isOurs(hostnameOf(`http://${host ?? ""}`), names)) return false;
@@ -63,12 +63,12 @@ export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin
 
 function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): boolean {
   if (hostname === undefined || hostname === "") return false;
-  // Every IP address is served, because a page cannot point it elsewhere. An Android emulator reaches its host
+  // A page cannot point an IP address elsewhere, so all IP addresses are served. An Android emulator reaches its host
   // machine as 10.0.2.2.
   if (isIP(bare(hostname)) !== 0) return true;
   if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;
   if (hostname === host.toLowerCase() || allowed.includes(hostname)) return true;
-  // Names without a dot are served, as containers and machines in a private network have them. Names on the internet
+  // Containers and machines in a private network have names without a dot, which are served. Names on the internet
   // contain a dot.
   const isLoopbackHost = host === "localhost" || isLoopbackAddress(host);
   return !isLoopbackHost && !hostname.includes(".");

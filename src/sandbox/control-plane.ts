@@ -20,7 +20,7 @@ const holdSchema = z.strictObject({
   ms: z.int().min(0).max(600_000),
 });
 
-/** Lets tests read and change the data of a sandbox (docs/reference/sandbox.md). */
+/** Returns an app with which tests read and change the data of a sandbox (docs/reference/sandbox.md). */
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use(async (c, next) => {
@@ -66,7 +66,7 @@ export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   return app;
 }
 
-/** Reads the body of a request. An empty body counts as `{}`. Throws an Error that lists every problem. */
+/** Parses the body of a request. An empty body counts as `{}`. Throws an Error that lists all problems. */
 async function parsed<T extends z.ZodType>(c: ControlContext, schema: T): Promise<z.output<T>> {
   const text = await c.req.text();
   const body: unknown = text === "" ? {} : JSON.parse(text);

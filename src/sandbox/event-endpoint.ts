@@ -14,8 +14,8 @@ interface EventRequest {
 }
 
 /**
- * Answers an event (event-tracking-api 4, 5, 7) and adds it to the event log. With `forward`, the address of a real
- * endpoint, the client gets that endpoint's answer.
+ * Answers an event (event-tracking-api 4, 5, 7) and adds it to the event log. `forward` is the address of a real
+ * endpoint; if set, the client gets the answer of that endpoint.
  */
 export async function answerEvent(world: World, request: EventRequest, forward: string | undefined): Promise<Reply> {
   const { body, entry } = request;
@@ -69,7 +69,7 @@ function isJson(contentType: string | undefined): boolean {
   return /^application\/json\s*(;|$)/i.test(contentType ?? "");
 }
 
-/** Throws a RangeError if `base` is not an address to which events can be forwarded. */
+/** Throws a RangeError if events cannot be forwarded to the address `base`. */
 export function checkForward(base: string): void {
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
     throw new RangeError(`events cannot be forwarded to "${base}", which is not an http or https address`);

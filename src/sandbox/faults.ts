@@ -9,7 +9,7 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
   error: "must be the name of an operation",
 });
 
-/** Which requests a fault counts, and which of those trigger it (docs/reference/sandbox.md). */
+/** Which requests a fault counts, and which of them trigger it (docs/reference/sandbox.md). */
 const when = {
   on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
   nth: z.int().min(1).optional(),
@@ -24,7 +24,7 @@ const milliseconds = z.int().min(0).max(600_000);
 const delayMs = milliseconds.optional();
 const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
 
-/** A fault as it is sent to the control plane: which requests trigger it, and how those fail. */
+/** A fault in a request to the control plane: what triggers it, and how the request then fails. */
 export const faultSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...when, kind: z.literal("status"), status: z.int().min(300).max(599), applied }),
   z.strictObject({ ...when, kind: z.literal("reset"), applied }),
@@ -67,7 +67,6 @@ export function faults(changed: () => void) {
       }
       changed();
     },
-    /** Removes a fault. Returns false if no fault has this ID. */
     remove(id: number): boolean {
       const left = entries.filter((entry) => entry.id !== id);
       const isThere = left.length < entries.length;
@@ -77,7 +76,7 @@ export function faults(changed: () => void) {
     clear(): void {
       keep([]);
     },
-    /** Returns the faults. `met` counts matching requests, `struck` those that triggered the fault. */
+    /** Returns the faults. `met` is the number of matching requests, `struck` how many of them triggered the fault. */
     list() {
       return entries.map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
     },
@@ -115,7 +114,7 @@ function isDue(fault: Fault, met: number, struck: number, random: () => number):
   return chance && struck < (fault.times ?? (fault.probability === undefined ? 1 : Number.POSITIVE_INFINITY));
 }
 
-/** Returns pseudo-random numbers from 0 up to but not including 1 (mulberry32). */
+/** Returns a generator of numbers from 0 up to but not including 1 (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -126,7 +125,7 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** Returns the answer if a fault prevents the request from being applied. `now` is in milliseconds since 1970. */
+/** Returns the answer if a fault prevents a request from being applied. `now` is in milliseconds since 1970. */
 export function replyBefore(fault: Fault | undefined, now: number): Reply | undefined {
   if (fault?.kind === "busy") return busyAnswer(fault.retryAfterMs, now);
   return fault !== undefined && "applied" in fault && !fault.applied ? struck(fault) : undefined;
@@ -138,7 +137,7 @@ export async function waitBefore(fault: Fault | undefined, faults: Faults): Prom
   if (fault?.kind === "hold") await faults.removed(fault);
 }
 
-/** Returns the answer of an applied request, or the failure that the fault makes of it. */
+/** Returns the answer to an applied request, or the failure that a fault turns it into. */
 export function replyAfter(fault: Fault | undefined, answer: Reply): Reply {
   return fault !== undefined && "applied" in fault && fault.applied ? struck(fault) : answer;
 }

@@ -19,19 +19,19 @@ export interface SandboxOptions {
   readonly host?: string;
   /** The port to listen on. Default: 0, which means any free port. */
   readonly port?: number;
-  /** Host names under which the APIs answer, in addition to names of this machine and IP addresses. */
+  /** Host names under which the APIs answer, besides names of this machine and IP addresses. */
   readonly allowedHosts?: readonly string[];
-  /** Keys that are accepted in addition to the built-in ones. A dump of the state never contains them. */
+  /** Keys that are accepted besides the built-in ones. A dump of the state never contains them. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   readonly dataFile?: string;
   /** The initial content. Ignored if the data file already contains a state. */
   readonly seed?: Seed | undefined;
-  /** The base address of a real event endpoint that receives a copy of every event. */
+  /** The base address of a real event endpoint that gets a copy of every event. */
   readonly forward?: string;
-  /** Creates the handler of the web page when a browser first opens it. */
+  /** Creates the handler of the web page when a browser first opens the page. */
   readonly page?: (world: World, url: string) => Promise<(request: Request) => Promise<Response>>;
   readonly failed?: (request: FailedRequest) => void;
-  /** How long a write waits for another write of its project until it gets a 409, in milliseconds. Default: 200. */
+  /** How long a write waits for another write of its project before it gets a 409, in milliseconds. Default: 200. */
   readonly lockWaitMs?: number;
   /** Returns milliseconds since 1970. Default: the system time. */
   readonly now?: () => number;
@@ -44,8 +44,8 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 const KEEP_ALIVE_MS = 65_000;
 
 /**
- * Starts a sandbox of both APIs at one address. Throws a DataFileError, a RangeError if `forward` is not an address, a
- * SeedError if the seed is inconsistent, and the error of the system if the port cannot be opened.
+ * Starts a sandbox of both APIs at one address. Throws a DataFileError, a RangeError if `forward` is no address, a
+ * SeedError if the seed is inconsistent, or the system's error if the port cannot be opened.
  */
 export async function startSandbox(options: SandboxOptions = {}) {
   if (options.forward !== undefined) checkForward(options.forward);
@@ -76,7 +76,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
   const listening = await listen(app, host, options.port ?? 0);
   let closing: Promise<void> | undefined;
   return {
-    /** The address of both APIs, without a trailing slash. */
+    /** The address of both APIs, without a slash at its end. */
     url: originOf(host, listening.port),
     port: listening.port,
     /** Closes all connections and writes the data file. Throws if the file cannot be written. */
@@ -86,7 +86,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     },
     /** Lets the process end although the server is listening. */
     unref: listening.unref,
-    /** Returns the events that arrived, oldest first. */
+    /** Returns the events that arrived, the oldest first. */
     events: (): readonly ArrivedEvent[] => world.events.read({}, Number.POSITIVE_INFINITY).events,
     /** Calls `arrived` with each later event. */
     onEvent(arrived: (event: ArrivedEvent) => void): void {
@@ -132,8 +132,8 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 
 /** Opens a port. Throws the error of the system if the port cannot be opened. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
-  // Idle connections stay open for longer than any pause of a busy machine, because a client would lose a request
-  // that it sends into a closing connection.
+  // Idle connections stay open longer than any pause of a busy machine. A client would lose a request that it sends
+  // into a closing connection.
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions: { keepAliveTimeout: KEEP_ALIVE_MS } });
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
@@ -170,7 +170,7 @@ const CORS = {
 
 const CONTROL_PLANE = "/_sandbox";
 
-/** A request that failed. `status` is undefined if it got no answer. */
+/** `status` is undefined if the request got no answer. */
 interface FailedRequest {
   readonly at: string;
   readonly method: string;
@@ -190,7 +190,7 @@ interface AppOptions {
 
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
-/** Serves the event API, the management API, and the control plane under `/_sandbox`, for requests of this machine. */
+/** Serves the event API, the management API and, for this machine, the control plane under `/_sandbox`. */
 function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const { forward, names, page, failed } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();
@@ -259,7 +259,7 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
   return reply;
 }
 
-/** Answers an event. `isLogged` is false if an injected fault or its size kept the event out of the event log. */
+/** Answers an event. `isLogged` is false if a fault or its size kept the event out of the event log. */
 async function serveEvent(
   world: World,
   c: NodeContext,
@@ -273,7 +273,7 @@ async function serveEvent(
   return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
 }
 
-/** Adds a request to the request log. Its entry gets its status when the request is answered. */
+/** Adds a request to the request log. The entry gets its status when the request is answered. */
 function begin(world: World, c: NodeContext, operation: Operation, body: RequestBody): RequestEntry {
   const entry: RequestEntry = {
     at: new Date(world.sources.now()).toISOString(),
@@ -290,7 +290,7 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
   return entry;
 }
 
-/** Returns the header with the time of the sandbox, from which clients learn the clock of the service. */
+/** Returns a header with the time of the sandbox, from which clients learn the clock of the service. */
 function dated(world: World): Headers {
   return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
 }

@@ -5,7 +5,7 @@ import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names-and-contexts.ts";
 import type { Operation } from "../spec/routes.ts";
 
-/** Holds the last `most` entries and at most `mostLetters` characters, but at least the newest entry. */
+/** Stores the last `most` entries and at most `mostLetters` characters. The newest entry is always stored. */
 function ringBuffer<Entry>({
   most,
   mostLetters,
@@ -13,7 +13,7 @@ function ringBuffer<Entry>({
 }: {
   readonly most: number;
   readonly mostLetters: number;
-  /** Returns the size of an entry, always the same for one entry. */
+  /** Returns the size of an entry. It must always be the same for one entry. */
   readonly lettersOf: (entry: Entry) => number;
 }) {
   let ring: (Entry | undefined)[] = [];
@@ -54,10 +54,7 @@ function ringBuffer<Entry>({
     /** Returns an entry by its number, from 1. Undefined if the entry was removed. */
     at: (number: number): Entry | undefined =>
       number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined,
-    /**
-     * Returns the number of the newest entry ever added; 0 at the start. `cleared` returns that number at the last
-     * `clear`.
-     */
+    /** `newest`: the number of the newest entry, 0 at the start. `cleared`: that number at the last `clear`. */
     newest: () => arrived,
     cleared: () => cleared,
   };
@@ -68,17 +65,17 @@ export interface RequestEntry {
   readonly operation: Operation;
   readonly method: string;
   readonly path: string;
-  /** The status of the answer. Null until there is an answer, or if a fault prevented it. */
+  /** The status of the answer. Null as long as there is no answer, or if a fault prevented it. */
   status: number | null;
-  /** Whether the request was applied. In an applied bulk request, single items may still have failed. */
+  /** Whether the request was applied. Single items of an applied bulk request may have failed. */
   applied: boolean;
   fault?: string;
   readonly bytes: number;
-  /** The length of `items` or `ids` in the body; null if it has neither. */
+  /** The length of `items` or `ids` in the body. Null if it has neither. */
   items: number | null;
 }
 
-/** The maximum numbers of stored requests and of characters of their paths. A path may be as long as a header. */
+/** The maximum number of stored requests, and of characters of their paths. A path may be as long as a header. */
 const MAX_REQUESTS = 10_000;
 const REQUEST_LETTERS = 2 * 1_048_576;
 
@@ -92,23 +89,23 @@ export function requestJournal() {
   });
   return {
     ...kept,
-    /** Returns the requests, oldest first. `dropped` counts older requests that were removed for space. */
+    /** Returns the requests, the oldest first. `dropped` counts older requests that were removed for space. */
     read: () => ({ requests: [...kept.newestFirst()].reverse(), dropped: kept.dropped() }),
   };
 }
 
-/** What the service does with an event; it answers a rejected one with `!invalid` (event-tracking-api 7). */
+/** What the service does with an event. It answers `!invalid` to a rejected event (event-tracking-api 7). */
 type Verdict = "recorded" | "ignored" | "rejected";
 
-/** A broken rule. `effect` is the verdict because of this rule alone. Events with `uncertain` findings are recorded. */
+/** A broken rule. `effect` is the verdict because of this rule alone. `uncertain` findings do not prevent recording. */
 export interface Finding {
-  /** The path of the field, such as `items.2.item_id`; empty for the whole body. */
+  /** The path of the field, such as `items.2.item_id`. Empty for the whole body. */
   readonly path: string;
   readonly rule: FindingRule;
   readonly effect: "rejected" | "ignored" | "uncertain" | "unused";
 }
 
-/** The effect of breaking each rule (event-tracking-api 7, 8; some are assumed). */
+/** By rule: the effect of breaking it (event-tracking-api 7, 8; some are assumed). */
 const RULES = {
   notAnObject: "rejected",
   authorization: "rejected",
@@ -224,7 +221,7 @@ function typeFinding(path: string, value: unknown, { type }: Parameter): readonl
   return fits ? [] : [finding(path, "wrongType")];
 }
 
-/** Returns a field of an object, but never an inherited property such as `constructor`. */
+/** Returns an own field of an object, never an inherited property such as `constructor`. */
 function ownField(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }
@@ -246,7 +243,7 @@ const LETTERS_OF_FINDING = 128;
 
 export type EventLog = ReturnType<typeof eventLog>;
 
-/** Which events to return. `since` is in milliseconds since 1970. */
+/** Selects events. `since` is in milliseconds since 1970. */
 type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
 /**
@@ -268,7 +265,7 @@ export function eventLog(changed: () => void = () => undefined) {
       counts = NONE;
       changed();
     },
-    /** Returns the newest `limit` matching events, oldest first. `total` counts all matches. */
+    /** Returns the newest `limit` matching events, the oldest first. `total` is the number of all matches. */
     read(filter: EventFilter, limit: number) {
       const newestFirst: ArrivedEvent[] = [];
       let total = 0;
@@ -279,7 +276,7 @@ export function eventLog(changed: () => void = () => undefined) {
       }
       return { events: newestFirst.reverse(), total, dropped: kept.dropped() };
     },
-    /** Returns the counts of all events, including those that were removed for space. */
+    /** Returns the counts of all events, including removed ones. */
     counts: () => counts,
   };
 }
@@ -299,7 +296,7 @@ function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventF
   );
 }
 
-/** The most characters of the bodies and findings in one answer. Bodies beyond it are omitted. */
+/** The maximum characters of all bodies and findings in one answer. Further bodies are left out. */
 const LETTERS_SHOWN = 16 * 1_048_576;
 const LETTERS_OF_FINDING_IN_PAGE = 100;
 const FINDINGS_SHOWN = 3;
@@ -317,7 +314,7 @@ export const eventQuery = z.strictObject({
   limit: z.coerce.number().int().min(0).max(100_000).default(100),
 });
 
-/** Returns the newest matching events, oldest first, as JSON text with their unchanged bodies. */
+/** Returns the newest matching events as JSON text, the oldest first. Their bodies are unchanged. */
 export function eventPage(log: EventLog, { limit, ...filter }: z.output<typeof eventQuery>): string {
   const { events, total, dropped } = log.read(filter, limit);
   let letters = 0;
@@ -340,7 +337,7 @@ function eventText({ text, isJson, ...event }: ArrivedEvent, withBody: boolean):
 
 const FINDINGS_KEPT = 100;
 
-/** Creates an entry of the event log. `body` is the parsed `text`, if that is JSON. */
+/** Creates an entry of the event log. `body` is the parsed `text`. Undefined if the text is not JSON. */
 export function arrivedEvent({
   at,
   text,

@@ -4,7 +4,7 @@ import { jsonPieces } from "../platform/json.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { type BusinessError, errorFields } from "./rules/outcome.ts";
 
-/** An answer, or its failure. "reset": a broken connection; "silence": no answer. */
+/** An answer, or its failure. "reset": a broken connection. "silence": no answer. */
 export type Reply = Answer | "reset" | "silence";
 
 export interface Answer {
@@ -44,7 +44,7 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
     return RESPONSE_ALREADY_SENT;
   }
   headers.set("Content-Type", "application/json; charset=utf-8");
-  // Converts piece by piece: one long string would stay in memory for long, in addition to its bytes.
+  // The body is converted in pieces, because one long string would stay in memory next to its bytes.
   const body = Buffer.concat([...jsonPieces(reply.body)].map((piece) => Buffer.from(piece)));
   return new Response(body, { status: reply.status, headers });
 }
@@ -52,10 +52,10 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
 /** The body of a request. `tooLarge` is the size of a body that exceeds the limit (management-api 7.1, 413). */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
-/** The factor by which a body may exceed the limit before the rest is not read. */
+/** If a body exceeds the limit by more than this factor, the rest is not read. */
 const PATIENCE = 8;
 
-/** Reads a body over the limit without storing it: a client that is still sending could not receive the answer. */
+/** Reads a body. One over the limit is not stored but read, as a client that still sends cannot get the answer. */
 export async function readBody(request: IncomingMessage): Promise<RequestBody> {
   const limit = LIMITS.bodyBytes.value;
   const chunks: Buffer[] = [];

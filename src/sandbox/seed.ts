@@ -31,12 +31,12 @@ import { projectNamed, type World } from "./world.ts";
 const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
- * A seed is stored without validation or write lock, as if from the web console (management-api 4.2 rule 4). An entry
- * with the `_id` of an existing object changes that object; any other entry creates one.
+ * A seed is stored without validation or write lock, like changes in the web console (management-api 4.2 rule 4). An
+ * entry with the `_id` of an existing object changes that object. Any other entry creates one.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
-  /** Whether the API reports that the project does not exist. Its data remains. */
+  /** Whether the API reports that the project does not exist. Its data remains stored. */
   deleted: z.boolean().optional(),
   keys: list(keySchema.omit({ project: true })),
   appKeys: list(z.string().min(1)),
@@ -51,7 +51,7 @@ export const seedSchema = z.strictObject({
   ),
   products: list(productSchema.partial({ _id: true })),
   campaigns: list(campaignSchema.partial({ _id: true })),
-  /** Events to store as if they had arrived at the time `at`, by default now. */
+  /** Events to store as if they had arrived at the time `at`. Default: now. */
   events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
   /** The IDs of objects to remove. Removing a targeting removes its options. */
   remove: list(z.string()),
@@ -59,7 +59,7 @@ export const seedSchema = z.strictObject({
 type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
-/** Stores a seed, or throws a RangeError if an option names a missing targeting or parent. Returns the IDs. */
+/** Stores a seed and returns the IDs. Throws a RangeError if an option names a missing targeting or parent. */
 export function plantSeed(world: World, seed: Seed) {
   const project = projectNamed(world, seed.project);
   checkOptions(project, seed);
@@ -93,7 +93,7 @@ export function plantSeed(world: World, seed: Seed) {
   return planted;
 }
 
-/** Checks that the parent of each option exists before the option is added: in the project, or earlier in the seed. */
+/** Checks that the parent of each option exists: in the project, or earlier in the seed. */
 function checkOptions(project: Project, seed: Seed): void {
   const removed = new Set(seed.remove);
   const targetings = new Set(seed.targetings.map(({ _id }) => _id));
@@ -159,7 +159,7 @@ function removeAnything(project: Project, id: string): void {
 const MINUTE_MS = 60_000;
 
 /**
- * Returns a small shop with some wrong events. `newId` returns ascending ULIDs; `now` is in milliseconds since 1970.
+ * Returns a small shop with some wrong events. `newId` returns ascending ULIDs. `now` is in milliseconds since 1970.
  */
 function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];
@@ -258,8 +258,8 @@ type SeedChoice = "none" | "sample" | { readonly file: string };
 export class SeedError extends Error {}
 
 /**
- * Reads a seed (docs/reference/sandbox.md). Assigns an `_id` to each targeting without one, so that callers know the
- * IDs. Throws a SeedError if the file cannot be read or is not a seed.
+ * Reads a seed (docs/reference/sandbox.md). Gives each targeting an `_id`, so that callers know the IDs. Throws a
+ * SeedError if the file cannot be read or is not a seed.
  */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;

@@ -20,7 +20,7 @@ export const productSchema = z.strictObject({
   newOptions: sides.prefault({}),
 });
 
-/** The schema of a campaign. `options` are the IDs of the options that it includes or excludes. */
+/** `options` are the IDs of the options that the campaign includes or excludes. */
 export const campaignSchema = z.strictObject({
   _id: ulid,
   approved: z.boolean().default(true),
@@ -58,7 +58,7 @@ const projectSchema = z.strictObject({
   campaigns: z.array(campaignSchema),
 });
 
-/** The schema of a dump, which has all data but events, requests, faults and the keys from the settings. */
+/** A dump has all data except events, requests, faults and the keys from the settings. */
 export const dumpSchema = z.strictObject({
   version: z.literal(1),
   keys: z.array(keySchema),
@@ -174,7 +174,7 @@ function loadProject(dump: ProjectDump): Project {
   return project;
 }
 
-/** Stores options, parents first: an option can have a lower ID than the group it moved into. */
+/** Stores options, parents first. An option can have a lower ID than the group into which it was moved. */
 function loadOptions(project: Project, options: ProjectDump["options"]): void {
   let waiting = options;
   while (waiting.length > 0) {
@@ -197,14 +197,14 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
   }
 }
 
-/** How long after a change the file is written, together with later changes within this time. */
+/** How many milliseconds after a change the file is written, together with later changes. */
 const GATHER_MS = 300;
-/** The mode of the data file. All users may read it: a sandbox contains no secrets. */
+/** The mode of the data file. A sandbox contains no secrets, so all users may read it. */
 const READABLE_BY_ALL = 0o666;
 
 export class DataFileError extends Error {}
 
-/** Reads a dump; undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not a dump. */
+/** Reads a dump. Undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not a dump. */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;

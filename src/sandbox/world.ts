@@ -20,7 +20,7 @@ export interface World {
   readonly faults: Faults;
   readonly requests: RequestJournal;
   readonly events: EventLog;
-  /** When the initial data had been stored, in milliseconds since 1970. */
+  /** When the initial data was stored, in milliseconds since 1970. */
   readyAt: number;
   changed(): void;
   /** Calls `observer` after each change of a part. The returned function ends these calls. */
@@ -29,7 +29,7 @@ export interface World {
 
 type WorldPart = "state" | "events" | "faults";
 
-/** The options of a sandbox's data. `lockWaitMs`: how long a write waits for another write of its project. */
+/** `lockWaitMs`: how many milliseconds a write waits for another write of its project. */
 interface WorldOptions {
   readonly managementKeys: readonly ManagementKey[];
   readonly appKeys: readonly string[];
@@ -80,14 +80,14 @@ function observers() {
   };
 }
 
-/** Replaces all projects by an empty one for each project that a key from the settings names. */
+/** Removes all projects. Creates an empty project for each project that a key from the settings names. */
 export function resetProjects(world: World): void {
   world.projects.clear();
   world.seededKeys.clear();
   for (const { project } of world.givenKeys) projectNamed(world, project ?? DEFAULT_PROJECT);
 }
 
-/** Creates an empty project if it does not exist. */
+/** Returns a project. Creates it if it does not exist. */
 export function projectNamed(world: World, name: string): Project {
   const known = world.projects.get(name);
   if (known !== undefined) return known;
@@ -96,7 +96,7 @@ export function projectNamed(world: World, name: string): Project {
   return project;
 }
 
-/** Returns what a key may do (management-api 5); undefined if it is unknown or revoked. */
+/** Returns what a key may do (management-api 5). Undefined if the key is unknown or revoked. */
 export function grantOf(world: World, key: string) {
   const held = world.seededKeys.get(key) ?? world.givenKeys.find((given) => given.key === key);
   if (held === undefined || held.revoked) return undefined;
@@ -104,7 +104,7 @@ export function grantOf(world: World, key: string) {
   return { project: projectNamed(world, held.project ?? DEFAULT_PROJECT), scopes };
 }
 
-/** The write lock of a project, or how long to wait before retrying. */
+/** The acquired write lock of a project, or how long to wait before the next attempt. */
 type Acquired = { readonly release: () => void } | { readonly retryAfterMs: number };
 
 /** Lets only one write of each project run at a time (management-api 4.2). `waitMs`: how long `acquire` waits. */
@@ -124,7 +124,7 @@ function writeLock(waitMs: number, now: () => number) {
     };
   }
 
-  /** Calls `start` when the lock is free. Returns its entry in the queue; undefined if the lock was free at once. */
+  /** Calls `start` when the lock is free. Returns its entry in the queue. Undefined if the lock was free at once. */
   function enqueue(project: string, start: (release: () => void) => void): (() => void) | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {
@@ -137,12 +137,12 @@ function writeLock(waitMs: number, now: () => number) {
     return waiter;
   }
 
-  /** Waits as long as necessary. Resolves to the function that releases the lock. */
+  /** Waits until the lock is free. Resolves to the function that releases it. */
   function acquirePatiently(project: string): Promise<() => void> {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** Returns the milliseconds until a `hold` ends; without a `hold`, returns `waitMs`. */
+  /** Returns the milliseconds until a `hold` ends. Without a `hold`, returns `waitMs`. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

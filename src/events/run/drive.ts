@@ -14,9 +14,9 @@ import { type EventSettlement, type EventVerdict, endReason, verdictOf } from ".
 export interface EventWorld {
   readonly api: EventApi;
   readonly clock: Clock;
-  /** How long one event may be retried, in milliseconds. */
+  /** The maximum time for the retries of one event, in milliseconds. */
   readonly retryBudgetMs: number;
-  /** Returns the sentence that explains a reason, for the file of failed rows. */
+  /** Returns the sentence that explains a reason. The file of failed rows contains these sentences. */
   readonly words: (reason: Reason) => string | Promise<string>;
   /** Looks up the verdict on an accepted event. Absent if the service does not show verdicts. */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
@@ -25,7 +25,7 @@ export interface EventWorld {
 type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
-/** How many events one line of the journal describes. Requests can be sent between two lines. */
+/** The maximum number of events in one line of the journal. Requests can be sent between two lines. */
 const READ_AT_ONCE = 100;
 
 const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
@@ -49,12 +49,12 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     signal: run.signal,
     async beforeSend(objects) {
       record({ t: "leave", objects, at: clock.now() });
-      // If another process has taken over the run, that process sends the announced events.
+      // If another process has taken over the run, it sends the announced events.
       await flush().finally(() => lease.lost.aborted && run.stop("interrupted"));
       await run.mayLeave();
     },
     onSettled(object, settlement, event) {
-      // Events that were not sent because the run stops get their outcome from the `stop` entry.
+      // If the run stops before an event is sent, the entry `stop` gives the event its outcome.
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
       settle(settledEntry(object, settlement, clock.now()));
       settled += 1;
@@ -63,7 +63,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     },
   });
   const { waitedMs, ended } = await sending.finally(end);
-  // If another process has taken over the run, that process records the stop.
+  // If another process has taken over the run, only that process records the stop.
   lease.lost.throwIfAborted();
   const stopped = run.signal.aborted ? run.cause() : "finished";
   record({
@@ -76,7 +76,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
   run.progress();
 }
 
-/** Yields the events that have no outcome yet. Records those that are new to the run, and rows that are not events. */
+/** Yields the events without an outcome. Records new events, and rows that are not events. */
 async function* remainingEvents(
   { header: { runId, call }, state, part }: DrivenEvents,
   { record, now }: { readonly record: (entry: EventEntry) => void; readonly now: () => number },
@@ -124,13 +124,13 @@ async function observedVerdict(
 /** Combines many outcomes in one line of the journal. */
 interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
-  /** Records an outcome, which is usually on the disk within 100 ms. */
+  /** Records an outcome. It is usually on disk within 100 ms. */
   readonly settle: (entry: EventEntry) => void;
   readonly flush: () => Promise<void>;
   readonly end: () => void;
 }
 
-/** How long an outcome may wait to be written together with others. */
+/** How many milliseconds an outcome may wait to be written together with others. */
 const SETTLED_WAIT_MS = 50;
 
 function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
@@ -195,25 +195,22 @@ async function sleepUntilAborted(stopped: AbortSignal, clock: Clock, ms: number)
 
 type Settled = Extract<EventEntry, { readonly t: "settled" }>;
 
-/** Returns whether an entry says only that an event was accepted at the first attempt. Such entries are combined. */
+/** Returns whether an entry only says that an event was accepted at the first attempt. Such entries are combined. */
 function isSimplyAccepted(entry: EventEntry): entry is Settled {
   if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
   return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;
 }
 
-/** The age from which a lease is renewed before the next event is sent, in milliseconds. */
+/** A lease that was renewed longer ago than this (in milliseconds) is renewed before the next event is sent. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/**
- * The maximum number of tries to send an event that is held back. Without a limit, a slow machine would retry
- * forever.
- */
+/** How often an event that is held back is tried. Without a limit, a slow machine would retry forever. */
 const HELD_BACK_TRIES = 10;
 
-/** Sends events only while this process holds the lease. `track` throws a LeaseLostError when it is lost. */
+/** Sends events only while this process holds the lease. `track` throws a LeaseLostError once the lease is lost. */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;
   const renewed = async (): Promise<Intent> => {
-    // An error is ignored here: if no connection can be opened, sending the event will throw it.
+    // The error is ignored here: if no connection can be opened, sending the event throws it.
     await api.connect?.().catch(() => undefined);
     return lease.renew();
   };

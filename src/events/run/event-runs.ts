@@ -27,7 +27,7 @@ import {
 } from "./run-state.ts";
 import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
-/** Events to send. Their counts are absent if they are not known yet. */
+/** Events to send. The counts are absent as long as they are unknown. */
 export interface PlannedEvents extends Partial<EventCounts> {
   readonly source: EventSource;
   readonly onUnknown: "report" | "resend";
@@ -41,7 +41,7 @@ export type EventRun = Run<EventCall, EventRunState>;
 interface EventRunOfCall {
   readonly run: EventRun;
   /**
-   * What a repeated call does. `attached`: it sends nothing. `resumed`: it sends the event, which had not been sent.
+   * What a repeated call does. `attached`: it sends nothing. `resumed`: it sends the event for the first time.
    * `resent`: it sends the event again.
    */
   readonly repeat?: "attached" | "resumed" | "resent";
@@ -50,16 +50,13 @@ interface EventRunOfCall {
 /** How many recent runs are searched for an unfinished run of the same call. */
 const RECENT_RUNS = 50;
 
-/** How long an equal event is not sent again if the outcome of the first one is unknown, in milliseconds. */
+/** If the outcome of an event is unknown, an equal event is not sent for this many milliseconds. */
 const SAME_EVENT_MS = 600_000;
 
-/** The maximum number of events of a run that is searched for an equal event. */
+/** Runs with more events are not searched for an equal event. */
 const MOST_SEARCHED = 1000;
 
-/**
- * A run that has sent equal events without learning their result. `indexes` are the positions of these events in the
- * call.
- */
+/** A run that sent equal events whose result is unknown. `indexes` are the indexes of these events in the call. */
 export interface SentWithoutResult {
   readonly runId: string;
   readonly indexes: readonly number[];
@@ -92,7 +89,7 @@ export class EventRuns {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
-  /** Returns the same run for equal calls at the same time, in any process. `arrivedAt` is in ms since 1970. */
+  /** Returns one run for equal calls at the same time, in any process. `arrivedAt` is in milliseconds since 1970. */
   async once(
     planned: PlannedEvents,
     caller: string,
@@ -131,8 +128,8 @@ export class EventRuns {
   }
 
   /**
-   * Returns the events of a call that another recent call of the caller has sent without learning the result. Looks
-   * only at runs of at most 1,000 events.
+   * Returns the events of a call that another recent call of the caller sent, and whose result is unknown. Only runs of
+   * at most 1,000 events are searched.
    */
   async sentWithoutResult(planned: PlannedEvents, caller: string): Promise<SentWithoutResult | undefined> {
     const { store, clock, project, environment } = this.#context;
@@ -160,7 +157,7 @@ export class EventRuns {
     return undefined;
   }
 
-  /** Starts a run. Throws a ShareFullError if the events exceed the caller's storage quota. */
+  /** Starts a run. Throws a ShareFullError if the events exceed the storage share of the caller. */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     await this.#context.store.sizes.checkRoom?.(caller, planned.source.size ?? 0);
     return this.start(planned, caller);
@@ -203,7 +200,7 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
   return { tool, input: { events: source.kept, onUnknown } };
 }
 
-/** The kind of runs that send events. To send unknown events again, resuming a run needs its `EventSource`. */
+/** The kind of runs that send events. Resuming a run needs its `EventSource` to send unknown events again. */
 type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
 function eventKind(world: EventWorld): EventKind {
@@ -234,7 +231,7 @@ function eventKind(world: EventWorld): EventKind {
     stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
-    // Calls with the same events are the same call, even if `onUnknown` differs.
+    // Calls with the same events count as identical even if `onUnknown` differs.
     identity: ({ tool, input }) => ({ tool, events: input.events }),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
@@ -268,7 +265,7 @@ async function begin(
 }
 
 /**
- * Reads a stored run back. Throws a NothingStoredError if no events are stored, and a DamagedRunError if the journal is
+ * Restores a stored run. Throws a NothingStoredError if no events are stored, or a DamagedRunError if the journal is
  * lost.
  */
 async function readBack(
@@ -291,7 +288,7 @@ async function readBack(
   );
 }
 
-/** Creates the missing first entry of a journal from the stored events, if any. */
+/** Creates the missing first entry of a journal from the stored events. */
 async function restoreBeginEntry({
   header: { runId, call, createdAt },
   record: { rest },
@@ -304,19 +301,18 @@ async function restoreBeginEntry({
   return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
 }
 
-/** Creates entries for events that were sent before a crash and whose answers are lost. */
+/** Returns entries for events that were sent before a crash and whose answers are lost. */
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   const lost = { t: "settled", outcome: "unknown", reason: ANSWER_LOST, attempts: 1, afterCrash: true } as const;
   return state.lost().map((object) => ({ ...lost, object, at: state.updatedAt }));
 }
 
-/** Returns how many events of a run may still be sent. */
 function leftOf(call: EventCall, state: EventRunState): number {
   const { pending, notApplied, unknown } = state.counts();
   return pending + notApplied + (resendsUnknown(call, state) ? unknown : 0);
 }
 
-/** Deletes the events of a finished run that are not needed any more. Stores failed rows with reasons. */
+/** Deletes the events of a finished run that are no longer needed. Stores failed rows with reasons. */
 async function finish(
   { header, state, part, keep }: RunAccess<EventCall, EventRunState>,
   words: EventWorld["words"],
@@ -324,7 +320,7 @@ async function finish(
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
-  // Nothing is left to do if the events are already deleted, because the process crashed after an earlier attempt.
+  // If the events are already deleted, the process crashed after an earlier attempt, and nothing is left to do.
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
@@ -332,12 +328,12 @@ async function finish(
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;
-  // Failed rows of a sheet are kept, so that they can be returned in their original form.
+  // Failed rows of a sheet stay stored, so that they can be returned in their original form.
   const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // The failed events of other formats are kept while events are left to send, because the file of failed rows may
-    // be rewritten until then.
+    // In other formats, failed events stay stored while events are left to send, because the file of failed rows may be
+    // written again.
     if (standing === "failed") return hasLeft || keepsFailed;
     return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };

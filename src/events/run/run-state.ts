@@ -20,12 +20,12 @@ import type { Prediction } from "../../runs/report.ts";
 import { BASES, RULES, type RuleName, VERDICTS } from "../catalogue.ts";
 import { type EventSettlement, eventReason, type VerdictGroup, VerdictKinds, verdictOf } from "./verdicts.ts";
 
-/** A call that sends events. The events themselves are stored separately. */
+/** A call that sends events. The events are stored separately. */
 export const eventCall = z.object({
   tool: z.enum(["track_events", "track_event"]),
   input: z.object({
     events: z.object({
-      /** The SHA-256 of the stored events. */
+      /** SHA-256 of the stored events. */
       digest: z.string(),
       /** How to read the caller's file. Absent if the stored events are one JSON text per line. */
       file: inputFile.exactOptional(),
@@ -59,14 +59,14 @@ const eventVerdict = z.object({
   ),
 });
 
-/** One line of the journal. All lines in order give the state of the run. */
+/** One line of the journal. Reading all lines in order gives the state of the run. */
 export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
-  /** Events as reports show them, in the order of the call or file. */
+  /** Events as reports show them, in the order of the call or the file. */
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-  /** The events that will be sent next. If no outcome follows, their outcome is unknown. */
+  /** The events that are sent next. Without a later outcome, their outcome is unknown. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
-  /** The predicted verdict on an event that is not sent, or the sandbox's verdict on one that was sent. */
+  /** The predicted verdict on an event that is not sent, or the sandbox's verdict on a sent one. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
   z.object({
     t: z.literal("settled"),
@@ -76,9 +76,9 @@ export const eventEntry = z.discriminatedUnion("t", [
     attempts: z.number(),
     /** The predicted verdict. Absent if the event should be recorded and has no finding. */
     verdict: eventVerdict.exactOptional(),
-    /** Set if the service may have recorded an earlier attempt of the event as well. */
+    /** Set if the service may have recorded the event twice, because an earlier attempt got no answer. */
     maybeTwice: z.literal(true).exactOptional(),
-    /** The event was sent before a crash, and its predicted verdict is not known any more. */
+    /** Set if the event was sent before a crash. Its predicted verdict is no longer known. */
     afterCrash: z.literal(true).exactOptional(),
     at,
   }),
@@ -104,14 +104,14 @@ export class EventRunState implements RunView<EventEntry> {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
-  /** Whether a later call requested that events of unknown outcome are sent again. */
+  /** Whether a later call requested that events with an unknown outcome are sent again. */
   isResent = false;
   resumed: { readonly counts: Counts } | undefined;
-  /** How many events were read so far. Only the positions of the others are known. */
+  /** How many events were read so far. Of the others, only the indexes are known. */
   described = 0;
-  /** How many events were sent although it is uncertain whether the service records them. */
+  /** How many sent events the service may not have recorded. */
   uncertain = 0;
-  /** What is known about the run. `rows` is present if the file has empty rows. */
+  /** `rows` is set if the file has empty rows. */
   facts: { readonly rows?: RowCounts } = {};
   /** How many events may have been recorded twice. */
   maybeTwice = 0;
@@ -121,7 +121,7 @@ export class EventRunState implements RunView<EventEntry> {
   readonly #left = new Set<number>();
   /** Events that are sent again although the service may have recorded an earlier attempt. */
   readonly #doubted = new Set<number>();
-  /** Events that were sent but not accepted. The next request for such an event counts as a repetition. */
+  /** Events that were sent but not accepted. Another request for such an event counts as a repetition. */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
   readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = { ...NO_COUNTS };
@@ -226,7 +226,7 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * Ends the run: an event without an outcome becomes unknown if an earlier attempt may have been recorded, otherwise
+   * Ends the run. An event without an outcome becomes unknown if an earlier attempt may have been recorded, otherwise
    * not applied.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
@@ -250,7 +250,7 @@ export class EventRunState implements RunView<EventEntry> {
     if (skipped > 0) this.facts = { rows: { read: this.objects.length, merged: 0, skipped } };
   }
 
-  /** Counts the requests of an event. All but the first are repetitions, also if an earlier call sent the first. */
+  /** Counts the requests of an event. The first one is no repetition, unless an earlier call sent the event. */
   #countRequests(object: number, attempts: number, outcome: Outcome): void {
     if (attempts === 0) return;
     this.requests.sent += attempts;
@@ -260,7 +260,7 @@ export class EventRunState implements RunView<EventEntry> {
   }
 }
 
-/** Returns whether resuming a run sends events of unknown outcome again. */
+/** Returns whether a resumed run sends events with an unknown outcome again. */
 export function resendsUnknown({ input }: EventCall, state: EventRunState): boolean {
   return input.onUnknown === "resend" || state.isResent;
 }

@@ -24,7 +24,7 @@ export interface IndexedEvent {
 }
 
 export interface SendReport {
-  /** How long events waited for a retry, in milliseconds. Events that wait at the same time are counted once. */
+  /** How long events waited for a retry, in milliseconds. The time of several waiting events counts once. */
   readonly waitedMs: number;
   readonly ended?: RunEnd;
 }
@@ -37,22 +37,22 @@ export interface SendOptions {
   readonly onUnknown?: "report" | "resend";
   /** For how many milliseconds after its first attempt an event is retried. Default: 120,000. */
   readonly retryBudgetMs?: number;
-  /** Stops the sender: after an abort, no new request is started. */
+  /** After an abort, no further request is started. */
   readonly signal?: AbortSignal;
-  /** Awaited before up to 100 events are sent. At most 100 more wait while others are sent. */
+  /** Awaited before up to 100 events are sent. At most 100 more events wait meanwhile. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
-  /** Awaited with the outcome of each event before the next event with the same `uid` is sent. */
+  /** Awaited with the outcome of an event before the next event with the same `uid` is sent. */
   readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
 }
 
 const READ_AT_ONCE = 100;
 /** How many events are read ahead, so that events of many users can be sent at the same time. */
 const WINDOW = 1000;
-/** How many events are announced at a time. After a crash, the outcome of all announced events is unknown. */
+/** How many events are announced at a time. After a crash, the outcome of announced events is unknown. */
 const ANNOUNCED = 100;
 /**
- * No more events are announced while more than this many wait for others of their user. Larger groups need fewer
- * journal lines.
+ * While more than this many events wait for others of their user, no more are announced. Larger groups need fewer lines
+ * in the journal.
  */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
@@ -65,7 +65,7 @@ interface SenderState {
   /** When the service last answered an event, in milliseconds since 1970. */
   answeredAt: number;
   ended: RunEnd | undefined;
-  /** How many events wait for a retry, since when at least one has waited (monotonic), and how long in all. */
+  /** The events that wait for a retry: how many, since when at least one waits (monotonic time), and the total time. */
   readonly waiting: { events: number; since: number; totalMs: number };
 }
 
@@ -74,9 +74,9 @@ interface PreparedEvent extends IndexedEvent {
 }
 
 /**
- * Sends each event in its own request (event-tracking-api 4), those of one `uid` in order, and none that would be
- * dropped or refused. An error that concerns all events ends the run. Other errors are thrown once running requests are
- * completed.
+ * Sends each event in its own request (event-tracking-api 4). Events with the same `uid` are sent in order. Events that
+ * the service would drop or refuse are not sent. An error that concerns all events ends the run. Other errors are
+ * thrown after running requests are completed.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
@@ -126,7 +126,7 @@ async function* groupsOf<Entry>(
   if (group.length > 0) yield group;
 }
 
-/** Decides the outcome of events that must not be sent. Returns the other events. */
+/** Decides the outcomes of events that must not be sent. Returns the other events. */
 async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly PreparedEvent[]> {
   const admitted: PreparedEvent[] = [];
   for (const event of group) {
@@ -181,7 +181,7 @@ function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
 }
 
 /**
- * Returns the pause before the next attempt, in milliseconds. It grows with each attempt, and is at least what the
+ * Returns the pause before the next attempt, in milliseconds. It grows with each attempt and is at least what the
  * service asks for.
  */
 function pauseAfter(error: ApiError, attempt: number): number {
@@ -189,7 +189,7 @@ function pauseAfter(error: ApiError, attempt: number): number {
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
 }
 
-/** Waits before a retry. Returns false, without waiting, if the retry budget is spent or the run is over. */
+/** Waits before a retry. Returns false at once if the retry budget is used up or the run is over. */
 async function pauseBeforeRetry(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   const { waiting } = run;
@@ -235,7 +235,7 @@ function fairBuffer<Item>() {
       if (line === undefined) lines.set(key, [item]);
       else line.push(item);
     },
-    /** Removes and returns up to `most` items, of as many keys as possible. Items of one key stay in order. */
+    /** Removes and returns up to `most` items of as many keys as possible. Items with the same key stay in order. */
     take(most: number): readonly Item[] {
       const taken: Item[] = [];
       while (taken.length < most && lines.size > 0) {
@@ -251,14 +251,14 @@ function fairBuffer<Item>() {
   };
 }
 
-/** Runs at most `concurrency` tasks at a time, those of one key in order, and none after an error. */
+/** Runs at most `concurrency` tasks at a time. Tasks with the same key stay in order. An error stops all. */
 function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>) {
   interface Entry {
     readonly key: string;
     readonly task: Task;
   }
   const ready: Entry[] = [];
-  /** The keys with a task that is ready or running, and the tasks that wait for it. */
+  /** By key with a ready or running task: the tasks that wait for it. */
   const behind = new Map<string, Entry[]>();
   let running = 0;
   let held = 0;
@@ -311,7 +311,7 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       ready.push({ key, task });
       begin();
     },
-    /** Resolves to the number of waiting tasks when few are ready to start. Rejects with a task's error. */
+    /** Resolves to the number of waiting tasks when only few are ready to start. Rejects with the error of a task. */
     async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);
       return held - running;

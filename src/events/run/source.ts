@@ -13,16 +13,16 @@ import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/ev
 import { closestSpelling, fixSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
 import type { EventCall } from "./run-state.ts";
 
-/** Events to send: how to read them, and their bytes, which are stored with the run. */
+/** Events to send: how to read them, and the bytes that are stored with the run. */
 export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
   readonly size?: number;
-  /** Counts the events. Present if their number is not known yet. */
+  /** Counts the events. Set if their number is not known yet. */
   readonly counting?: Promise<EventCounts>;
 }
 
-/** The numbers of events and rows of a source. `skipped` counts empty rows. */
+/** `skipped` is the number of empty rows. */
 export interface EventCounts {
   readonly items: number;
   readonly skipped?: number | undefined;
@@ -35,7 +35,7 @@ type KeptEvents = EventCall["input"]["events"];
 export interface SourceEvent {
   readonly index: number;
   readonly line?: number;
-  /** The event. Null if the row is not an event. */
+  /** Null if the row is not an event. */
   readonly event: unknown;
   /** The JSON text of the event, if it was read from JSON. */
   readonly text?: string;
@@ -47,7 +47,7 @@ export interface SourceEvent {
 
 const EVENTS_PER_CHUNK = 500;
 
-/** Returns a source of events that are in memory. */
+/** Returns a source for events that are in memory. */
 export function sourceOfEvents(events: readonly object[], autocorrect = false): EventSource {
   const hash = createHash("sha256");
   const chunks: Uint8Array[] = [];
@@ -91,7 +91,7 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/** Reads events as `eventsIn` does, but corrects only the names of columns. */
+/** Yields the events in batches. Corrects only the names of columns. */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -127,7 +127,7 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
   });
 }
 
-/** Returns an event as reports show it. The user's identifier becomes the hash that the service also stores. */
+/** Returns an event as reports show it. The user's identifier becomes a hash, which the service stores as well. */
 export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
   const corrections = mended?.slice(0, MAX_STORED_CORRECTIONS).map((one) => one.slice(0, MAX_CORRECTION_LENGTH));
   const place = { index, ...(line !== undefined && { line }), ...(corrections && { mended: corrections }) };
@@ -144,10 +144,10 @@ const LONGEST_NAME = 100;
 const MAX_STORED_CORRECTIONS = 10;
 const MAX_CORRECTION_LENGTH = 160;
 
-/** The placeholder for each removed event, so that the others keep their positions. */
+/** Replaces each removed event, so that the other events keep their indexes. */
 const GONE = { cells: ["-"], text: "{}" } as const;
 
-/** Writes a copy with only the events that are kept. Line numbers may change; indexes stay. */
+/** Writes a copy with only the events that stay stored. Line numbers may change; indexes do not. */
 export async function* filterEvents(
   { kept, bytes }: EventSource,
   isKept: (index: number) => boolean,
@@ -209,7 +209,7 @@ export function repeatedPurchases(): { readonly take: (event: unknown) => void; 
   };
 }
 
-/** An event as read from a file, before its values are validated. */
+/** An event as read from a file. Its values are not validated yet. */
 export type EventRow = Readonly<Record<string, unknown>>;
 
 const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
@@ -232,7 +232,7 @@ function itemColumn(heading: string): string | undefined {
 const eventRows: RowShape<EventRow> = {
   columns: EVENT_COLUMNS,
   required: [["uid"], ["eventName"]],
-  // Unknown columns are errors, because a parameter in one would be lost.
+  // An unknown column is an error, because a parameter in it would be lost.
   isStrict: true,
   spelt: itemColumn,
   nearest: nearestName,
@@ -282,10 +282,10 @@ const correctingEventRows: RowShape<EventRow> = {
   spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS) ?? synonymOf(name, EVENT_COLUMNS),
 };
 
-/** Signs of damage that also occur in undamaged page titles and product names. */
+/** Signs of damage that undamaged page titles and product names may contain as well. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
 
-/** Returns why a cell was probably changed by a program such as a spreadsheet. */
+/** Returns a reason if a spreadsheet or another program has probably changed a cell. */
 function damagedCell(column: string, cell: string, parameter: Parameter | undefined) {
   const found = damageIn(cell);
   if (found === undefined || HARMLESS.includes(found.damage)) return undefined;
@@ -302,10 +302,7 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
 const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
-/**
- * Matches numbers such as 1.250, which may mean 1250 in a file separated by semicolons, in which commas are decimal
- * signs.
- */
+/** Matches numbers such as 1.250. In a file separated by semicolons, commas are decimal signs, so it may mean 1250. */
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
 /** Parses a number. Accepts 1.250,00 and 1,250.00, but not 1,250, or 1.250 in a file separated by semicolons. */

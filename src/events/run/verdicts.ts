@@ -17,7 +17,7 @@ export interface EventVerdict {
 export interface VerdictGroup extends EventVerdict {
   readonly count: number;
   readonly objects: readonly number[];
-  /** Whether other events break the same rules in different ways, so that the messages fit only the first. */
+  /** Whether the messages fit only the first event, because the others break the rules in other ways. */
   readonly isOfFirst: boolean;
 }
 
@@ -27,18 +27,18 @@ interface VerdictKind {
   isOfFirst: boolean;
 }
 
-/** The maximum number of combinations of findings. Beyond it, events with the same first rule are grouped. */
+/** The maximum number of combinations of findings. Above it, events with the same first rule are grouped. */
 const MAX_VERDICT_KINDS = 200;
 const OBJECTS_NAMED = 10;
 const FINDINGS_KEPT = 5;
 
 const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
-/** Stores one number per event, and each combination of findings once, to save memory. */
+/** Stores one number per event, and each combination of findings once. This saves memory. */
 export class VerdictKinds {
   readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
-  /** For each event the position of its verdict in `#kinds`, from 1; 0 if it has none yet. */
+  /** By event: the number of its verdict in `#kinds`, from 1. 0 if it has none yet. */
   readonly #kindOf: number[] = [];
   #plain = 0;
 
@@ -46,7 +46,7 @@ export class VerdictKinds {
     for (let object = 0; object < items; object += 1) this.#kindOf.push(0);
   }
 
-  /** Stores the verdict on an event. Undefined means recorded without findings. */
+  /** Stores the verdict on an event. Undefined means "recorded without findings". */
   keep(object: number, verdict: EventVerdict | undefined): void {
     if (verdict === undefined && this.#plain === 0) this.#plain = this.#numberOf(PLAINLY_RECORDED);
     this.#kindOf[object] = verdict === undefined ? this.#plain : this.#numberOf(verdict);
@@ -120,8 +120,8 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
 type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
- * Why an event has its outcome. `refused`: the service would drop or refuse it. `notSent`, `busy`: no attempt
- * succeeded before the retry budget was spent. `runEnded`: another event's error applies to all.
+ * Why an event has its outcome. `refused`: the service would drop or refuse it. `notSent`, `busy`: no attempt succeeded
+ * within the retry budget. `runEnded`: the error of another event concerns all events.
  */
 type SettlementReason =
   | "refused"
@@ -137,7 +137,7 @@ type SettlementReason =
 export interface EventSettlement {
   readonly outcome: EventOutcome;
   readonly predicted: Validation;
-  /** The verdict that the answer proves. Absent after `ok`, which the service also answers to ignored events. */
+  /** The verdict that the answer proves. Absent after `ok`, because the service answers `ok` to ignored events too. */
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
@@ -174,7 +174,6 @@ export function settleByAnswer(attempts: Attempts, { statusCode, message }: Even
   return lost ? { ...settlement, maybeTwice: true } : settlement;
 }
 
-/** Decides the outcome of an event by the error of its last attempt. */
 export function settleByError({ predicted, count, lost }: Attempts, error: ApiError): EventSettlement {
   const { statusCode } = error;
   const settled = { predicted, attempts: count, problem: problemOf(error), ...(statusCode && { statusCode }) };
@@ -197,7 +196,7 @@ export function runEndOf(error: ApiError): RunEnd | undefined {
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
-/** Ends a run whose requests got no answer for a whole retry budget. */
+/** Returns the end of a run whose requests got no answer for a whole retry budget. */
 export function noAnswerEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };
@@ -217,8 +216,8 @@ const CODES = {
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
- * Returns the reason for an event's outcome. `detail` has the decisive rule, its path and section, and the validator's
- * `finding` and `fix`.
+ * Returns the reason for the outcome of an event. `detail` has the decisive rule with its path and section, and the
+ * validator's `finding` and `fix`.
  */
 export function eventReason({ reason, predicted, statusCode, problem }: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
@@ -230,21 +229,21 @@ export function eventReason({ reason, predicted, statusCode, problem }: EventSet
   return { code, ...(statusCode !== undefined && { statusCode }), ...(detail && { detail }) };
 }
 
-/** Returns the reason of the events that were not sent because the run ended early. */
+/** Returns the reason for events that were not sent because the run ended early. */
 export function endReason({ kind, statusCode, problem }: RunEnd): Reason {
   const code: EventCode = "EVENTS_ENDED";
   const detail = { ...problem, kind };
   return { code, detail, ...(statusCode !== undefined && { statusCode }) };
 }
 
-/** Returns a rule with its path, without positions in `items`, so that equal mistakes get equal texts. */
+/** Returns a rule with its path. Indexes in `items` are removed, so that equal mistakes get equal texts. */
 function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }): string {
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }
 
-/** How many of the newest events are searched. Other events may arrive at the same time. */
+/** How many of the newest events are searched, because others may arrive at the same time. */
 const LOOKED_AT = 50;
-/** The maximum length of a `uid` in a URL. With a longer one, servers may reject the URL. */
+/** The maximum length of a `uid` in a URL. Servers may reject longer URLs. */
 const LONGEST_UID = 512;
 
 /** Returns a function that looks up the sandbox's verdict on an event that was just sent. */

@@ -5,8 +5,8 @@ import { ADDRESS_VARIABLE, EVENT_PATH } from "./emit-scripts.ts";
 import { type EventSuite, eventsOf } from "./suite.ts";
 
 /**
- * Returns a Playwright test of the events that a page sends (event-tracking-api 2, 7, 8). Leaves out the suite's cases,
- * because a test cannot choose what a page sends.
+ * Returns a Playwright test of the events that a page sends (event-tracking-api 2, 7, 8). A test cannot choose what a
+ * page sends, so the cases of the suite are not used.
  */
 export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
   const fallback = sandboxUrl.replace(/\/+$/, "");
@@ -68,7 +68,7 @@ function eventNamesOf({ cases }: EventSuite): readonly string[] {
   return names.length > 0 ? names : EVENT_NAMES;
 }
 
-/** Returns one source line for each supported event, with its parameters. */
+/** Returns one line of source for each supported event, with its parameters. */
 function catalogueLines(): string {
   return Object.entries<EventSpec>(EVENTS)
     .map(([name, { parameters }]) => `  ${name}: ${JSON.stringify(parameters)},\n`)
@@ -76,8 +76,8 @@ function catalogueLines(): string {
 }
 
 /**
- * Functions of the generated test. A problem fails the test: the service does not, or may not, record the event. A note
- * does not fail the test.
+ * Functions of the generated test. A problem fails the test: the service does not record the event, or may not. A note
+ * does not fail it.
  */
 const CHECKS = `function bodyOf(text) {
   try {

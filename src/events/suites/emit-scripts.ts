@@ -4,10 +4,10 @@ import { ANSWERS, type EventSuite, type ExpectedAnswer, eventsOf, TEST_UID_PREFI
 
 export const ADDRESS_VARIABLE = "EVENT_API_URL";
 
-/** By default, generated files use the key that every sandbox accepts. */
+/** Generated files use the key that every sandbox accepts, unless the environment has another one. */
 export const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
 
-/** The command of a sandbox on a free port, without a line of output for each event. */
+/** The command that starts a sandbox on a free port and prints no line for each event. */
 const SANDBOX_ARGUMENTS = "targeting-mcp sandbox --port 0 --quiet";
 
 const NO_SANDBOX = `the sandbox did not start; to use a running one, set ${ADDRESS_VARIABLE} to its address`;
@@ -54,7 +54,7 @@ function asLines(values: readonly unknown[]): string {
   return values.map((value) => `  ${JSON.stringify(value)},\n`).join("");
 }
 
-/** Ends a request body in the shell script. A body is one line of JSON, which never equals this. */
+/** Ends a request body in the shell script. A body is one line of JSON, which never equals this text. */
 const END_OF_BODY = "END_OF_EVENT";
 
 /** Returns a shell script that posts every event. It starts a sandbox unless the environment has an address. */
@@ -91,8 +91,8 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 }
 
 /**
- * Starts a sandbox in a shell script. With `exec`, it replaces the shell of npx, which would not forward the signal
- * to stop.
+ * Starts a sandbox in a shell script. With `exec`, the sandbox replaces the shell of npx, which would not forward the
+ * signal to stop.
  */
 const START_SANDBOX = `start_sandbox() {
   log=$(mktemp)
@@ -160,9 +160,7 @@ describe("the event endpoint", () => {
 `;
 }
 
-/**
- * Starts and stops a sandbox in a Vitest file. npx runs the sandbox in a child process, so both are stopped together.
- */
+/** Starts and stops a sandbox in a Vitest file. The sandbox is a child process of npx, so both are stopped. */
 const START_SANDBOX_IN_VITEST = `function startSandbox() {
   const isWindows = process.platform === "win32";
   const sandbox = spawn("npx -y ${SANDBOX_ARGUMENTS}", {

@@ -11,7 +11,7 @@ interface Format {
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
-/** The formats of suites. Each is imported on first use, which makes the start faster. */
+/** The formats of suites. Each is imported on first use, so that the server starts fast. */
 export const SUITE_FORMATS = {
   json: {
     fileName: "events.suite.json",
@@ -37,7 +37,6 @@ export const SUITE_FORMATS = {
 
 export type SuiteFormat = keyof typeof SUITE_FORMATS;
 
-/** How many tests a generated file contains. */
 interface EmittedContents {
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
@@ -45,7 +44,7 @@ interface EmittedContents {
   readonly byBasis: Readonly<Record<string, number>>;
 }
 
-/** Returns how many tests a file contains. A case is one test, but all cases together are one Playwright test. */
+/** Returns how many tests a file contains. Each case is a test, but in Playwright all cases are one test. */
 export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedContents {
   const counted = (names: readonly string[], of: (one: EventSuite["cases"][number]) => string) => {
     const counts = names.map((name) => [name, cases.filter((one) => of(one) === name).length] as const);
@@ -57,10 +56,7 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
   return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
-/**
- * Returns the content of a file with tests. Playwright tests expect events at `sandboxUrl`; the other tests start their
- * own sandbox.
- */
+/** Returns a file with tests. Playwright tests expect events at `sandboxUrl`; other tests start their own sandbox. */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

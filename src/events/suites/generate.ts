@@ -15,7 +15,7 @@ import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PR
 interface SuiteChoice {
   readonly eventNames?: readonly string[] | undefined;
   readonly kinds?: readonly CaseKind[] | undefined;
-  /** The `uid` of every event. By default, it is derived from the seed. */
+  /** The `uid` of every event. Default: derived from the seed. */
   readonly uid?: string | undefined;
   /** The seed of the random values, an integer from 0 to 2^32 - 1. Default: 1. */
   readonly seed?: number | undefined;
@@ -89,9 +89,9 @@ function sequences(eventNames: readonly EventName[], uid: string, seed: number):
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A case before its verdict is known. `rule` is the rule that the event breaks. */
+/** A case whose verdict is not known yet. `rule` is the rule that the event breaks. */
 interface CaseDraft {
-  /** The last part of the case's ID. Words are separated by hyphens. */
+  /** The last part of the case's ID. Hyphens separate its words. */
   readonly about: string;
   readonly title: string;
   readonly rule?: RuleName;
@@ -106,7 +106,7 @@ interface Subject {
   readonly full: Body;
 }
 
-/** A character that is one UTF-16 unit, and one that is two. */
+/** A character of one UTF-16 unit, and a character of two. */
 const WIDE = "가";
 const WIDER = "😀";
 
@@ -127,7 +127,7 @@ function draft(about: string, title: string, body: Body, rule?: RuleName): CaseD
   return { about, title, body, ...(rule && { rule }) };
 }
 
-/** Creates the cases for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences have several events. */
+/** By kind: creates the cases for one event (event-tracking-api 2.2, 2.3, 7, 8). A sequence has several events. */
 const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subject) => readonly CaseDraft[]>> = {
   minimal: ({ minimal }) => [draft("required", "only what is required", minimal)],
   full: ({ full }) => [draft("all", "every parameter", full)],
@@ -278,7 +278,7 @@ function camel(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Returns a generator of numbers below 1. The same seed gives the same numbers. */
+/** Returns a generator of numbers from 0 up to but not including 1. The same seed gives the same numbers. */
 function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

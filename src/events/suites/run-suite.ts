@@ -16,7 +16,7 @@ const caseResult = z.object({
   rule: z.string().exactOptional(),
   /** The result of a case. `unobservable`: no answer showed whether the verdict is the expected one. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
-  /** The verdict that was observed. `accepted`: the service answered `ok`, which it also answers to ignored events. */
+  /** The observed verdict. `accepted`: the service answered `ok`, which it answers to ignored events too. */
   observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
   milliseconds: z.number(),
@@ -42,7 +42,7 @@ export interface RunSuiteOptions {
   readonly clock: Clock;
   /** Returns the sandbox's verdict on an event that was just sent. A live service shows no verdicts. */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
-  /** Stops the suite: after an abort, cases that were not run are unobservable. */
+  /** After an abort, the remaining cases are unobservable. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, cases: number) => void;
 }
@@ -53,7 +53,7 @@ const CONCURRENCY = 8;
 const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
-/** Runs several cases at a time, each in order. Throws an ApiError if it means that no case can be tested. */
+/** Runs several cases at a time, the events of each in order. Throws an ApiError if it prevents every test. */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
   const results: CaseResult[] = [];
   let begun = 0;
@@ -147,7 +147,7 @@ async function sendPatiently(
   }
 }
 
-/** Returns a report as JUnit XML. Cases that cannot be observed are skipped tests. */
+/** Returns a report as JUnit XML. Cases that cannot be observed become skipped tests. */
 export function junitXml(report: SuiteReport, name: string): string {
   const { cases, mismatched, unobservable, results } = report;
   const time = seconds(results.reduce((sum, { milliseconds }) => sum + milliseconds, 0));

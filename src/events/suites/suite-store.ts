@@ -21,11 +21,11 @@ const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
 /** Tests that wait for approval. `saveTo` is the file for the report, or empty. */
 type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
-/** Stores suites. A caller sees only its own. Throws a RunStoreError if a file cannot be read or written. */
+/** Stores suites. A caller sees only its own suites. Throws a RunStoreError if a file cannot be read or written. */
 export interface SuiteStore {
   /** Stores a suite. The same suite in the same format gets the same ID again. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
-  /** Stores the report of a run in place of that of an earlier run. */
+  /** Stores the report of a run. It replaces the report of an earlier run. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
   /** Calls `run` once per approval token, in any process. Throws a RunStoreError if there is no report yet. */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
@@ -35,7 +35,7 @@ export interface SuiteStore {
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
   planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
-  /** Returns the suites of a caller, newest first. */
+  /** Returns the suites of a caller, the newest first. */
   list(caller: string): Promise<readonly KeptSuite[]>;
 }
 
@@ -46,7 +46,7 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/** Returns the name under which planned tests are stored, separately from the suites of the caller. */
+/** Returns the name under which planned tests are stored, apart from the caller's suites. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
 /** Creates the store of suites. Several processes may share its `texts`. */
@@ -87,7 +87,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
   };
 }
 
-/** Returns whether a text is the ID of a suite. Other texts are never looked up. */
+/** Returns whether a text has the form of a suite's ID. Other texts are never looked up. */
 function isSuiteId(text: string): boolean {
   return /^[0-9a-f]{16}$/.test(text);
 }

@@ -67,7 +67,7 @@ export interface ExpectedAnswer {
   readonly message?: string;
 }
 
-/** The answer that confirms each verdict (event-tracking-api 4, 7). Dropped and recorded events get the same answer. */
+/** By verdict: the answer that confirms it (event-tracking-api 4, 7). Dropped and recorded events get the same. */
 export const ANSWERS = {
   recorded: { statusCode: 200, message: EVENT_MESSAGES.ok },
   ignored: { statusCode: 200 },

@@ -8,7 +8,7 @@ const MEGABYTE = 1_048_576;
 
 export interface Archive {
   readonly names: readonly string[];
-  /** Yields the unpacked bytes; none if there is no such part. Throws a FileError if they are more than `mostBytes`. */
+  /** Yields the unpacked bytes of a part; none if it does not exist. Throws a FileError above `mostBytes`. */
   readonly part: (name: string, mostBytes: number) => AsyncGenerator<Uint8Array>;
 }
 
@@ -18,7 +18,7 @@ export function unreadableWorkbook(why: string, cause?: unknown): FileError {
   return new FileError(`the workbook cannot be read: ${why}`, DAMAGED, { cause });
 }
 
-/** Opens a ZIP archive. Throws a FileError if it is damaged, or has part names that no real workbook has. */
+/** Opens a ZIP archive. Throws a FileError if it is damaged or has part names that no real workbook has. */
 export async function openArchive(packed: Buffer): Promise<Archive> {
   const zip = await opened(packed);
   const entries = new Map<string, Entry>();
@@ -134,7 +134,7 @@ export async function readWholeXml(bytes: AsyncIterable<Uint8Array>, elements: E
   for await (const _ of readXml(bytes, elements));
 }
 
-/** Decodes `_x000D_` and the like, which stand for characters that XML cannot contain. */
+/** Decodes codes such as `_x000D_`, which represent characters that XML cannot contain. */
 export function unescaped(text: string): string {
   return text.includes("_x")
     ? text.replaceAll(/_x([0-9A-Fa-f]{4})_/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))

@@ -63,8 +63,8 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
     const prefix = name.slice(0, name.indexOf(":") + 1);
     switch (name.slice(prefix.length)) {
       case "dimension":
-        // Removes the range of filled cells that the sheet states, because it may be too small now. Without it,
-        // programs compute the range.
+        // The range of filled cells in the sheet may be too small now, so it is removed. Programs then compute the
+        // range.
         if (isSelfClosing) splices.push({ at: start, removed: end - start, text: "" });
         break;
       case "row": {

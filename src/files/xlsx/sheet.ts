@@ -5,7 +5,7 @@ import { NO_VALUE } from "../cells.ts";
 import { type SheetRecord, SUM_FORMULA } from "../delimited.ts";
 import { type Archive, readXml, unescaped } from "./archive.ts";
 
-/** The parts of a workbook that cells refer to by number. */
+/** The parts of a workbook to which cells refer by number. */
 export interface SheetParts {
   readonly strings: readonly string[];
   readonly formats: readonly (string | undefined)[];
@@ -19,14 +19,14 @@ const MAX_COLUMNS = 512;
 const MAX_CELLS = 5_000_000;
 const MAX_MERGED_RANGES = 100_000;
 
-/** A merged range within one column, without its first row. The value of its first cell is valid for all rows. */
+/** A merged range of one column, without its first row. All its rows have the value of the first cell. */
 interface MergedRange {
   readonly column: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** Yields rows as a spreadsheet shows them, with merged cells filled down. Throws a FileError. */
+/** Yields rows as a spreadsheet shows them. All rows of merged cells get the value. Throws a FileError. */
 export async function* readSheet(
   archive: Archive,
   part: string,
@@ -40,7 +40,7 @@ export async function* readSheet(
   yield reader.taken();
 }
 
-/** Returns the merged ranges. They come after the rows but are needed to read these, so the file is read twice. */
+/** Returns the merged ranges. They come after the rows in the file, so the file is read twice. */
 async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
   const ranges: MergedRange[] = [];
   let before = Buffer.alloc(0);
@@ -187,7 +187,7 @@ class RowReader {
 
   #shownText(): string {
     const value = this.#value;
-    // A formula with an empty value has a stored result if its type is text ("str"), and otherwise none.
+    // The result of a formula is stored if the value is not empty or the type is text ("str").
     if (this.#hasFormula && value === "" && this.#type !== "str") return NO_VALUE;
     if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
     switch (this.#type) {
@@ -222,7 +222,7 @@ class RowReader {
     const format = this.#parts.formats[this.#style];
     const isRounded = Math.abs(number) >= EXACT;
     if (format !== undefined && !isRounded) return formatValue(number, format, { is1904: this.#parts.is1904 }).trim();
-    // A longer number is rounded, because spreadsheet programs keep only its first fifteen digits.
+    // Spreadsheet programs keep only fifteen digits, so a longer number is rounded.
     if (Number.isInteger(number) && !isRounded) return String(number);
     if (isRounded) return number.toExponential(14).replace("e", "E");
     return String(Number(number.toPrecision(15)));

@@ -24,7 +24,7 @@ interface Workbook {
   readonly parts: SheetParts;
 }
 
-/** Finds a sheet by name or number, by default the first one with a header. Throws a FileError. */
+/** Finds a sheet by name or number. Default: the first sheet with a header. Throws a FileError. */
 export async function findSheet(
   bytes: ByteSource,
   wanted: string | number | undefined,
@@ -49,7 +49,7 @@ export async function findSheet(
   };
 }
 
-/** Yields the rows of a sheet, by default the first one, in batches. Throws the errors of `findSheet`. */
+/** Yields the rows of a sheet in batches. Default: the first sheet. Throws a FileError if there is no such sheet. */
 export async function* workbookRecords(
   bytes: ByteSource,
   sheet: string | undefined,
@@ -58,7 +58,7 @@ export async function* workbookRecords(
   yield* readSheet(archive, namedSheet(sheets, sheet ?? 1).part, parts);
 }
 
-/** Returns the parts of a workbook, and the name of the part with the sheet. Throws the errors of `findSheet`. */
+/** Returns the parts of a workbook, and the name of the sheet's part. Throws a FileError if there is no such sheet. */
 export async function partOfSheet(
   bytes: ByteSource,
   sheet: string | undefined,
@@ -137,7 +137,7 @@ interface Relation {
   readonly target: string;
 }
 
-/** Returns the parts that a part refers to. Ignores links to outside the archive. */
+/** Returns the parts to which a part refers. Links to outside the archive are ignored. */
 async function relationsOf(archive: Archive, part: string): Promise<readonly Relation[]> {
   const folder = part.slice(0, part.lastIndexOf("/") + 1);
   const relations: Relation[] = [];
@@ -162,7 +162,7 @@ function pathOf(folder: string, target: string): string {
   return steps.join("/");
 }
 
-/** Returns the shared texts of the workbook without pronunciation guides. Cells refer to them by number. */
+/** Returns the shared texts of the workbook, to which cells refer by number. Pronunciation guides are left out. */
 async function sharedStrings(archive: Archive, part: string): Promise<readonly string[]> {
   const strings: string[] = [];
   let text = "";
@@ -202,7 +202,7 @@ async function cellFormats(archive: Archive, part: string): Promise<readonly (st
     },
   });
   return formats.map((format) =>
-    // A number is read without thousands separators, even if a spreadsheet shows them, because IDs have none.
+    // A number is read without separators between thousands, because IDs have none.
     format === undefined || /^general$/i.test(format) || format === "@"
       ? undefined
       : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),

@@ -5,12 +5,12 @@ import { type CellMark, VALUES_SHEET, type WrittenRow, type WrittenSheet } from 
 
 const MAX_ROWS = 1_048_576;
 const MAX_CHARACTERS = 32_767;
-/** The maximum number of cells with comments, because spreadsheet programs need much memory for each. */
+/** The maximum number of cells with comments. Spreadsheet programs need much memory for each. */
 const MAX_COMMENTS = 10_000;
 const SAMPLE_ROWS = 500;
 const [LEAST_WIDTH, MAX_WIDTH] = [9, 60];
 
-/** The time that every workbook states. It is constant, so that equal sheets give equal bytes. */
+/** The time in every workbook. It is constant, so that equal sheets give equal bytes. */
 const TIME = "2000-01-01T00:00:00Z";
 const MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 const PACKAGE = "http://schemas.openxmlformats.org/package/2006";
@@ -29,7 +29,7 @@ interface Seen {
   readonly filters: string[];
 }
 
-/** Writes the rows, and a second sheet that explains allowed values. Throws a FileError if the rows do not fit. */
+/** Writes the rows and a second sheet that explains allowed values. Throws a FileError if the rows do not fit. */
 export async function* writtenWorkbook(sheet: WrittenSheet): AsyncGenerator<Uint8Array, void, undefined> {
   const seen: Seen = { comments: [], filters: [] };
   const values = { name: VALUES_SHEET.name, above: 0, rows: inTurn(VALUES_SHEET.rows) };
@@ -55,7 +55,7 @@ async function* once(text: () => string): AsyncGenerator<string> {
   yield text();
 }
 
-/** Yields a ZIP archive of the parts in their order, in pieces. */
+/** Yields a ZIP archive of the parts in order, in pieces. */
 export async function* zipped(
   parts: readonly (readonly [name: string, content: AsyncIterable<string | Uint8Array>])[],
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -132,7 +132,7 @@ function columnsXml(sample: readonly WrittenRow[], above: number): string {
   return columns.length === 0 ? "" : `<cols>${columns.join("")}</cols>`;
 }
 
-/** Returns the width of a text in digits. East Asian characters are twice as wide. */
+/** Returns the width of a text in digits. East Asian characters count twice. */
 function shownWidth(text: string): number {
   let width = 0;
   for (const letter of text.slice(0, MAX_WIDTH)) width += letter >= "\u1100" ? 2 : 1;
@@ -164,12 +164,12 @@ export function lettersOf(column: number): string {
 
 const NAMED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-/** Characters that XML cannot contain, and the carriage return, which XML would read as a line feed. */
+/** Characters that XML cannot contain, and the carriage return, which XML reads as a line feed. */
 const NOT_IN_XML = /[^\P{Cc}\t\n]|[\ufffe\uffff]/gu;
 
 /**
- * Escapes a text for XML. Forbidden characters become codes such as `_x000D_`; a text that looks like a code is
- * escaped.
+ * Escapes a text for XML. Forbidden characters become codes such as `_x000D_`. A text that looks like such a code is
+ * escaped too.
  */
 export function escaped(text: string): string {
   return text
@@ -234,7 +234,7 @@ function commentsXml(comments: readonly Comment[]): string {
   return `${DECLARATION}<comments xmlns="${MAIN}"><authors><author>targeting-mcp</author></authors><commentList>${all.join("")}</commentList></comments>`;
 }
 
-/** Returns the shapes of the comments. Excel shows no comment without one. */
+/** Returns the shapes of the comments. Excel shows no comment without a shape. */
 function drawing(comments: readonly Comment[]): string {
   const shapes = comments.map(
     ({ row, column }, at) =>

@@ -24,7 +24,7 @@ import {
 import type { NewOption, OptionToAdd } from "./requests.ts";
 import { idsBy, optionRecordOf, type Project, putOption, type StoredOption, type StoredTargeting } from "./store.ts";
 
-/** Adds options. Items without an error are added all together or not at all (management-api 4.1). */
+/** Adds options. Items without an error are added together or not at all (management-api 4.1). */
 export function addOptions(
   project: Project,
   items: readonly OptionToAdd[],
@@ -100,7 +100,7 @@ function placeError(project: Project, item: OptionToAdd, parent: string): Busine
 }
 
 /**
- * Returns the error of a parent: 404 if `parent` is not in the targeting; it must be a top-level option group
+ * Returns the error of a parent: 404 if `parent` is not in the targeting. It must be a top-level option group
  * (management-api 7.4 case 4).
  */
 export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
@@ -110,7 +110,7 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/** Returns the error if names are taken. It contains the IDs of the options that have the names. */
+/** Returns the error if names are taken. It contains the IDs of the options with these names. */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],
@@ -121,8 +121,8 @@ export function namesTaken(
 }
 
 /**
- * Returns the errors of new top-level options, by index of the item. If those of a targeting would together exceed
- * the limit of an ad product, all of them fail (management-api 7.2).
+ * Returns the errors of new top-level options, by index of the item. If the options of a targeting together exceed the
+ * limit of an ad product, all of them fail (management-api 7.2).
  */
 function productErrors(
   project: Project,
@@ -147,7 +147,7 @@ function productErrors(
   return failed;
 }
 
-/** The sources of times and IDs. `now` returns milliseconds since 1970. Each new ID sorts after all earlier ones. */
+/** Returns times and IDs. `now` returns milliseconds since 1970. Each new ID sorts after all earlier IDs. */
 export interface Sources {
   now(): number;
   newId(): string;
@@ -166,7 +166,7 @@ function sizeOf(option: NewOption): number {
   return 1 + (option.children?.length ?? 0);
 }
 
-/** Checks whether fields of a new option fit its type (management-api 7.4 cases 1 and 2). */
+/** Checks whether the fields of a new option fit its type (management-api 7.4 cases 1 and 2). */
 export function shapeError(option: NewOption): BusinessError | undefined {
   const isGroup = typeOf(option) === "collection";
   const hasContent = (option.children ?? []).length > 0 || (option.contexts ?? []).length > 0;
@@ -175,8 +175,8 @@ export function shapeError(option: NewOption): BusinessError | undefined {
 }
 
 /**
- * Reserves the Context IDs of options that are created together, if they are valid. `targeting` is undefined if it is
- * new.
+ * Reserves the Context IDs of options that are created together, if they are valid. `targeting` is undefined for a new
+ * targeting.
  */
 export function claimContexts(
   claims: Claims,

@@ -66,7 +66,7 @@ export function updateOptions(
   });
 }
 
-/** Returns the new name of an option and its targeting. `names` is empty if the name stays the same. */
+/** Returns the new name of an option, and its targeting. `names` is empty if the name stays the same. */
 function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
   const option = project.options.get(item._id);
   const changes = item.name !== undefined && option !== undefined && option.name !== item.name;
@@ -160,7 +160,7 @@ function contextsError(claims: UpdateClaims, option: StoredOption, changes: Cont
   return projectContextError(claims, after.size - option.contexts.length);
 }
 
-/** Returns the Context IDs after a change. `set` replaces all; otherwise `add` is applied first, then `remove`. */
+/** Returns the Context IDs after a change. `set` replaces all. Otherwise `add` is applied first, then `remove`. */
 function contextsAfter(before: readonly string[], changes: ContextChanges): ReadonlySet<string> {
   if (changes.set !== undefined) return new Set(changes.set);
   const after = new Set(before);
@@ -217,7 +217,7 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
 }
 
 /**
- * Deletes options. Those without an error are deleted all together or not at all (management-api 4.1). Remaining
+ * Deletes options. Options without an error are deleted together or not at all (management-api 4.1). Remaining
  * sub-options of a deleted group become top-level options.
  */
 export function deleteOptions(
@@ -248,7 +248,7 @@ export function deleteOptions(
   return applyUnit(checked, interference);
 }
 
-/** Removes each group from `targets` whose sub-options cannot inherit its settings. Returns their errors by group. */
+/** Removes each group from `targets` whose sub-options cannot inherit its settings. Returns their errors. */
 function groupErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const before: RequiredIncreases = new Map();
   const errors = new Map<string, BusinessError>();

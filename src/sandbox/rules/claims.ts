@@ -9,14 +9,14 @@ interface GroupName {
 }
 
 /**
- * The names, Context IDs and room that earlier items of a request use or free. All items are applied at the same
- * time, so later items can use none of these (management-api 4.1).
+ * The names, Context IDs and room that earlier items of a request use or free. All items are applied at the same time,
+ * so later items can use none of them (management-api 4.1).
  */
 export interface Claims {
   readonly project: Project;
-  /** The group Context IDs that an earlier item used or freed, with the group. */
+  /** By Context ID of a group that an earlier item used or freed: the group. */
   readonly groupContexts: Map<string, GroupName>;
-  /** The Context IDs in the project before the request, and how many earlier items have added. */
+  /** How many Context IDs the project had before the request, and how many earlier items have added. */
   readonly contextsBefore: number;
   contextsAdded: number;
 }
@@ -26,7 +26,7 @@ export function noClaims(project: Project): Claims {
 }
 
 /**
- * Refuses Context IDs that another group, or an earlier item, uses (management-api 7.2
+ * Refuses Context IDs that another group or an earlier item uses (management-api 7.2
  * `TARGETING_COLLECTION_CONTEXT_DUPLICATED`). `self` is the group that gets them.
  */
 export function ownContextError(claims: Claims, added: Iterable<string>, self?: string): BusinessError | undefined {
@@ -68,7 +68,7 @@ export function claimGroupContexts(claims: Claims, values: Iterable<string>, gro
 }
 
 /**
- * Returns, for each item that repeats a name within its `place`, the index of the first item with that name
+ * By index of each item that repeats a name within its `place`: the index of the first item with that name
  * (management-api 7.3 `duplicateOfIndex`).
  */
 export function repeatedNames(
@@ -88,7 +88,7 @@ export function repeatedNames(
   });
 }
 
-/** How many more required options each ad product would get, by the ID of the product. */
+/** By ID of an ad product: how many more required options it would get. */
 export type RequiredIncreases = Map<string, number>;
 
 /**
@@ -114,8 +114,8 @@ export function requiredLimitError(
 }
 
 /**
- * Returns how many more required options ad products get with new top-level options, which inherit the settings of some
- * ad products.
+ * Returns how many more required options ad products get with new top-level options. These options inherit the settings
+ * of some ad products.
  */
 export function increasesByNewOptions(project: Project, targeting: string, count: number): RequiredIncreases {
   return increases(project, (product) => (product.newOptions.has(targeting) ? count : 0));
@@ -176,7 +176,7 @@ export function isOptionLocked(project: Project, option: string): boolean {
 }
 
 /**
- * Returns the targetings that a running campaign uses, which cannot be deleted (management-api 7.2 `TARGETING_LOCKED`).
+ * Returns the targetings that a running campaign uses. They cannot be deleted (management-api 7.2 `TARGETING_LOCKED`).
  */
 export function lockedTargetings(project: Project): ReadonlySet<string> {
   const locked = new Set<string>();

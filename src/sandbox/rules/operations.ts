@@ -19,7 +19,7 @@ export type Applicable = (project: Project, sources: Sources, interference?: Int
 /** A checked request: how to apply it, or its problems as a list or one sentence (management-api 2.2). */
 type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
 
-/** The parts of a request that rules need. `body` is the parsed JSON; undefined if the request has none. */
+/** The parts of a request that rules need. `body` is the parsed JSON. Undefined if the request has no body. */
 export interface RequestParts {
   readonly pathId: string;
   readonly query: Readonly<Record<string, unknown>>;
@@ -79,7 +79,7 @@ function withPathId(preparer: (pathId: string) => Preparer): Preparer {
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
 }
 
-/** A function that applies items and returns one outcome for each (management-api 4.1). */
+/** Applies items. Returns one outcome for each (management-api 4.1). */
 type ItemsRule<Item> = (
   project: Project,
   items: readonly Item[],

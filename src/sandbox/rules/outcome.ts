@@ -16,19 +16,19 @@ export type Outcome = { readonly body: Readonly<Record<string, unknown>> } | { r
 
 export type ItemOutcome = { readonly data: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** A function that stores a valid item, or its error. */
+/** A function that stores a valid item, or the error of an invalid one. */
 export type Checked = { readonly write: () => Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
 /** An injected failure during a write (management-api 4.1, 4.2). */
 export interface Interference {
   readonly error: BusinessError;
-  /** Returns whether an item fails. If items are applied all together, one failing item makes all fail. */
+  /** Returns whether an item fails. If items are applied together, one failing item makes all fail. */
   hits(index: number): boolean;
-  /** If set, the `add` of a failing update with both `add` and `remove` is applied (management-api 4.1). */
+  /** If set, the `add` of a failing update with `add` and `remove` is applied (management-api 4.1). */
   readonly addApplied: boolean;
 }
 
-/** Applies valid items all together or not at all (management-api 4.1). */
+/** Applies valid items together or not at all (management-api 4.1). */
 export function applyUnit(items: readonly Checked[], interference: Interference | undefined): readonly ItemOutcome[] {
   const struck = interference !== undefined && items.some((_, index) => interference.hits(index));
   return items.map((item) => {

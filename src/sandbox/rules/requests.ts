@@ -3,7 +3,7 @@ import { isJsonObject } from "../../platform/json.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 
-// The schemas of requests (management-api 2.1, 4, 8; some fields are assumed). The messages imitate class-validator,
+// The schemas of requests (management-api 2.1, 4, 8; some fields are assumed). Their messages imitate class-validator,
 // which the service seems to use.
 
 const ONLY_LETTERS = "must contain only Korean letters, English letters, digits, spaces and ~ % & + -";
@@ -34,7 +34,7 @@ const name = z.string(STRING).check((ctx) => {
 
 const ulid = z.string({ error: "must be a valid ULID" }).refine(isUlid, { error: "must be a valid ULID" });
 
-/** The schema of a Context ID. Parsing trims it. */
+/** A Context ID. Parsing trims it. */
 const contextId = z
   .string(STRING)
   .transform(trimContextId)
@@ -91,7 +91,6 @@ function listOf<T extends z.ZodType>(entry: T, limit: number) {
 const { targetingItems, optionItems } = LIMITS;
 const whole = { error: "the body must be an object" };
 
-/** The schemas of the request bodies. Deleting a single object has no body. */
 export const BODIES = {
   createTargetings: z.strictObject({ items: listOf(targetingToCreate, targetingItems.value) }, whole),
   renameTargetings: z.strictObject({ items: listOf(targetingRename, targetingItems.value) }, whole),
@@ -142,7 +141,7 @@ export type ContextChanges = z.output<typeof contextChanges>;
 export type ListQuery = z.output<typeof QUERIES.listOptions>;
 export type GetQuery = z.output<typeof QUERIES.getOption>;
 
-/** A valid value, or every problem of an invalid one (management-api 2.2). */
+/** A valid value, or all problems of an invalid one (management-api 2.2). */
 type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
 
 /** Validates a body. Each problem is a sentence that begins with the path of the field. */
@@ -161,8 +160,8 @@ function sentences(issue: z.core.$ZodIssue): readonly string[] {
 export type BodyOperation = keyof typeof BODIES;
 
 /**
- * Returns the problems of a whole request (management-api 8.1). Counts all entries even if some are invalid, so that
- * the answer lists every problem.
+ * Returns the problems of a whole request (management-api 8.1). All entries count even if some are invalid, so that the
+ * answer lists every problem.
  */
 export function requestProblems(operation: BodyOperation, body: unknown): readonly string[] {
   const items = "items" in BODIES[operation].shape ? listAt(body, "items") : [body];

@@ -30,8 +30,8 @@ export interface StoredOption {
 type RequiredAs = "include" | "exclude";
 
 /**
- * An ad product. `required` has the options that it requires, `newOptions` the targetings whose new top-level options
- * become required; both by ID.
+ * An ad product. `required`: the options that it requires. `newOptions`: the targetings whose new top-level options
+ * become required. Both are IDs.
  */
 export interface AdProduct {
   readonly _id: string;
@@ -41,7 +41,7 @@ export interface AdProduct {
 }
 
 /**
- * A campaign. Until it ends, its options cannot move into a group; if it is approved, their targetings cannot be
+ * A campaign. Until it ends, its options cannot move into a group. If it is approved, their targetings cannot be
  * deleted either.
  */
 interface Campaign {
@@ -67,7 +67,7 @@ export interface Project {
   readonly products: Map<string, AdProduct>;
   readonly campaigns: Map<string, Campaign>;
   readonly targetingNames: IdIndex;
-  /** The IDs of option groups by own Context ID. */
+  /** By own Context ID of option groups: the IDs of the groups. */
   readonly groupContexts: IdIndex;
   contextCount: number;
 }
@@ -140,7 +140,7 @@ function dropTree(project: Project, option: StoredOption): void {
 type NewStoredOption = Pick<StoredOption, "_id" | "targeting" | "name" | "type" | "createdAt" | "updatedAt"> &
   Partial<Pick<StoredOption, "parent">> & {
     readonly exposeChildren?: boolean | undefined;
-    /** The Context IDs, which the caller has trimmed. */
+    /** The caller has trimmed them. */
     readonly contexts: Iterable<string>;
   };
 
@@ -149,7 +149,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   const targeting = project.targetings.get(record.targeting);
   const option: StoredOption = {
     _id,
-    // Uses the stored string of the ID, because each item of a request has its own copy.
+    // Each item of a request has its own copy of the ID, so the copy that is already stored is used.
     targeting: targeting?._id ?? record.targeting,
     name,
     type,
@@ -331,10 +331,10 @@ export class OrderedIds implements Iterable<string> {
   }
 }
 
-/** The empty list that all options without sub-options share, which are most options. */
+/** The empty list that all options without sub-options share. */
 const NO_CHILDREN = new OrderedIds();
 
-/** Returns the first of `length` positions for which `before` is false (binary search). */
+/** Returns the first of `length` indexes for which `before` is false (binary search). */
 function lowerBound(length: number, before: (position: number) => boolean): number {
   let low = 0;
   let high = length;

@@ -20,7 +20,7 @@ import {
   targetingRecordOf,
 } from "./store.ts";
 
-/** Creates targetings. Items without an error are created all together or not at all (management-api 4.1). */
+/** Creates targetings. Items without an error are created together or not at all (management-api 4.1). */
 export function createTargetings(
   project: Project,
   items: readonly TargetingToCreate[],
@@ -71,7 +71,7 @@ function createError(
 }
 
 /**
- * Returns the error if a name is taken. It contains the ID of the other targeting unless that is an audience targeting
+ * Returns the error if a name is taken. It contains the ID of the other targeting, unless that is an audience targeting
  * (management-api 4.3).
  */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
@@ -82,8 +82,8 @@ function nameTaken(project: Project, name: string, except?: string): BusinessErr
 }
 
 /**
- * Renames targetings one after the other, so that a later item can use a name that an earlier item freed
- * (management-api 4.1).
+ * Renames targetings one after the other, so that an item can use a name that an earlier item freed (management-api
+ * 4.1).
  */
 export function renameTargetings(
   project: Project,
@@ -104,7 +104,7 @@ export function renameTargetings(
 }
 
 /**
- * Deletes targetings. Those without an error are deleted all together or not at all (management-api 4.1). Targetings
+ * Deletes targetings. Targetings without an error are deleted together or not at all (management-api 4.1). Targetings
  * with options in a running campaign are locked (7.2).
  */
 export function deleteTargetings(
@@ -135,7 +135,7 @@ export function getTargeting(project: Project, id: string): Outcome {
   return { body: targetingRecordOf(targeting) };
 }
 
-/** Lists top-level options in creation order, or sub-options of `parent` (management-api 7.4 case 8, 8.1). */
+/** Lists top-level options or the sub-options of `parent`, in creation order (management-api 7.4 case 8, 8.1). */
 export function listOptions(project: Project, targetingId: string, query: ListQuery): Outcome {
   const targeting = project.targetings.get(targetingId);
   if (targeting === undefined) return { error: businessError("TARGETING_NOT_FOUND") };
