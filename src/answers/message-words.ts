@@ -151,7 +151,7 @@ export function undoResultWords(label: RowLabel, rows: readonly UndoRow[], { isD
   return words[label];
 }
 
-export const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
+const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   newId: "gets a new ID; ad products and campaigns that use the old one stay disconnected",
   groupGone: "its group no longer exists",
   notRead: "it was not read before the run, so it may have held them already",
@@ -164,13 +164,16 @@ export const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   targetingGone: "its targeting no longer exists",
 };
 
-function undoWords(reasons: readonly unknown[]): string {
-  const words = Object.entries(UNDO_REASON_WORDS).flatMap(([reason, says]) => (reasons.includes(reason) ? [says] : []));
-  return words.join("; ");
+/** Returns why an undo leaves an object as it is. `group` is the name of the group that would become empty. */
+export function undoReasonWords(reasons: readonly unknown[], group?: unknown): readonly string[] {
+  return Object.entries(UNDO_REASON_WORDS).flatMap(([reason, says]) => {
+    if (!reasons.includes(reason)) return [];
+    return reason === "emptyGroup" && group !== undefined ? says.replace("a group", `the group ${text(group)}`) : says;
+  });
 }
 
-export function staleWords({ field, planned, service, reasons }: Detail): string {
-  if (Array.isArray(reasons)) return undoWords(reasons);
+export function staleWords({ field, planned, service, reasons, group }: Detail): string {
+  if (Array.isArray(reasons)) return undoReasonWords(reasons, group).join("; ");
   if (field === "deleted") return "it no longer exists";
   if (field === "added") return `others added ${text(String(service))} to it`;
   if (field === "parent" && service === undefined) return "its group no longer exists";

@@ -27,7 +27,7 @@ import {
 } from "./budget.ts";
 import { OPERATION_WORDS } from "./failures.ts";
 import { fenceIfForeign, quoteUntrusted } from "./fence.ts";
-import { UNDO_REASON_WORDS, undoResultWords } from "./message-words.ts";
+import { undoReasonWords, undoResultWords } from "./message-words.ts";
 import { sheetCall } from "./next-steps.ts";
 import {
   changeCounts,
@@ -448,10 +448,12 @@ function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = 
 }
 
 /** Returns why an object is not restored, or not exactly. */
-export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting">): readonly string[] {
-  const { reasons = [] } = row;
-  return reasons.map((reason) =>
-    reason === "nameTaken" && isAboutTargeting(row) ? "another targeting has the name now" : UNDO_REASON_WORDS[reason],
+export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting" | "group">): readonly string[] {
+  const { reasons = [], group } = row;
+  return reasons.flatMap((reason) =>
+    reason === "nameTaken" && isAboutTargeting(row)
+      ? "another targeting has the name now"
+      : undoReasonWords([reason], group),
   );
 }
 

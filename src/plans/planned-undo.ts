@@ -149,7 +149,7 @@ async function takenNames(
 }
 
 /** Returns a key of a row that does not depend on its index in the plan. */
-function keyOf({ at: _, ...row }: UndoRow): string {
+function keyOf({ at: _, group: __, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 

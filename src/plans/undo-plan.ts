@@ -46,6 +46,8 @@ export const undoRow = z.strictObject({
   left: shownValue.optional(),
   now: shownValue.optional(),
   contextIds: z.int().optional(),
+  /** With `emptyGroup`: the name of the group that would become empty. */
+  group: z.string().optional(),
   /** The index of the targeting's plan, and of the item in that plan. */
   at: z.strictObject({ targeting: z.int(), item: z.int() }).optional(),
 });

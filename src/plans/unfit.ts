@@ -40,7 +40,7 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUnd
     leave(all, present, one, row);
     return true;
   };
-  if (conflict.kind === "empty") return resolveEmptyGroup(conflict, all, takeOut);
+  if (conflict.kind === "empty") return resolveEmptyGroup(conflict, { ...all, ...present }, takeOut);
   if (intent === undefined) return false;
   switch (conflict.kind) {
     case "inUse":
@@ -79,23 +79,24 @@ function subOptionsOf(group: string, { left }: IntendedUndo, { options }: Presen
 /** Prevents that a group becomes empty: it keeps its Context IDs or, without any, its last sub-option. */
 function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
-  { intents }: IntendedUndo,
+  { intents, options }: Pick<IntendedUndo, "intents"> & Pick<Present, "options">,
   takeOut: (intent: Intent, row: RemovedChange) => true,
 ): boolean {
   const intent = intents.get(ref);
+  const empty = { ...impossible("emptyGroup"), group: options.get(ref)?.name ?? intent?.name };
   const last = intents.get(leaving.at(-1) ?? "");
-  if (intent?.kind === "create") return takeOut(intent, impossible("emptyGroup"));
+  if (intent?.kind === "create") return takeOut(intent, empty);
   if (intent !== undefined && intent.remove.length > 0) {
     const contextIds = intent.remove.length;
     intent.remove = [];
-    return takeOut(intent, { ...impossible("emptyGroup"), field: "contexts", contextIds });
+    return takeOut(intent, { ...empty, field: "contexts", contextIds });
   }
   if (last === undefined) return false;
   if (last.kind === "change") last.parent = undefined;
-  return takeOut(last, { ...impossible("emptyGroup"), field: last.kind === "change" ? "parent" : undefined });
+  return takeOut(last, { ...empty, field: last.kind === "change" ? "parent" : undefined });
 }
 
-type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">;
+type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds" | "group">;
 
 /** Removes a change, or only the field that conflicts, and adds a row with the reason. */
 function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent, row: RemovedChange): void {

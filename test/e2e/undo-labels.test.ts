@@ -369,11 +369,14 @@ test("what cannot be restored, or not as it was, says why", async () => {
     [other, "impossible", ["emptyGroup"]],
     [inside, "caveat", ["newId", "groupGone"]],
   ]);
-  await call("apply_plan", { runId: back.undo });
+  const lost = 'the group "Other" would have neither sub-options nor own Context IDs';
+  expect((await call("undo_run", { runId: deleted.data.runId })).text).toContain(lost);
+  expect((await call("apply_plan", { runId: back.undo })).text).toContain(lost);
   expect(await holds(client, targetingId)).toContain(JSON.stringify(["Inside", "atomic", undefined, 0, []]));
   const more = await call("update_contexts", { items: [{ _id: filled, add: ["b"] }] });
   await call("update_contexts", { items: [{ _id: filled, remove: ["a"] }] });
   expect(await reasonsOf(more.data.runId)).toEqual({ reasons: [[filled, "impossible", ["emptyGroup"]]] });
+  expect((await call("undo_run", { runId: more.data.runId })).text).toContain('the group "Filled" would have neither');
 });
 
 test("names that the service refuses are not restored", async () => {

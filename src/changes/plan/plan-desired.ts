@@ -44,11 +44,11 @@ function addLeft(plan: Plan, { unclear = [], left = [] }: PlannedChanges): reado
     plan.settlements.push({ object, outcome: "unknown", reason: ownReason("OWNER_UNCLEAR", { existingIds: [_id] }) });
     why.push({ _id, name, field: "name" });
   }
-  for (const { _id, name, field = "subOption", left: planned, now: service, reasons } of left) {
+  for (const { _id, name, field = "subOption", left: planned, now: service, reasons, group } of left) {
     const about = { ...(_id !== undefined && { _id }), name };
     const values = { ...(planned !== undefined && { planned }), ...(service !== undefined && { service }) };
     const object = plan.object({ index: plan.objects.length, ...about });
-    plan.fail(object, ownReason("PLAN_STALE", { isUndo: true, field, ...values, ...(reasons && { reasons }) }));
+    plan.fail(object, ownReason("PLAN_STALE", { isUndo: true, field, ...values, ...(reasons && { reasons, group }) }));
     why.push({ ...about, field, ...values });
   }
   return why;
