@@ -87,7 +87,7 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
   const status = statusOf(listed);
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
   const counts = { ...NO_COUNTS, ...listed.counts };
-  const { did, inside, client, person, fileName, mergesRows, plannedBy, beganAt, decided, groups } = about;
+  const { did, how, inside, client, person, fileName, mergesRows, plannedBy, beganAt, decided, groups } = about;
   const targeting = listedTargeting(listed, known, run);
   const title = run
     ? titleOf({
@@ -105,6 +105,7 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
       counts,
       targeting,
       did,
+      how: doneKinds(how, status),
       client,
       fileName,
       beganAt,
@@ -185,6 +186,11 @@ function nameIn(run: Run): string | undefined {
 }
 
 const DAY_MS = 86_400_000;
+
+/** Returns what a run changed in objects that existed. While it is running, the kinds include changes that are pending. */
+function doneKinds(how: RunRow["how"], status: string): RunRow["how"] {
+  return status === "running" ? undefined : how;
+}
 
 /** Returns the number of items of a run, how many of them are done, and how many options are inside new targetings. */
 function workOf(
@@ -299,7 +305,8 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   });
   return {
     ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
-    ...{ tool, status, counts, targeting, did: its, client: header.client, fileName },
+    ...{ tool, status, counts, targeting, did: its, how: doneKinds(how, status), fileName },
+    client: header.client,
     noun: nounOf({ tool, fileName, mergesRows, groups }, about?.inside),
     isUndo: isUndo(tool, plannedByOf(run)),
     requestedBy: header.person && personWords(header.person, to.services.person),

@@ -95,6 +95,11 @@ export interface RunRow {
   readonly environment?: "live" | "sandbox";
   /** What the run changed; absent for runs that only read. */
   readonly did?: ChangeCounts | undefined;
+  /**
+   * How many objects of those that existed it renamed, moved, and set to show or hide their sub-options, and how many
+   * Context IDs it added to them and removed. Absent if it changed none, or if that is not known.
+   */
+  readonly how?: Readonly<Record<"renamed" | "moved" | "exposed" | "added" | "removed", number>> | undefined;
   /** How many of the created objects are options of new targetings. */
   readonly optionsInside?: number | undefined;
   /** Whether the run undoes another one. What it creates is restored. */

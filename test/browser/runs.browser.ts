@@ -737,16 +737,22 @@ test("needs attention lists the largest problems first, and those that are not l
   });
 });
 
-test("today's figures say what was restored, and today's runs are named under their targetings", async () => {
+test("today's figures say what was restored, and today's runs are a line with their sum for each targeting", async () => {
   const now = Date.now();
   const did = (created: number, changed = 0, deleted = 0) => ({ created, changed, deleted });
   const { targeting: _targeting, ...whole } = PARTIAL.run;
   const done = { status: "succeeded", startedAt: now, updatedAt: now } as const;
+  const how = { renamed: 0, moved: 0, exposed: 0, added: 0, removed: 0 };
+  const fall = { _id: "01F", name: "Fall" };
   // Its undo has changed this run today.
   const past = { startedAt: now - 86_400_000 };
   const runs: readonly RunRow[] = [
     { ...PARTIAL.run, ...done, runId: "01UNDO", isUndo: true, did: did(1), title: "Undid “Deleted Bags from Spring”" },
     { ...PARTIAL.run, ...done, runId: "01ADD", did: did(3), title: "Added 3 options to Spring" },
+    { ...PARTIAL.run, ...done, runId: "01IDS", did: did(0, 9), how: { ...how, added: 60, renamed: 8 } },
+    { ...PARTIAL.run, ...done, runId: "01CUT", did: did(0, 2, 4), how: { ...how, removed: 1, moved: 1 } },
+    { ...PARTIAL.run, ...done, runId: "01OLD", did: did(0, 5), title: "Applied a plan to Spring" },
+    { ...PARTIAL.run, ...done, runId: "01FALL", did: did(2), targeting: fall, title: "Added 2 options to Fall" },
     { ...whole, ...done, runId: "01MADE", did: did(6), title: "Created 4 targetings and their 2 options" },
     { ...whole, ...done, runId: "01NAME", did: did(0, 1), title: "Renamed Fall to Autumn" },
     { ...whole, ...done, runId: "01GONE", did: did(0, 0, 2), title: "Deleted 2 targetings" },
@@ -758,17 +764,24 @@ test("today's figures say what was restored, and today's runs are named under th
   const made = await serveMadeRuns({ details: runs.map((run) => ({ ...PARTIAL, run, failures: [] })) });
   await onPage(made.url, async (page) => {
     const figure = page.locator(".figure", { hasText: "Changes today" });
-    await figure.getByText("10 created · 1 restored · 2 changed · 2 deleted").waitFor();
+    await figure.getByText("12 created · 1 restored · 18 changed · 6 deleted").waitFor();
     const today = page.locator(".recent");
     const lines = (await today.innerText()).split("\n").filter((line) => line !== "");
     expect(lines).toEqual([
-      ...["Today", "Added an option", "Created 4 targetings and their 2 options", "Renamed Fall to Autumn"],
-      ...["Deleted 2 targetings", "Renamed Hats", "Spring", "Undid “Deleted Bags”", "Added 3 options"],
-      "All 8 runs of today",
+      ...["Today", "Added an option"],
+      "Spring: 3 added, 1 restored, 4 deleted, 8 renamed, 1 moved, 5 changed, 60 Context IDs added, 1 removed",
+      ...["Fall: Added 2 options", "Created 4 targetings and their 2 options", "Renamed Fall to Autumn"],
+      ...["Deleted 2 targetings", "Renamed Hats"],
+      "All 12 runs of today",
     ]);
-    await today.getByRole("link", { name: "All 8 runs of today" }).click();
+    await today.getByText("3 added, 1 restored").click();
+    expect((await today.locator("details li").allInnerTexts()).toSorted()).toEqual([
+      ...["Added 3 options", "Applied a plan", "Applied spring.yaml: 2 new, 3 changed, 1 deleted"],
+      ...["Applied spring.yaml: 2 new, 3 changed, 1 deleted", "Undid “Deleted Bags”"],
+    ]);
+    await today.getByRole("link", { name: "All 12 runs of today" }).click();
     await page.getByRole("heading", { name: "Runs: Today" }).waitFor();
-    await page.getByRole("button", { name: "All 8" }).waitFor();
+    await page.getByRole("button", { name: "All 12" }).waitFor();
     expect(await page.getByText("Added the day before").count()).toBe(0);
     const first = page.getByRole("table", { name: "Runs" }).getByRole("rowheader").first();
     expect(await first.innerText()).toContain("Added an option");
@@ -776,6 +789,27 @@ test("today's figures say what was restored, and today's runs are named under th
     await page.getByText("Added the day before").waitFor();
     await page.goto(`${made.url}/#/runs/01UNDO`);
     await page.locator(".result").getByText("+1 restored").waitFor();
+  });
+});
+
+test("on a phone what needs attention is above what was changed today, and runs beyond eight lines are a press away", async () => {
+  const now = Date.now();
+  const runs = Array.from({ length: 10 }, (_, at): readonly RunRow[] => {
+    const one = { ...PARTIAL.run, startedAt: now - at, updatedAt: now, targeting: { _id: `01T${at}`, name: `T${at}` } };
+    const row = { ...one, runId: `01R${at}`, title: `Added ${at} options to T${at}`, did: PARTIAL.run.did };
+    return at < 9 ? [row] : [row, { ...row, runId: "01R10" }];
+  }).flat();
+  const made = await serveMadeRuns({ details: runs.map((run) => ({ ...PARTIAL, run })) });
+  await onPage(made.url, async (page) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const today = page.locator(".recent");
+    await today.getByText("T7: Added 7 options").waitFor();
+    expect(await today.getByText("T8").count()).toBe(0);
+    const top = async (name: string | RegExp) =>
+      (await page.getByRole("heading", { name }).boundingBox())?.y ?? Number.NaN;
+    expect(await top(/^Needs attention/)).toBeLessThan(await top("Today"));
+    await today.getByRole("link", { name: "and 3 more runs with changes" }).click();
+    await page.getByRole("heading", { name: "Runs: Today" }).waitFor();
   });
 });
 

@@ -203,6 +203,9 @@ describe("a deletion that waits", () => {
       { _id: PARKA, name: "Parkas" },
     ];
     const { runId = "" } = checkedReport(await client.callTool("update_options", { items }));
+    const { how } = (await detailOf(person, runId)).run;
+    expect(how).toMatchObject({ renamed: 1, moved: 1, added: 0 });
+    await expect.poll(() => person.runs().find((run) => run.runId === runId)?.how).toEqual(how);
     const row = { kind: "changed", group: "Coats" };
     expect((await changesOf(person, runId)).rows).toEqual([
       expect.objectContaining({

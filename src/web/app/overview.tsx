@@ -1,4 +1,4 @@
-import { Fragment } from "preact";
+import type { ComponentChildren } from "preact";
 import type { ChangeCounts, RunRow } from "../wire.ts";
 import {
   Ago,
@@ -7,10 +7,10 @@ import {
   Columns,
   Empty,
   Figure,
-  Name,
   now,
   type Share,
   sharesText,
+  Text,
   useSteady,
 } from "./parts.tsx";
 import { clockWords, counted, dateOf, number, percent } from "./plain-words.ts";
@@ -211,36 +211,99 @@ function PerHour() {
   );
 }
 
-/** Shows the last runs of today that changed something or are running, by targeting, and how many more there are. */
+/** Shows what the runs of today changed: a line for each targeting with the sum, or with the title of its only run. */
 function ChangedToday() {
   const all = today();
   const changed = all.filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0);
-  const some = changed.slice(0, MAX_RECENT);
-  const more = changed.length - some.length;
+  const lines = [...Map.groupBy(changed, lineOf).values()];
+  const shown = lines.slice(0, MAX_RECENT).flat().length;
+  const more = changed.length - shown;
   return (
     <div class="card recent">
       <h2>Today</h2>
-      {some.length === 0 && <p class="quiet">Nothing was changed.</p>}
-      {[...Map.groupBy(some, ({ targeting }) => targeting?.name)].map(([name, its]) => (
-        <Fragment key={name}>
-          {name !== undefined && <Name of={name} />}
-          <ul>
-            {its.map((run) => (
-              <li key={run.runId}>
-                <i class={`dot ${toneOf(run)}`} title={statusWords(run)} />
-                <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
-                  <Title run={run} isWithin />
-                </a>
-              </li>
-            ))}
-          </ul>
-        </Fragment>
-      ))}
-      {all.length > some.length && (
+      {changed.length === 0 && <p class="quiet">Nothing was changed.</p>}
+      <ul>
+        {lines.slice(0, MAX_RECENT).map((its) => (
+          <TodayLine key={its[0]?.runId} of={its} />
+        ))}
+      </ul>
+      {all.length > shown && (
         <a href={`#/runs/${dateOf(now.value)}`}>
           {more > 0 ? `and ${counted(more, "more run")} with changes` : `All ${counted(all.length, "run")} of today`}
         </a>
       )}
     </div>
   );
+}
+
+/** Returns the key of the line that shows a run. Runs that change targetings themselves have a line each. */
+function lineOf({ runId, tool, targeting }: RunRow): string {
+  return targeting?.name === undefined || tool.includes("_targeting") ? runId : (targeting._id ?? targeting.name);
+}
+
+function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
+  const [run] = its;
+  if (run === undefined) return null;
+  const name = lineOf(run) !== run.runId && (
+    <>
+      <strong>
+        <Text of={run.targeting?.name} most={120} />
+      </strong>
+      {": "}
+    </>
+  );
+  if (its.length === 1) return <TodayRun run={run} name={name} />;
+  const worst = its.find((one) => toneOf(one) === "bad") ?? its.find((one) => toneOf(one) !== "good") ?? run;
+  return (
+    <li>
+      <i class={`dot ${toneOf(worst)}`} title={statusWords(worst)} />
+      <details>
+        <summary>
+          {name}
+          {sumWords(its)}
+        </summary>
+        <ul>
+          {its.map((one) => (
+            <TodayRun key={one.runId} run={one} name />
+          ))}
+        </ul>
+      </details>
+    </li>
+  );
+}
+
+/** Shows a run of today. `name`: the name of the targeting before the title, if the title need not have it. */
+function TodayRun({ run, name }: { readonly run: RunRow; readonly name: ComponentChildren }) {
+  return (
+    <li>
+      <i class={`dot ${toneOf(run)}`} title={statusWords(run)} />
+      <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
+        {name}
+        <Title run={run} {...(name && { isWithin: true as const })} />
+      </a>
+    </li>
+  );
+}
+
+/** Describes what runs did together: `332 added, 25 renamed, 60 Context IDs added`. */
+function sumWords(its: readonly RunRow[]): string {
+  const { created, deleted } = changesIn(its);
+  const restored = changesIn(its.filter(({ isUndo }) => isUndo)).created;
+  const sum = (kind: keyof NonNullable<RunRow["how"]>) => its.reduce((all, { how }) => all + (how?.[kind] ?? 0), 0);
+  const ids = (count: number): string => counted(count, "Context ID");
+  const parts = [
+    { count: created - restored, words: "added" },
+    { count: restored, words: "restored" },
+    { count: deleted, words: "deleted" },
+    { count: sum("renamed"), words: "renamed" },
+    { count: sum("moved"), words: "moved" },
+    { count: sum("exposed"), words: "set to show or hide sub-options" },
+    { count: changesIn(its.filter(({ how }) => how === undefined)).changed, words: "changed" },
+    { count: sum("added"), words: "added", what: ids },
+    { count: sum("removed"), words: "removed", what: sum("added") > 0 ? number : ids },
+  ];
+  const did = parts.filter(({ count }) => count > 0);
+  return did.length === 0
+    ? "running"
+    : did.map(({ count, words, what = number }) => `${what(count)} ${words}`).join(", ");
 }

@@ -420,12 +420,3 @@ export function Search(search: {
     />
   );
 }
-
-/** Shows a name that others have chosen, in bold. */
-export function Name({ of }: { readonly of: string | null | undefined }) {
-  return (
-    <strong>
-      <Text of={of} most={120} />
-    </strong>
-  );
-}
