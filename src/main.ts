@@ -3,11 +3,11 @@ import type { HelpedCommand } from "./commands/help.ts";
 import { type CommandLine, didYouMean, oneTooMany, parseCommandLine } from "./settings/command-line.ts";
 import { SettingsError } from "./settings/value-types.ts";
 
-/** A command. Its code is imported when it is called, to keep the start fast. */
+/** A command. Its code is imported when it is called, so that the program starts fast. */
 interface Command extends HelpedCommand {
-  /** The maximum number of words after the command; 0 if absent. */
+  /** The maximum number of words after the command. Default: 0. */
   readonly mostWords?: number;
-  /** The exit code for wrong usage; 2 if absent. */
+  /** The exit code for wrong usage. Default: 2. */
   readonly wrongUsage?: number;
   readonly run: (line: CommandLine) => Promise<number>;
 }
@@ -224,7 +224,7 @@ function print(text: string): number {
 
 try {
   process.exitCode = await main(process.argv.slice(2));
-  // Waits until all output is written. Open sockets and timers would keep the process alive.
+  // All output is written first. Open sockets and timers would keep the process alive.
   process.stdout.write("", () => process.exit());
 } catch (thrown) {
   if (!(thrown instanceof SettingsError)) throw thrown;

@@ -27,20 +27,20 @@ import {
 } from "./errors.ts";
 import type { Http, HttpAnswer } from "./http.ts";
 
-// The API documents do not define most shapes of an answer, so these functions accept several. Each returns undefined
-// if it cannot read the body.
+// The API documents leave most forms of an answer open, so these functions accept several. Each returns undefined if it
+// cannot read the body.
 
 export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
-/** The maximum characters of a text from the service. Longer ones are cut. Names have at most 36; codes are shorter. */
+/** The maximum characters of a text from the service. A longer text is cut. Names have at most 36. */
 const LONGEST_TEXT = 256;
 /** The documents show at most 20 entries in an error (management-api 7.3). */
 const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
-/** Cuts a text that is longer than anything the service documents, so that it cannot fill an answer or a stored run. */
+/** Cuts a text that is longer than any documented text, so that it cannot fill an answer or a stored run. */
 function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;
@@ -58,7 +58,7 @@ function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
   return Object.fromEntries(some.map(([field, value]) => [cut(field), cutDetail(value, depth + 1)]));
 }
 
-/** Finds a bare array, or the array in `items`, `results` or `data`. */
+/** Returns a bare array, or the array in `items`, `results` or `data`. */
 function listIn(body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body;
   if (!isJsonObject(body)) return undefined;
@@ -66,7 +66,7 @@ function listIn(body: unknown): readonly unknown[] | undefined {
 }
 
 /**
- * Returns results in the order of the items (management-api 2.3); undefined if an index is missing, repeated or too
+ * Returns results in the order of the items (management-api 2.3). Undefined if an index is missing, repeated or too
  * large.
  */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
@@ -89,7 +89,7 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
   };
 }
 
-/** Returns the error of one item or of a whole request (management-api 2.2). Omits fields of an unexpected type. */
+/** Returns the error of an item or of a whole request (management-api 2.2). Drops fields of an unexpected type. */
 function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
     ...(typeof statusCode === "number" && { statusCode }),
@@ -137,7 +137,7 @@ export function optionPageIn(body: unknown): OptionPage | undefined {
   return { items, ...(typeof total === "number" && { total }) };
 }
 
-/** Reads an option with its Context IDs, which may be a plain list or in one of the shapes of `listIn`. */
+/** Reads an option with its Context IDs, which are a plain list or in a form that `listIn` reads. */
 export function optionWithContextsIn(body: unknown): OptionWithContexts | undefined {
   const record = optionIn(body);
   if (record === undefined) return undefined;
@@ -146,7 +146,7 @@ export function optionWithContextsIn(body: unknown): OptionWithContexts | undefi
   return contexts?.every((context) => typeof context === "string") ? { option, contexts } : undefined;
 }
 
-/** Reads a record from a body or its `data`. Omits optional fields of an unexpected type. */
+/** Reads a record from a body or its `data`. Optional fields of an unexpected type are left out. */
 function recordIn<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.output<Schema> | undefined {
   if (!isJsonObject(body)) return undefined;
   if (!("_id" in body)) return recordIn(schema, body.data);
@@ -188,7 +188,7 @@ export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer):
   return new RejectedError({ ...about, kind, errorCode, detail, messages: messagesOf(body) });
 }
 
-/** Returns the error for a 2xx answer with an unreadable body, which a proxy or firewall may have sent. */
+/** Returns the error for a 2xx answer whose body cannot be read. A proxy or firewall may have sent it. */
 function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): AmbiguousError {
   const { statusCode } = answer;
   const messages = titleIn(answer);
@@ -199,10 +199,10 @@ function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): Ambiguo
 
 /** The status of a proxy that requires a user and a password. */
 const PROXY_CREDENTIALS = 407;
-/** The status with which a proxy may answer a large body. Smaller requests then pass. */
+/** A proxy may answer a large body with this status. Smaller requests then pass. */
 const TOO_LARGE = 413;
 
-/** Returns whether a proxy or firewall sent an answer. The API's errors are JSON objects (management-api 2.2). */
+/** Returns whether a proxy or firewall sent an answer. The errors of the API are JSON objects (management-api 2.2). */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }
@@ -213,7 +213,7 @@ function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
 
 const WHERE_TITLES_ARE = 65_536;
 
-/** Returns the title of an HTML page of a proxy or firewall, or the first line of its text. Empty for JSON. */
+/** Returns the title of an HTML page of a proxy or firewall, or the first line of a text. Empty for JSON. */
 function titleIn({ body }: HttpAnswer): readonly string[] {
   const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
   if (/^\s*[{["]/.test(text)) return [];
@@ -239,7 +239,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ndash: "–",
 };
 
-/** Returns how long a 409 asks to wait, in milliseconds, at most 2,000 (management-api 4.2, 7.3). */
+/** Returns how long a 409 asks to wait: at most 2,000 milliseconds (management-api 4.2, 7.3). */
 export function retryAfterIn(detail: ItemError["detail"]): number {
   return within(Number(detail?.retryAfterMs ?? 0), LIMITS.retryAfterMs.value);
 }
@@ -255,7 +255,7 @@ function kindOf(statusCode: number, errorCode: string | undefined): RejectionKin
   return statusCode === 409 && errorCode !== undefined ? "business" : "other";
 }
 
-/** Returns the wait in milliseconds; 0 without the header. A date is compared with the answer's `Date` header. */
+/** Returns the wait in milliseconds. 0 without the header. A date is compared with the header `Date` of the answer. */
 export function retryAfter(headers: HttpAnswer["headers"]): number {
   const { "retry-after": given } = headers;
   if (typeof given !== "string") return 0;
@@ -267,7 +267,7 @@ function within(ms: number, most: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), most);
 }
 
-/** Returns milliseconds since 1970; undefined without a `Date` header. */
+/** Returns milliseconds since 1970. Undefined without the header `Date`. */
 export function serverTimeOf({ date }: HttpAnswer["headers"]): number | undefined {
   const time = typeof date === "string" ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;
@@ -289,7 +289,8 @@ export interface Called {
 }
 
 /**
- * Returns the answer whatever its status. Throws the errors of Http.send, and a NotSentError if a parameter is missing.
+ * Sends a request. Returns the answer whatever its status. Throws the errors of Http.send, or a NotSentError if a
+ * parameter is missing.
  */
 export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
   const { method, path: template } = routes[operation];
@@ -314,7 +315,7 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
   return { asked: { operation, route: `${method} ${path}`, setBy: http.setBy }, answer };
 }
 
-/** Reads a value from a 2xx answer. Throws an ApiError for any other status or an unreadable body. */
+/** Reads a value from a 2xx answer. Throws an ApiError for any other status, or if the body cannot be read. */
 export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) => Value | undefined): Value {
   if (!isSuccess(answer)) throw errorOf(asked, answer);
   const value = read(jsonIn(answer.body));

@@ -10,14 +10,14 @@ const CONNECT_TIMEOUT_MS = 10_000;
 interface Way {
   readonly connections?: number | undefined;
   readonly requestTimeoutMs: number;
-  /** The address of the proxy, which may contain a user and a password. */
+  /** The address of the proxy. It may contain a user and a password. */
   readonly proxy?: string | undefined;
   readonly largestAnswer: number;
 }
 
 /**
- * The body of a request. undici also accepts iterables of bytes, which its types omit. It reads each slice once the
- * socket has room.
+ * The body of a request. undici also accepts iterables of bytes, which its types leave out. It reads each slice when
+ * the socket has room.
  */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
@@ -37,7 +37,7 @@ export interface Connections {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Opens kept-alive connections. They limit the time to connect only: the caller limits the time of a whole request. */
+/** Opens connections that stay open. They limit only the time to connect, not the time of a whole request. */
 export function connectionsTo(origin: string, way: Way): Connections {
   const { requestTimeoutMs, proxy, largestAnswer, connections = 0 } = way;
   const options = {
@@ -54,7 +54,7 @@ export function connectionsTo(origin: string, way: Way): Connections {
     const sender = new Pool(origin, { ...options, connect: tunnelThrough(to, timeout) });
     return { sender, origin, prefix: "", headers: {} };
   }
-  // An `http:` request goes to the proxy itself (RFC 9112, 3.2.2): many proxies open tunnels only for `https:`.
+  // Many proxies open tunnels only for `https:`, so an `http:` request goes to the proxy itself (RFC 9112, 3.2.2).
   return {
     sender: new Pool(to.origin, { ...options, connect: toProxy(to, timeout) }),
     origin: to.origin,
@@ -63,7 +63,7 @@ export function connectionsTo(origin: string, way: Way): Connections {
   };
 }
 
-/** Connects to a proxy. TLS must check the certificate of the proxy, not that of the requests' host. */
+/** Connects to a proxy. TLS must check the certificate of the proxy, not that of the request's host. */
 function toProxy(proxy: URL, timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout });
   return (target, callback) =>
@@ -100,14 +100,14 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   };
 }
 
-/** Returns the server name for TLS: the host; an empty text for an IP address, for which TLS sends no name. */
+/** Returns the server name for TLS: the host. Empty for an IP address, for which TLS sends no name. */
 function serverNameOf({ hostname }: URL): string {
   return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
 }
 
 function credentialsOf({ username, password }: URL): Readonly<Record<string, string>> {
   if (username === "" && password === "") return {};
-  // Decodes percent-encoded bytes (`%40`) and keeps all others as they are.
+  // Decodes percent-encoded bytes (`%40`). All other bytes stay as they are.
   const bytes = `${username}:${password}`.replaceAll(/%([0-9a-f]{2})/gi, (_, code) =>
     String.fromCharCode(Number.parseInt(String(code), 16)),
   );

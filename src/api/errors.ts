@@ -9,12 +9,12 @@ import type { Operation } from "../spec/routes.ts";
  */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
-/** The cause of a failure, for people and the stored run. Agents read a rewritten text instead. */
+/** The cause of a failure, for people and the stored run. Agents get a text made from it. */
 interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;
   readonly setBy?: string | undefined;
-  /** The title of the page of a proxy or firewall. Foreign text. */
+  /** The title of the page of a proxy or firewall. It is foreign text. */
   readonly messages?: readonly string[];
 }
 
@@ -36,9 +36,9 @@ export class NotSentError extends Error {
 }
 
 /**
- * The kind of a rejection. `business`: an error of management-api 7.2; `validation`: a 400 without a code;
- * `wrongRoute`: a 404 or 405 without a documented code; `foreign`: a 4xx of a proxy or firewall, whose body does not
- * have the API's form; `other`: the remaining 4xx.
+ * The kind of a rejection. `business`: an error of management-api 7.2. `validation`: a 400 without a code.
+ * `wrongRoute`: a 404 or 405 without a documented code. `foreign`: a 4xx of a proxy or firewall, whose body does not
+ * have the form of the API. `other`: the remaining 4xx.
  */
 export type RejectionKind =
   | "business"
@@ -60,7 +60,7 @@ export class RejectedError extends Error {
   readonly route: string;
   readonly errorCode: string | undefined;
   readonly detail: Readonly<Record<string, unknown>> | undefined;
-  /** Foreign text: validation messages, the target of a redirect, or the title of a proxy's or firewall's page. */
+  /** Foreign text: messages of validation, the target of a redirect, or the title of a proxy's or firewall's page. */
   readonly messages: readonly string[];
   readonly setBy: string | undefined;
   constructor(
@@ -84,7 +84,7 @@ export class BusyError extends Error {
   readonly effect = "busy" as const;
   readonly statusCode: number;
   readonly operation: Purpose;
-  /** How long the service asks to wait before sending again. */
+  /** How long the service asks to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs: number;
   constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs">) {
     const why = busy.statusCode === RATE_LIMITED ? "the service limits requests" : "another write is in progress";
@@ -145,7 +145,7 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
-/** Returns the fields that are stored with a run. `answers/` turns them into sentences. */
+/** Returns the fields that are stored with a run. The folder `answers/` turns them into sentences. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
   const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };
@@ -161,8 +161,8 @@ export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Why a connection failed. Each cause has its own next step in `answers/request-messages.ts`. `name`: the host name
- * was not found; `tls`: a secure connection failed, but not because of the certificate; `notTheService`: a proxy or
+ * Why a connection failed. Each cause has its own next step in `answers/request-messages.ts`. `name`: the host name was
+ * not found. `tls`: a secure connection failed, but not because of the certificate. `notTheService`: a proxy or
  * firewall answered.
  */
 export type NetworkCause =
@@ -185,13 +185,13 @@ export type NetworkCause =
   | "proxyCredentials"
   | "proxyRefused";
 
-/** Why a connection failed. Never contains the text of a foreign error. */
+/** Why a connection failed. It never contains the text of a foreign error. */
 interface NetworkFailure {
   readonly reason: string;
   readonly network?: NetworkCause | undefined;
 }
 
-/** The cause and its description, by the error code of Node, OpenSSL or undici. */
+/** By error code of Node, OpenSSL or undici: the cause and its description. */
 const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
   ENOTFOUND: ["name", "the host name is unknown"],
   EAI_AGAIN: ["name", "the host name could not be looked up"],
@@ -267,7 +267,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
   return { reason: `the connection failed (${code})` };
 }
 
-/** The causes whose reasons include the error code, because people search for it. */
+/** The reasons of these causes contain the error code, because people search for it. */
 const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
   untrusted: true,
   wrongHost: true,
@@ -288,7 +288,7 @@ type Decoder = (body: Buffer, options: { readonly maxOutputLength: number }) => 
 const wrapped: Decoder = promisify(inflate);
 const bare: Decoder = promisify(inflateRaw);
 
-/** The decoders by encoding. Some servers send `deflate` without the two bytes of a zlib header. */
+/** By encoding: the decoder. Some servers send `deflate` without the two bytes of a zlib header. */
 const DECODERS: Readonly<Record<string, Decoder>> = {
   gzip: promisify(gunzip),
   "x-gzip": promisify(gunzip),
@@ -302,8 +302,8 @@ class EncodingError extends Error {
 }
 
 /**
- * Decompresses a body, because some gateways compress answers without being asked. `encodings` is the Content-Encoding
- * header. Throws if the body is broken, has an unknown encoding, or becomes larger than `largest` bytes.
+ * Decompresses a body, because some gateways compress answers unasked. `encodings` is the header Content-Encoding.
+ * Throws if the body is broken, has an unknown encoding, or becomes larger than `largest` bytes.
  */
 export async function decoded(body: Buffer, encodings: string, largest: number): Promise<Buffer> {
   let left = body;

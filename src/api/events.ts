@@ -10,7 +10,7 @@ import type { RequestOptions } from "./management.ts";
 /** The answer to one event (event-tracking-api 4, 7). */
 export interface EventAnswer {
   readonly statusCode: number;
-  /** The service's word: `ok`, `!invalid` or an unknown one; undefined if the body has no `message`. */
+  /** The word of the service: `ok`, `!invalid` or an unknown one. Undefined if the body has no `message`. */
   readonly message: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface EventAnswer {
 export interface EventApi {
   /** Sends an event. `body` is JSON. `fence` may stop the event right before it is sent. */
   track(body: string, options?: RequestOptions & { readonly fence?: Fence }): Promise<EventAnswer>;
-  /** Opens a connection if none is idle, so that the next event need not wait for one. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next event does not wait for one. Throws a NotSentError. */
   connect?(): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ const sandboxEvent = z.looseObject({
   eventName: z.string().nullable(),
   bytes: z.number(),
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
-  /** The parsed body. Absent if it is not JSON, or too large to be included. */
+  /** The parsed body. Absent if it is not JSON or is too large. */
   body: z.unknown().optional(),
   text: z.string().optional(),
 });
@@ -55,10 +55,10 @@ const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(
 
 export type SandboxEvent = z.output<typeof sandboxEvent>;
 
-/** The events, oldest first. `total` counts all matches, `dropped` the events that are no longer stored. */
+/** The events, the oldest first. `total` counts all matches, `dropped` the events that are no longer stored. */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 
-/** Which events to return. `since` is in milliseconds since 1970. */
+/** Selects events. `since` is in milliseconds since 1970. */
 export interface SandboxQuery {
   readonly uid?: string | undefined;
   readonly eventName?: string | undefined;

@@ -9,21 +9,21 @@ import type { Connections } from "./dispatcher.ts";
 import { AmbiguousError, decoded, NotSentError, networkFailure, type Purpose, StoppedError } from "./errors.ts";
 
 export interface HttpSettings {
-  /** The base address, or a function that is called before the first request and returns it. */
+  /** The base address, or a function that returns it and is called before the first request. */
   readonly url: string | (() => Promise<string>);
   readonly setBy?: string | undefined;
   readonly credential: Readonly<Record<string, string>>;
-  /** The time limit of one request, until the last byte of its answer. */
+  /** The maximum time of one request until the last byte of its answer, in milliseconds. */
   readonly requestTimeoutMs: number;
-  /** The address of the proxy, which may contain a user and a password. */
+  /** The address of the proxy. It may contain a user and a password. */
   readonly proxy?: string | undefined;
-  /** How many requests may run at a time; at least 16. */
+  /** How many requests may run at a time. At least 16. */
   readonly connections?: number | undefined;
-  /** The largest answer that is read, in bytes. The default is 64 MB, far more than the documents allow. */
+  /** The largest answer that is read, in bytes. Default: 64 MB, far more than the documents allow. */
   readonly largestAnswer?: number;
 }
 
-/** A request. `path` is appended to the base address; `body` is JSON, as a string or as UTF-8 bytes. */
+/** A request. `path` is appended to the base address. `body` is JSON, as a string or as UTF-8 bytes. */
 interface HttpRequest {
   readonly operation: Purpose;
   readonly method: Method;
@@ -37,7 +37,7 @@ interface HttpRequest {
   readonly timeoutMs?: number | undefined;
 }
 
-/** An answer. Its body is decompressed but not parsed, and header names are in lower case. */
+/** An answer. The body is decompressed but not parsed. Header names are in lower case. */
 export interface HttpAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -48,10 +48,10 @@ export interface Http {
   readonly setBy?: string | undefined;
   /**
    * Sends one request, without retries or redirects. Throws a NotSentError if the request was not sent completely, an
-   * AmbiguousError if it was sent but got no complete answer, and the signal's reason if aborted before sending.
+   * AmbiguousError if it was sent but got no complete answer, or the signal's reason if aborted before sending.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Opens a connection if none is idle, so that the next request need not wait for one. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError. */
   connect(operation: Purpose): Promise<void>;
   close(): Promise<void>;
 }
@@ -90,7 +90,7 @@ export function openHttp(settings: HttpSettings): Http {
 }
 
 const CONNECTED = new HeldBackError("only a connection was wanted");
-/** Aborts a request once its connection is open, so that only the connection remains. */
+/** Aborts a request as soon as its connection is open, so that only the connection remains. */
 const CONNECTED_ONLY: Fence = {
   mayLeave: () => {
     throw CONNECTED;
@@ -100,7 +100,7 @@ const CONNECTED_ONLY: Fence = {
 };
 
 async function open(settings: HttpSettings): Promise<Connections> {
-  // Imported on demand to keep the start fast.
+  // Imported only when needed, so that the server starts fast.
   const { connectionsTo } = await import("./dispatcher.ts");
   const { origin, pathname } = new URL(typeof settings.url === "string" ? settings.url : await settings.url());
   const way = { largestAnswer: LARGEST_ANSWER, ...settings };
@@ -109,8 +109,8 @@ async function open(settings: HttpSettings): Promise<Connections> {
 }
 
 /**
- * Sends a request. A service cannot apply an incomplete request, so a failure before the last bytes means "not sent",
- * and a failure after them means "may have been applied". The last slice of a large body waits for the fence.
+ * Sends a request. A service cannot apply an incomplete request. So a failure before the last bytes means "not sent",
+ * and a later failure means "may have been applied". The last slice of a large body waits for the fence.
  */
 async function sendOnce(
   { sender, origin, prefix, headers: ofWay }: Connections,
@@ -187,12 +187,12 @@ async function sendOnce(
   }
 }
 
-/** The most bytes of the last slice. Larger bodies are sent in two slices. */
+/** The maximum bytes of the last slice of a body. A larger body is sent in two slices. */
 const SLICE = 65_536;
 
 /**
- * How long the first slice of a body may take without renewing the lease before the last one, in milliseconds. A
- * fence stops requests after two seconds.
+ * If sending the first slice takes more milliseconds than this, the lease is renewed before the last one. A fence stops
+ * requests after two seconds.
  */
 const RENEWED_AFTER_MS = 500;
 
@@ -203,7 +203,7 @@ function isSliced(body: Outgoing): body is Sliced {
   return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
 }
 
-/** Returns the body in the form to send. For a large body, `complete` is called right before the last slice. */
+/** Returns a body in the form for undici. For a large body, calls `complete` right before the last slice. */
 function outgoing(
   { body, type: kind = "application/json", fence }: HttpRequest,
   complete: () => void,
@@ -220,8 +220,8 @@ function outgoing(
 }
 
 /**
- * Yields a large body in two slices. The first slice is larger than a socket's buffer, so the service has received
- * nearly all of it when undici requests the last slice.
+ * Yields a large body in two slices. The first one is larger than a socket's buffer. So when undici asks for the last
+ * slice, the service has received nearly all of the first.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -241,24 +241,24 @@ async function* sliced(
 
 /** The channel on which undici reports which connection a request uses. */
 const LEAVING = "undici:client:sendHeaders";
-/** The pause between checks of a connection. It grows while a slow connection still sends. */
+/** The pause between two checks of a connection, in milliseconds. It grows while a slow connection is sending. */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
-/** The files in which Linux lists open connections, by IP version. Reading one takes a millisecond or more. */
+/** The files in which Linux lists open connections, by IP version. Reading one takes about a millisecond. */
 const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };
 
 type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "destroyed">;
 
 /**
- * How many unacknowledged bytes are accepted: 128 KB take one second at 1 Mbit/s. Waiting for the last bytes would
- * delay each request, because a receiver acknowledges them late (Linux: after 40 ms).
+ * How many unacknowledged bytes are accepted. 128 KB take one second at 1 Mbit/s. Waiting for the last bytes would
+ * delay each request, because receivers acknowledge them late (Linux: after 40 ms).
  */
 const FEW_BYTES = 131_072;
 
 interface OnItsWay {
   /**
-   * Resolves when the service has received nearly all bytes written so far, or the connection is closed. The operating
-   * system buffers megabytes, which it would send even while this process is suspended. Resolves at once on systems
-   * other than Linux, which do not report what was received.
+   * Resolves when the service has received nearly all bytes that were written, or when the connection is closed. The
+   * operating system buffers megabytes and would send them even while this process is suspended. Only Linux reports
+   * what was received; other systems resolve at once.
    */
   delivered(): Promise<void>;
   end(): void;
@@ -291,7 +291,7 @@ function isLeaving(message: unknown): message is Leaving {
   return typeof message === "object" && message !== null && "request" in message && "socket" in message;
 }
 
-/** Returns the bytes that the receiver has not acknowledged; 0 if the system does not report them. */
+/** Returns the bytes that the receiver has not acknowledged. 0 if the system does not report them. */
 async function queuedBytes({ localPort = 0, remotePort = 0, remoteFamily = "" }: Connection): Promise<number> {
   const table = TABLES[remoteFamily];
   if (table === undefined) return 0;

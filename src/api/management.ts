@@ -23,7 +23,7 @@ export interface BulkAnswer {
   readonly serverTime?: number;
 }
 
-/** The items, or IDs, of a bulk request. They were serialized earlier to measure their size. */
+/** The items or IDs of a bulk request. They were serialized earlier to measure their size. */
 export interface BulkItems {
   readonly count: number;
   /** A JSON array in UTF-8. */
@@ -48,24 +48,24 @@ interface ListOptionsQuery extends GetOptionQuery {
 }
 
 /**
- * Each method sends one HTTP request, and every change is a bulk request. Throws an ApiError if the request fails, and
- * the signal's reason if it was aborted before it was sent.
+ * Each method sends one HTTP request. Every change is a bulk request. Throws an ApiError if the request fails, or the
+ * signal's reason if it was aborted before it was sent.
  */
 export interface ManagementApi {
   /**
    * Sends one bulk request (management-api 2.3). `targetingId` is for routes that need it. `fence` may stop the request
-   * right before it is sent. Throws an AmbiguousError if the results miss or repeat an index.
+   * right before it is sent. Throws an AmbiguousError if an index is missing or repeated in the results.
    */
   bulk(
     operation: BulkOperation,
     items: BulkItems,
     options?: RequestOptions & { readonly targetingId?: string; readonly fence?: Fence },
   ): Promise<BulkAnswer>;
-  /** Opens a connection if none is idle, so that the next request need not wait for one. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError. */
   connect?(operation: BulkOperation): Promise<void>;
   /** Returns this API for one tool call, with its own limit of concurrent reads. Absent if reads are not limited. */
   forCall?(): ManagementApi;
-  /** How many reads may currently run at a time (`width`). Absent if they are not limited. */
+  /** `width` is how many reads may currently run at a time. Absent if they are not limited. */
   readonly pace?: { readonly width: number };
 
   getTargeting(targetingId: string, options?: RequestOptions): Promise<TargetingRecord>;
@@ -75,7 +75,7 @@ export interface ManagementApi {
 
 type Read<Value> = (options?: RequestOptions) => Promise<Value>;
 
-/** Executes reads through `around`, for example with retries. */
+/** Returns an API that executes reads through `around`, for example with retries. */
 export function aroundReads(
   api: ManagementApi,
   around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
@@ -88,7 +88,7 @@ export function aroundReads(
   };
 }
 
-/** Sends the requests of management-api 4. `spec/records.ts` has the shapes of the answers; some are assumed. */
+/** Sends the requests of management-api 4. `spec/records.ts` has the forms of the answers; some are assumed. */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {
     async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {
@@ -122,20 +122,20 @@ function clockOf({ answer }: Called): { readonly serverTime?: number } {
 
 interface ReadRetry {
   readonly clock: Clock;
-  /** How long after the start of the first attempt further attempts may start, in milliseconds. */
+  /** For how many milliseconds after the start of the first attempt further attempts may start. */
   readonly budgetMs: number;
   /**
-   * The time limit of the first attempt, in milliseconds. Each further attempt may take twice as long: attempts that
-   * hang end early, and a slow service still gets enough time.
+   * The time limit of the first attempt in milliseconds. Each further attempt may take twice as long as the one before.
+   * So attempts that hang end early, and a slow service still gets enough time.
    */
   readonly firstTryMs: number;
-  /** How many reads of one tool call may run at a time; 16 if absent. */
+  /** How many reads of one tool call may run at a time. Default: 16. */
   readonly width?: number;
 }
 
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
-/** The maximum number of tries to reach a service. If all fail, the settings are probably wrong. */
+/** The maximum number of attempts to reach a service. If all fail, the settings are probably wrong. */
 const TRIES_TO_REACH = 4;
 /** The longest delay that a Node timer accepts. */
 const LONGEST_TRY_MS = 2 ** 31 - 1;
@@ -189,7 +189,7 @@ export class AdaptiveConcurrency {
   #width: number;
   #changedAt = Number.NEGATIVE_INFINITY;
   #running = 0;
-  /** The functions that wake the reads which wait because the limit is reached. */
+  /** Wakes the reads that wait because the limit is reached. */
   readonly #waiting = new Set<() => void>();
 
   constructor(most: number, clock: Clock) {
@@ -198,7 +198,7 @@ export class AdaptiveConcurrency {
     this.#clock = clock;
   }
 
-  /** How many reads may run at once now: at least 1. */
+  /** How many reads may run at the same time now. At least 1. */
   get width(): number {
     const now = this.#clock.now();
     while (this.#width < this.#most && now - this.#changedAt >= SLOWER_MS) {
@@ -209,11 +209,10 @@ export class AdaptiveConcurrency {
   }
 
   /**
-   * Reads as soon as the limit allows it. Throws what `read` throws, and the signal's reason if it was aborted while
-   * waiting.
+   * Reads as soon as the limit allows it. Throws what `read` throws, or the signal's reason if aborted while waiting.
    */
   async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
-    // All reads of a call listen to its one signal, so Node's warning about many listeners would be wrong.
+    // All reads of a call listen to one signal, so Node must not warn about many listeners.
     if (signal !== undefined) setMaxListeners(0, signal);
     while (this.#running >= this.width) await this.#turn(signal);
     signal?.throwIfAborted();
@@ -230,9 +229,7 @@ export class AdaptiveConcurrency {
     }
   }
 
-  /**
-   * Halves the limit. A read that started before the last change says nothing about the new limit, so it is ignored.
-   */
+  /** Halves the limit. A read that started before the last change says nothing about the new limit. */
   #slower(startedAt: number): void {
     if (startedAt < this.#changedAt) return;
     this.#width = Math.max(1, Math.floor(this.width / 2));
@@ -267,8 +264,8 @@ export class AdaptiveConcurrency {
 }
 
 /**
- * Obeys `Retry-After`: until that time after a 429, requests of the same kind (reads or writes) fail with a BusyError
- * and are not sent. `now` returns monotonic milliseconds.
+ * Obeys `Retry-After`. Until that time, requests of the same kind (reads or writes) fail with a BusyError and are not
+ * sent. `now` returns monotonic milliseconds.
  */
 export function keepingToLimits(http: Http, now: () => number): Http {
   const freeAt = { reads: Number.NEGATIVE_INFINITY, writes: Number.NEGATIVE_INFINITY };

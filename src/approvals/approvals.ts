@@ -14,12 +14,12 @@ import { KindRuns, type Requested } from "../runs/kind-runs.ts";
 import { asked, ownReason, type Reason, stopEntry } from "../runs/outcome.ts";
 import { isUnstarted, type RunHeader } from "../runs/store.ts";
 
-/** Work besides changes that needs a person's approval: resuming a run, or sending tests to a live endpoint. */
+/** Work other than changes that needs approval: resuming a run, or sending tests to a live endpoint. */
 const approvalCall = z.object({
   tool: z.enum(["resume_run", "run_event_tests"]),
   /**
-   * What is approved. `about` is the ID of the run to resume, or of the test suite. `saveTo` is empty if no report
-   * file is wanted.
+   * What is approved. `about` is the ID of the run to resume or of the test suite. `saveTo` is empty if no report file
+   * is wanted.
    */
   input: z.object({ about: z.string(), saveTo: z.string() }),
 });
@@ -100,7 +100,7 @@ export class Approvals {
     this.runs = new KindRuns(approvalKind(context), context);
   }
 
-  /** Stores an approval request, unless the caller has an identical one that is waiting. Returns the header of its run. */
+  /** Stores an approval request. If the caller already has an identical one that waits, returns that one's header. */
   async keep(
     call: ApprovalCall,
     caller: string,
@@ -149,7 +149,7 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
       }
       await run.flush();
     },
-    // An approval cannot be resumed: interrupted work needs a new one.
+    // An approval cannot be resumed. Interrupted work needs a new one.
     async resume(run) {
       run.record({ t: "stop", cause: "ended", at: clock.now() });
       await run.flush();

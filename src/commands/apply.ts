@@ -64,7 +64,7 @@ export async function runApply(line: CommandLine): Promise<number> {
   });
 }
 
-/** Refuses options that are only for planning a file. Returns the command line. */
+/** Throws if the command line has options that are only for planning a file. Returns the command line. */
 function refusePlanning(asked: ApplyLine): ApplyLine {
   const { targeting, prune, byName, writeIds, sheet } = asked;
   const onlyForFiles = { targeting, prune, "by-name": byName, "write-ids": writeIds, ...sheet };
@@ -140,7 +140,7 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
   return printReport(resumed, context);
 }
 
-/** Shows a dry run, asks the person and applies it. Sends nothing if the effect is no longer the shown one. */
+/** Shows a dry run, asks the person and applies it. If the effect differs from the shown one, nothing is sent. */
 async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
   const { header } = run;
   if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
@@ -167,14 +167,14 @@ function print(document: PlanDocument, file: string): void {
   printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
 }
 
-/** Returns the base next to a file, which the run that applies the file updates. Throws if there is no base. */
+/** Returns the base next to a file. The run that applies the file updates it. Throws if there is no base. */
 async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };
 }
 
 /**
- * Returns the base of the file that a stored plan was made from; undefined if that file is not in the plan's folder.
+ * Returns the base of the file from which a stored plan was made. Undefined if that file is not in the plan's folder.
  */
 async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;

@@ -12,13 +12,13 @@ import { type Decision, startDecided } from "../tools/write/decide.ts";
 import { localUserName } from "../web/browser.ts";
 import { confirmInTerminal, type PlanContext, printNote } from "./project.ts";
 
-/** Asks the person. Returns false if there is no terminal for the question. */
+/** Asks the person. Without a terminal for the question, returns false. */
 export async function isApproved(question: string, yes: boolean): Promise<boolean> {
   const without = "Nothing was sent: there is no terminal for the question. To apply without a question, use --yes.";
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
-/** Stores a plan as a run. `sheet` is the sheet that the plan was made from. The run updates `base` when it ends. */
+/** Stores a plan as a run. `sheet` is the sheet from which the plan was made. The run updates `base` when it ends. */
 export async function storePlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
@@ -31,10 +31,7 @@ export async function storePlan(
   return (await changesOf(context).keepPlan(made, { text, plannedBy, base, sheet, caller })).header;
 }
 
-/**
- * Starts an approved run and waits until it stops. The run fails if something that the plan depends on has changed
- * since.
- */
+/** Starts an approved run and waits until it stops. The run fails if anything that the plan depends on has changed. */
 export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);
   const bytes = context.runs.part(header.runId, "input");
@@ -48,7 +45,7 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
   return run;
 }
 
-/** How many objects each line of progress counts if there is no terminal. */
+/** Without a terminal, each line of progress counts this many objects. */
 const OBJECTS_PER_LINE = 1000;
 
 /** Waits until a run stops, and shows the progress. After a signal, the run stops before its next request. */
@@ -76,7 +73,7 @@ export function isUnfinished(run: ChangeRun): boolean {
   return pending + notApplied + unknown > 0;
 }
 
-/** Removes markers for agents, and next steps that call tools, from a report. */
+/** Removes markers for agents and next steps that call tools from a report. */
 export function forPerson(text: string): string {
   return unmarked(text)
     .split("\n")

@@ -40,7 +40,7 @@ interface ProbeOutcome {
 
 type Names = Readonly<Record<"about" | "address" | "key" | "whereKeysAre", string>>;
 
-/** Where people find the keys: management-api 5, event-tracking-api 5. */
+/** Where people find the keys (management-api 5, event-tracking-api 5). */
 const MANAGEMENT: Names = {
   about: "management API",
   address: "TARGETING_API_URL",
@@ -95,7 +95,7 @@ const BULK_WRITES = [
   "deleteOptions",
 ] as const satisfies readonly Operation[];
 
-/** Sends an object without user and event name, which the service never records. */
+/** Sends an object without user and event name. The service never records such an object. */
 export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
   if (options.readOnly) return [notWritten(EVENTS)];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
@@ -121,7 +121,7 @@ function checksOf(
   return [ok(names.about, "reachable"), keyCheck(outcomes, names), ...scopes, ...ofRoutes];
 }
 
-/** Runs the probes one after another. Stops after a probe that shows that the API cannot be used. */
+/** Runs the probes one after another. Stops once a probe shows that the API cannot be used. */
 async function outcomesOf(probes: readonly Probe[]): Promise<readonly ProbeOutcome[]> {
   const outcomes: ProbeOutcome[] = [];
   for (const probe of probes) {
@@ -151,7 +151,7 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-/** Returns what a BusyError shows: the service is reachable, but it is unknown whether the key is valid. */
+/** Returns what a BusyError shows. The service is reachable, but it is unknown whether the key is valid. */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
     ? {
@@ -197,7 +197,7 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
   return problem(about, "the project of the key no longer exists", `Set ${key} to a key of another project.`);
 }
 
-/** Checks the key. Status 403 also proves that the key is valid: the service knows its scopes. */
+/** Checks the key. Status 403 proves that the key is valid, because the service knows its scopes. */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
   return proven
@@ -241,7 +241,7 @@ const ABOUT = "authorization server";
 const REMEDY =
   "Check TARGETING_MCP_OAUTH_ISSUER, TARGETING_MCP_OAUTH_JWKS_URL, the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY.";
 
-/** Checks what the HTTP server needs from the authorization server: the keys, and the login for people. */
+/** Checks what the HTTP server needs from the authorization server: its keys, and the login for people. */
 export async function checkIssuer(
   oauth: NonNullable<Settings["http"]["oauth"]>,
   proxies: Settings["proxies"],

@@ -6,7 +6,7 @@ import { runsIn } from "../runs/files/run-folder.ts";
 import type { FoundStore } from "../runs/postgres/start.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** The result of a check. `note`: harmless, but may be unexpected. `problem`: must be fixed. */
+/** The result of a check. `note`: harmless, but perhaps unexpected. `problem`: must be fixed. */
 export interface Check {
   readonly about: string;
   readonly state: "ok" | "note" | "problem";
@@ -41,8 +41,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
       await access(existing, constants.W_OK);
       return ok(about, `${folder} will be created by the first run`);
     }
-    // Writes to the folder, because only that proves that it is writable: on some file systems, permissions do not
-    // show it.
+    // Only writing to the folder proves that it is writable. On some file systems, permissions do not show it.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
     if (await syncFolder(folder)) return ok(about, `${folder} is writable`);
     return note(

@@ -23,7 +23,7 @@ import {
 } from "./doctor-machine.ts";
 import { exposures } from "./exposures.ts";
 
-/** The time limit of a probe. Probes are not retried, because a person waits for the result. */
+/** The time limit of a probe in milliseconds. A person waits for the result, so probes are not retried. */
 const PROBE_TIMEOUT_MS = 10_000;
 const MAX_RUNS = 20;
 
@@ -105,7 +105,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // The address to listen on is no setting, so the check assumes one: every address if callers are identified, otherwise
+    // The address to listen on is no setting, so one is assumed: every address if callers are identified, otherwise
     // only this machine.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
@@ -115,29 +115,29 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
   }
 }
 
-/** Returns the settings for probes. The port differs from that of the sandbox of a server that may be running. */
+/** Returns the settings for probes. Their port differs from that of a running server's sandbox. */
 function forProbing(settings: Settings): Settings {
   const { environment } = settings;
   return {
     ...settings,
     environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
     requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
-    // The wait is three times the time limit of a probe, because the first attempt of a request gets a third of it.
+    // The first attempt of a request gets a third of the wait, so the wait is three times the limit of a probe.
     waitMs: 3 * PROBE_TIMEOUT_MS,
     retryBudgetMs: 0,
     logLevel: "silent",
   };
 }
 
-/** Checks the configuration files of hosts. The code is imported on demand, because the parsers are large. */
+/** Checks the configuration files of hosts. Its parsers are large, so they are imported only when needed. */
 async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
   const { openHostFiles } = await import("../setup/settings.ts");
   return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 
 /**
- * Checks whether a person can approve changes over HTTP. Over stdio, the server opens the browser or asks the client,
- * so there is nothing to check.
+ * Checks whether a person can approve changes over HTTP. Over stdio, nothing must be checked: the server opens the
+ * browser or asks the client.
  */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
@@ -168,7 +168,7 @@ async function checkApis(
   ];
 }
 
-/** Where callers over HTTP get the key of each API from; undefined if no caller has one. */
+/** By API: where callers over HTTP get its key from. Undefined if no caller has one. */
 type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {

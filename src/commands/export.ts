@@ -30,7 +30,7 @@ export async function runExport(line: CommandLine): Promise<number> {
       return 0;
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
-    // The file is written before its base: an old base does no harm if the command stops in between.
+    // If the command stops between the files, an old base does no harm. So the base is written last.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
     printNote(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);

@@ -54,12 +54,12 @@ function openOne(
   if (!isForAll && (mode & 0o070) === 0) return [];
   const who = isForAll ? "every user of this machine" : "its group";
   const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
-  // Access for the group may be intended, as on a mounted volume, so it is only a note. Access for all users never is
+  // Access for the group may be intended, as on a mounted volume, so it is only a note. Access for all users is never
   // intended.
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/** Returns the permissions of a file; 0 if this process cannot access it, because then others cannot read it either. */
+/** Returns the permissions of a file. 0 if this process cannot access it, because others then cannot read it either. */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
@@ -75,7 +75,7 @@ const SENDERS: readonly (readonly [Setting<string>, string])[] = [
   [SETTINGS.publicUrl, "callers send their tokens and keys"],
 ];
 
-/** Checks whether keys are sent unencrypted. Sandbox keys are public, so they do not matter. */
+/** Checks whether keys are sent unencrypted. Keys of a sandbox are public, so they do not matter. */
 function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
   if (environment.kind === "sandbox") return [];
   return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {

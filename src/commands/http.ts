@@ -31,13 +31,13 @@ import { type Settings, settingText } from "../settings/settings.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 import { allowedHostnames } from "../web/http-errors.ts";
 
-/** The time to finish calls in progress after a stop signal. */
+/** How long calls in progress may take after a stop signal, in milliseconds. */
 const LAST_ANSWERS_MS = 2000;
 const IDLE_SWEEP_MS = 50;
 
 export async function runHttp(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
-  // Signals are handled from the start: a program that waits for the line "serving" may send one immediately.
+  // A program that waits for the line "serving" may send a signal at once, so signals are handled from the start.
   const asked = stopSignal();
   const host = optionOf(line, "host", text) ?? "127.0.0.1";
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 3000;
@@ -71,7 +71,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Creates the HTTP server. `listensAt` must be called with the address once the port is open. */
+/** Creates the HTTP server. Call `listensAt` with the address once the port is open. */
 async function serverOf(
   {
     settings,
@@ -149,7 +149,7 @@ async function authOf(
   if (oauth === undefined) return { auth: known, metadata: new Map<string, unknown>() };
   const { issuer, audience = publicUrl, jwksUrl, projectClaim } = oauth;
   const resource = protectedResource(publicUrl, issuer);
-  // Imported on demand to keep the start fast: most servers have no authorization server.
+  // Imported only when needed, because most servers have no authorization server.
   const { jwtVerifier } = await import("../http/jwt.ts");
   const auth: AuthOptions = {
     ...known,

@@ -10,11 +10,11 @@ import type { ToolServices } from "../tools/define-tool.ts";
 import { localCaller, localUserName, openBrowser } from "../web/browser.ts";
 import { shownEnvironment } from "../web/seen.ts";
 
-/** The command ends if no browser tab has shown the page for this time. */
+/** The command ends if no browser tab has shown the page for this many milliseconds. */
 const ENDS_AFTER_MS = 600_000;
 const LOOK_MS = 1000;
 
-/** Serves the web page for this machine's state folder until a signal, or until it has been closed for a while. */
+/** Serves the web page for this machine's state folder. Ends at a signal, or after the page was closed. */
 export async function runPage(line: CommandLine): Promise<number> {
   const asked = stopSignal();
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 0;
@@ -49,7 +49,7 @@ function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { 
   return { ...services, ...(changes && { changes }), ...(sandbox && { sandbox }), ...(testBench && { testBench }) };
 }
 
-/** Prints the link if there is a terminal. Returns false if there is neither a browser nor a terminal. */
+/** Opens the page, or prints its link in a terminal. Returns false if there is neither a browser nor a terminal. */
 async function opensPage(page: LocalPage, environment: Readonly<Record<string, string | undefined>>): Promise<boolean> {
   const link = page.link();
   const isTerminal = process.stdout.isTTY === true;

@@ -25,7 +25,7 @@ export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
     targeting: optionOf(line, "targeting", text),
-    /** The path of the base; absent if it is next to the file. */
+    /** The path of the base. Absent if the base is next to the file. */
     base: optionOf(line, "base", path),
     prune: isOn(line, "prune"),
     byName: isOn(line, "by-name"),
@@ -58,7 +58,7 @@ export async function planFile(
   const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
-  // With `--by-name`, the base next to the file is not used, because it belongs to another targeting.
+  // With `--by-name`, the base next to the file belongs to another targeting, so it is not used.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
   const scene = {
@@ -84,7 +84,7 @@ export async function readDesiredFile(path: string, sheet: SheetArguments) {
   return { ...read, bytes };
 }
 
-/** Reads the base at the path `named`, otherwise the one next to the file, if it exists. */
+/** Reads the base at the path `named`. Without `named`, reads the base next to the file, if it exists. */
 export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
   if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
   const beside = basePathOf(path);
@@ -129,10 +129,7 @@ function unreadable(path: string, thrown: unknown): FileError {
   });
 }
 
-/**
- * Writes files. All are first written under temporary names, then moved in order. Existing files keep their
- * permissions.
- */
+/** Writes files under temporary names and then moves them in order. Existing files keep their permissions. */
 export async function writeOver(
   files: readonly {
     readonly path: string;

@@ -27,7 +27,7 @@ interface PlanLine extends AskedFile {
   readonly out: string | undefined;
 }
 
-/** Shows what applying a file would change. Exit code: 0 if nothing, 2 if something, 1 for an error. */
+/** Shows what applying a file would change. Exit code: 0 for nothing, 2 for something, 1 for an error. */
 export async function runPlan(line: CommandLine): Promise<number> {
   const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
   if (asJson && asMarkdown) throw new SettingsError("--json and --markdown cannot be combined");
@@ -87,7 +87,8 @@ function printJson(value: PlanJson): void {
 }
 
 /**
- * Compares the service with a file's base, or with the file if it has no base. Exit code: 0 if equal, 2 if different.
+ * Compares the service with the base of a file, or with the file itself if it has no base. Exit code: 0 if equal, 2 if
+ * different.
  */
 export async function runDrift(line: CommandLine): Promise<number> {
   const asked = askedFile(line, "the file of a desired state");

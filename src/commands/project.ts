@@ -17,7 +17,7 @@ export interface PlanContext extends ToolContext {
   readonly management: ManagementApi;
 }
 
-/** The wait of terminal commands, in milliseconds: the maximum of a timer, because they wait without limit. */
+/** The maximum of a timer in milliseconds. Commands in a terminal wait without limit. */
 const ANY_TIME_MS = 2 ** 31 - 1;
 
 /** Returns the exit code of `work`, or 1 if it throws. Throws a SettingsError if no API is configured. */
@@ -54,7 +54,7 @@ export function reportFailure(thrown: unknown, command: string, { log, redactor 
   return 1;
 }
 
-/** A placeholder for an API: commands that only show runs need none, and send nothing to this address. */
+/** Takes the place of an API. Commands that only show runs send nothing to this address. */
 const NOWHERE = {
   kind: "sandbox",
   url: "http://127.0.0.1:9",
@@ -64,7 +64,7 @@ const NOWHERE = {
   eventKey: "",
 } as const;
 
-/** Runs a command that only shows stored runs. No API needs to be configured. */
+/** Runs a command that only shows stored runs. No API has to be configured. */
 export async function withRuns<Result>(
   line: CommandLine,
   work: (context: PlanContext, reporting: Reporting) => Promise<Result>,
@@ -101,7 +101,7 @@ export function onlyWord({ words }: CommandLine, what: string): string {
   return word;
 }
 
-/** How many options each line of progress counts if there is no terminal. */
+/** Without a terminal, each line of progress counts this many options. */
 const OPTIONS_PER_LINE = 10_000;
 
 /** Reads a whole targeting and shows the progress. `fresh`: without the cache of Context IDs. */
@@ -129,7 +129,7 @@ export function printNote(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Words for agents (arguments, tools), and words for people that replace them (flags, commands). */
+/** Words for agents (arguments, tools), and the words for people that replace them (flags, commands). */
 const FOR_COMMANDS: readonly (readonly [agent: string, person: string])[] = [
   ["byName: true", "--by-name"],
   ["with the argument base", "with --base"],
@@ -145,7 +145,7 @@ export function forCommand(text: string): string {
 }
 
 /**
- * Asks in the terminal. Prints `undone` if the answer is no. Without a terminal, prints `without` and returns false.
+ * Asks in the terminal. If the answer is no, prints `undone`. Without a terminal, prints `without` and returns false.
  */
 export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
@@ -169,7 +169,7 @@ const COLORS: Readonly<Record<Tone, string | undefined>> = {
   plain: undefined,
 };
 
-/** Prints lines, in colour if standard output is a terminal and NO_COLOR is not set. */
+/** Prints lines. In colour if standard output is a terminal and NO_COLOR is not set. */
 export function printLines(lines: readonly TonedLine[]): void {
   const { NO_COLOR = "" } = process.env;
   const isColored = process.stdout.isTTY && NO_COLOR === "";

@@ -32,7 +32,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
   });
 }
 
-/** Shows a run, with the environment in which it was made, whatever is configured now. */
+/** Shows a run with the environment in which it was made, whatever is configured now. */
 async function showRun(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
   return showRunOrList({ runId }, { ...context, environment });

@@ -47,7 +47,7 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Serves the emulated APIs until a signal arrives. Throws a SettingsError if the port or data file cannot be used. */
+/** Serves the emulated APIs until a signal. Throws a SettingsError if the port or the data file cannot be used. */
 export async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
   const { host, port, forward } = options;
   const asked = stopSignal();

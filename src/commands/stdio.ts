@@ -22,12 +22,13 @@ import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 
 /**
- * After a stop signal, calls get this long to end, and connections to close. Hosts kill the process soon afterwards.
+ * How long calls may take after a stop signal, and then connections to close, in milliseconds. Hosts kill the process
+ * soon afterwards.
  */
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
-/** The text for a person who starts the command in a terminal, in which nothing would be printed otherwise. */
+/** A person who starts the command in a terminal would otherwise see nothing. */
 const WHAT_WAITS = [
   "targeting-mcp is waiting for an MCP client on standard input. To end it, press Ctrl-C.",
   "To add it to an AI host: targeting-mcp setup HOST (without HOST, the command lists the hosts).",
@@ -36,9 +37,9 @@ const WHAT_WAITS = [
 ].join("\n");
 
 export async function runStdio(line: CommandLine): Promise<number> {
-  // The console writes to standard error, because standard output is only for the protocol.
+  // Standard output is only for the protocol, so the console writes to standard error.
   globalThis.console = new Console(process.stderr, process.stderr);
-  // Errors of standard error are ignored, because a host that does not read the log may close it.
+  // A host that does not read the log may close standard error, so its errors are ignored.
   process.stderr.on("error", () => undefined);
   const input = { ...inputOf(wordsAsFolders(line)), overStdio: true } as const;
   const settings = settingsFrom(input);
@@ -49,10 +50,10 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { log, redactor } = logging;
   const { observer, problem } = await observers(false);
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
-  // Waits for the embedded sandbox: as soon as a host has its first response, it may start an app that sends events
-  // there.
+  // As soon as a host has its first response, it may start an app that sends events to the embedded sandbox. So the
+  // sandbox is awaited.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
-  // Stops the runs, which would otherwise continue in the background after the client has disconnected.
+  // Stops the runs. They would otherwise continue in the background after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
   const calls = callsUnderWay();
   const offer = availabilityOf(settings);
@@ -64,7 +65,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     hidden: hiddenTools(tools, offer),
     environment: environment.kind,
     services: connecting.services,
-    // A random key: no other process needs to verify the questions of this connection.
+    // No other process verifies the questions of this connection, so the key is random.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
@@ -120,7 +121,6 @@ async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promis
   };
 }
 
-/** Logs what is wrong with the settings. `problem` is the reason why there are no traces. */
 async function warn(log: Log, settings: Settings, input: SettingsInput, problem: unknown): Promise<void> {
   const { logStartWarnings } = await import("./exposures.ts");
   logStartWarnings(log, settings, input, problem);
@@ -132,8 +132,8 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
 }
 
 /**
- * Reads words as further --allowed-dirs, because installers of bundles pass folders that way. Ignores an unfilled
- * `${…}`.
+ * Reads words as further --allowed-dirs, because installers of bundles pass folders that way. An unfilled `${…}` is
+ * ignored.
  */
 export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
@@ -144,13 +144,10 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 
-/** The time after which a client has usually listed the tools but not called one yet, in milliseconds. */
+/** After this many milliseconds, a client has usually listed the tools but not called one. */
 const SOON_MS = 1000;
 
-/**
- * Connects with the first call, or soon after the start, because loading this code is slow and listing needs none of
- * it.
- */
+/** Connects with the first call, or soon after the start. Listing tools does not need this code, which loads slowly. */
 function connectLazily(
   settings: Settings,
   shared: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "logging">>,
@@ -174,7 +171,7 @@ function connectLazily(
   }, SOON_MS).unref();
   return {
     connected,
-    /** The services, with the web page on which this machine's user decides. */
+    /** The services, with the web page on which the user of this machine decides. */
     services: once(async () => {
       const [its, { withPage }] = await Promise.all([connected(), import("../runtime/decision-page.ts")]);
       return withPage(its, settings, environment);

@@ -44,10 +44,7 @@ export async function runUndo(line: CommandLine): Promise<number> {
   });
 }
 
-/**
- * Returns whether a run was made with another service or sandbox. Other keys are accepted, because keys can be
- * replaced.
- */
+/** Returns whether a run was made with another service or sandbox. Keys can be replaced, so other keys are accepted. */
 function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
 }

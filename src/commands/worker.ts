@@ -18,7 +18,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
   const port = optionOf(line, "port", wholeNumber(0, 65_535));
   const read = settingsFrom(input);
   if (read.store === undefined) return withoutStore("worker");
-  // A worker always executes runs: TARGETING_MCP_DRIVE affects only processes that serve calls.
+  // A worker always executes runs. TARGETING_MCP_DRIVE is only for processes that serve calls.
   const settings = { ...read, store: { ...read.store, drives: true } };
   const access = readAccess(settings.http.accessFile);
   const start = { line, input, settings, access, serves: false };

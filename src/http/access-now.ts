@@ -19,7 +19,7 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 import type { Projects } from "./projects.ts";
 
-/** Returns a function that reads the access file again when it has changed. If that fails, nobody is let in. */
+/** Returns a function that reads the access file again after a change. If it cannot be read, nobody is let in. */
 export function accessNow(
   file: string | undefined,
   first: Access,
@@ -50,14 +50,12 @@ function markOf(file: string): string {
 interface Knowing {
   readonly settings: Settings;
   readonly access: () => Access;
-  /**
-   * Returns the tokens that the serving processes have stored. Set only for a worker whose access file has no tokens.
-   */
+  /** Returns the tokens that the serving processes have stored. Only for a worker whose access file has no tokens. */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
   readonly tokens: Pick<ReturnType<typeof tokenRights>, "of">;
 }
 
-/** Returns the current rights of a run's caller; for a caller of the authorization server, those of its last tokens. */
+/** Returns the current rights of a run's caller. For a caller of the authorization server, those of the last tokens. */
 export function rightsNow({
   settings: { http },
   access,
@@ -91,8 +89,7 @@ function ofToken(
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
-  // Only without own keys must the project be that of the token: callers with their own keys may work in other
-  // projects.
+  // Callers with their own keys may work in other projects, so the project is compared only for other callers.
   if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
   return { readOnly: entry.readOnly, folders: entry.folders };
 }
@@ -127,7 +124,7 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
 }
 
 const MAX_CLIENTS = 8;
-/** The limits for recording tokens: at most once within FRESH_MS milliseconds, for at most MAX_CALLERS callers. */
+/** A caller's token is recorded at most once in FRESH_MS milliseconds, for at most MAX_CALLERS callers. */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
 
@@ -135,7 +132,7 @@ const seenTokens = z.array(
   z.object({ name: z.string(), client: z.string(), owner: z.string(), writes: z.boolean(), until: z.number() }),
 );
 
-/** Stores the rights of callers who log in at the authorization server. Only their tokens contain these rights. */
+/** Stores the rights of callers who log in at the authorization server. They are known only from the tokens. */
 export function tokenRights(
   texts: CallerTexts,
   { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },
@@ -162,7 +159,7 @@ export function tokenRights(
         problem(thrown);
       }
     },
-    /** Returns the last unexpired token of each client of a caller, or the very last one if all have expired. */
+    /** Returns the last unexpired token of each client of a caller, or the newest one if all have expired. */
     async of(name: string): Promise<readonly SeenToken[] | undefined> {
       const before = await stored(name);
       const late = unstored.get(name);
@@ -176,8 +173,7 @@ export function tokenRights(
 }
 
 /**
- * Returns tokens with the newest at the end. Drops the earlier token of the same client, and the oldest if there are
- * too many.
+ * Adds a token at the end. Removes the earlier token of the same client, and the oldest token if there are too many.
  */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
@@ -197,7 +193,7 @@ export interface ApproversOf {
 /** Identifies the project of a run. `caller` is the owner in the run's header. */
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
-/** Compares projects by their ID; in a sandbox, where all keys have the same project ID, by their keys. */
+/** Compares projects by their ID. In a sandbox, all keys have the same project ID, so keys are compared instead. */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";
   return {
@@ -222,7 +218,7 @@ export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonl
   });
 }
 
-/** Returns the keys of a project; undefined for the configured keys. */
+/** Returns the keys of a project. Undefined for the configured keys. */
 export function keysOfProject(name: string | undefined, projects: Access["projects"]): ProjectKeys | undefined {
   return name === undefined ? undefined : projects.get(name);
 }

@@ -20,7 +20,7 @@ export const personForm = z.discriminatedUnion("by", [
     name: z.string(),
     project: z.string().optional(),
     refreshToken: z.string().optional(),
-    /** When the rights must be checked again, in milliseconds since 1970. Absent without a refresh token. */
+    /** When the rights must be checked again, in milliseconds since 1970. Absent if there is no refresh token. */
     checkAt: z.number().optional(),
   }),
 ]);
@@ -39,8 +39,8 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
   const { settings, access } = of;
   const shownTo = { one: viewOfProject(of), all: viewOfAllProjects(of) };
   /**
-   * Returns what a person sees. `who` is the name on the page, `caller` the name when the person calls tools, `where`
-   * the visible project.
+   * Returns what a person sees. `who`: the name on the page. `caller`: the name for tool calls. `where`: the visible
+   * project.
    */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
@@ -93,7 +93,7 @@ function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   };
 }
 
-/** Replaces the keys of projects whose keys only callers have, so that stored runs can be read. It is never sent. */
+/** Takes the place of keys that only callers have, so that stored runs can be read. It is never sent. */
 const NO_KEY: ProjectKeys = { targetingApiKey: "no-key-of-any-project" };
 
 function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
@@ -109,7 +109,7 @@ function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
     const driver = (run: RunOf): PageScope => {
       const [name, keys] = named().find(([, its]) => ofKeys(its) === ofRun(run)) ?? [];
       if (name !== undefined || keys !== undefined) return shownOf(all.of(keys), name);
-      // Only the caller has the keys of the run. This process has them if the caller used it recently.
+      // This process has the keys of the run only if their caller used it recently.
       const living = all.living().find(({ id }) => id === run.project && ofRun(run) === id);
       return living === undefined ? { ...base, project: { id: "", name: "" } } : shownOf(living, undefined);
     };

@@ -14,7 +14,7 @@ interface PageParts {
   readonly viewers: Viewers;
   readonly address: string;
   readonly key: Uint8Array;
-  /** The sessions that other processes ended. If absent, such sessions stay open in this process. */
+  /** The sessions that other processes have ended. If absent, such sessions stay open here. */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
   readonly stopping: AbortSignal;
@@ -25,7 +25,7 @@ interface PageParts {
 
 const MESSAGE = "Log in to approve or decline changes.";
 
-/** The lifetime of a session if the authorization server cannot check the person's rights again, in milliseconds. */
+/** How long a session lasts, in milliseconds, if the authorization server cannot check the rights again. */
 const UNCHECKED_MS = 3_600_000;
 
 export function approversPage(parts: PageParts): (request: Request, peer: string) => Promise<Response> {
@@ -38,7 +38,7 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
   const isDue = (person: Person): person is IssuerPerson => {
     if (person.by !== "issuer" || person.checkAt === undefined) return false;
     const leftMs = person.checkAt - now();
-    // The check is also due if more time than its interval remains, because the clock was set back then.
+    // If more time is left than the interval has, the clock was set back, so the check is due as well.
     return leftMs <= 0 || leftMs > CHECK_MS;
   };
   const renewed = async (session: PageSession<Person>): Promise<Response> => {
@@ -109,7 +109,7 @@ function projectSandboxes() {
   const known = new WeakMap<object, ReturnType<typeof findOnce>>();
   return async (services: ToolServices) => {
     const { testBench, environment, apiUrl } = services;
-    // A sandbox at a separate address may contain data of other projects, so it is not shown.
+    // A sandbox with its own address may contain data of other projects, so it is not shown.
     if (testBench === undefined || environment !== "sandbox" || URL.canParse(apiUrl)) return undefined;
     const finder = known.get(testBench) ?? findOnce(() => findPageSandbox(services, "reads"));
     known.set(testBench, finder);

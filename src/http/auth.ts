@@ -13,13 +13,13 @@ export interface Caller {
    */
   readonly name: string;
   /**
-   * The owner of the caller's runs and confirmations. A caller with other keys is another owner, so that no run
+   * The owner of the caller's runs and confirmations. With other keys, a caller is another owner, so that no run
    * continues with other keys.
    */
   readonly owner: string;
   readonly readOnly: boolean;
   readonly folders: readonly string[];
-  /** The keys for the caller's requests to the APIs. Undefined if these are the configured keys. */
+  /** The keys for requests to the APIs. Undefined for the configured keys. */
   readonly keys: ProjectKeys | undefined;
   readonly missingScope?: string | undefined;
 }
@@ -46,12 +46,12 @@ export interface AuthOptions {
   readonly addresses: readonly string[];
   readonly access: Access;
   /**
-   * Returns the current access file. Removed rights end immediately; added tokens and keys work only after a restart.
+   * Returns the access file as it is now. Removed rights end at once. Added tokens and keys work only after a restart.
    */
   readonly accessOfNow?: () => Access;
   /** Verifies access tokens of an authorization server. Absent if none are accepted. */
   readonly jwt?: JwtVerifier | undefined;
-  /** Notes a valid token of the authorization server. Called before its request is answered. */
+  /** Records a valid token of the authorization server. Called before its request is answered. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
   readonly resourceMetadataUrl?: string | undefined;
@@ -95,7 +95,7 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/** Returns the response to a request without a token. It contains no OAuth error code (RFC 6750, 3.1). */
+/** Returns the response to a request without a token. Such a response has no OAuth error code (RFC 6750, 3.1). */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
   return httpError(401, "A bearer token is required. Send it in the header Authorization: Bearer TOKEN.", {
@@ -154,8 +154,7 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
 }
 
 /**
- * Returns the keys of the project in a token. Undefined, which means the configured keys, if the token names no
- * project.
+ * Returns the keys of the project that a token names. Undefined if it names none: the configured keys are then used.
  */
 export function claimedProject(
   claimed: string | undefined,
@@ -183,7 +182,7 @@ export function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Adds the keys in a request to its caller. A caller without a token is named after these keys. */
+/** Adds the keys in a request to its caller. A caller without a token gets a name from these keys. */
 function withOwnKeys(
   caller: Caller,
   { headers }: Request,
@@ -215,7 +214,7 @@ function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
 }
 
 export function ownerOf(name: string, keys: ProjectKeys | undefined): string {
-  // No caller name starts with `keys:`, so an owner with own keys never equals a caller name.
+  // Names of callers never start with `keys:`, so this owner differs from all of them.
   return keys === undefined ? name : `keys:${hashOf(keyTexts(keys))} ${name}`;
 }
 

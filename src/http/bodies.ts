@@ -6,17 +6,17 @@ import { MAX_MEMBERS, MAX_VALUES, membersIn, valuesIn } from "../mcp/read-argume
 import { noteArrival } from "../mcp/server-parts.ts";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
-/** The maximum size of a body, in bytes: twice the maximum of a request to the API. */
+/** The maximum size of a body in bytes, twice that of a request to the API. */
 const LARGEST_BODY = 16 * 1_048_576;
 const LARGEST_PLAIN_BODY = 256 * 1024;
 /** The time limit for receiving a whole body after its headers, in milliseconds. */
 const BODY_TIMEOUT_MS = 15_000;
 const MAX_MESSAGES = 20;
 
-/** How long the rest of a refused body is received: many clients read the response only after sending everything. */
+/** How long the rest of a refused body is received, in milliseconds. Many clients send all before they read. */
 const REST_MS = 1000;
 
-/** The time within which an arriving body does not count as unfinished, in milliseconds. */
+/** A body that arrives within this many milliseconds does not count as unfinished. */
 const SOON_MS = 100;
 
 const MAX_UNFINISHED = 64;
@@ -27,10 +27,10 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
-/** The size in bytes from which bodies are parsed in turn: parsing needs about ten times their size in memory. */
+/** Bodies of at least this many bytes are parsed in turn, because parsing needs about ten times as much memory. */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
-/** How many bytes a value takes in memory. A body with many short values needs more memory than its size. */
+/** The memory of a value in bytes. A body with many short values needs more memory than its size. */
 const BYTES_A_VALUE = 40;
 
 export interface ReadBody {
@@ -41,7 +41,7 @@ export interface ReadBody {
 
 export type Message = ReturnType<typeof messageOf>;
 
-/** Reads JSON bodies. Only calls of `toolsWithLists` may be large. A large body waits at most `waitMs` for its turn. */
+/** Reads JSON bodies. Only calls of `toolsWithLists` may be large. A large body waits at most `waitMs`. */
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number) {
   const large = largeBodies(MAX_LARGE_BYTES);
   const unfinished = callerQuota(MAX_UNFINISHED);
@@ -98,7 +98,7 @@ function tooBusy(why: string): Parameters<typeof httpError> {
   return [503, `${why} Try again in a second.`, { ...CLOSING, "retry-after": "1" }];
 }
 
-/** Receives and drops the rest of a refused body, so that the client can read the response. */
+/** Reads a body. If it is refused, receives and drops the rest, so that the client can read the response. */
 function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Reservation): Promise<Buffer | Unread> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -157,11 +157,11 @@ function messageOf(given: unknown) {
   return { method: data?.method, tool: data?.method === "tools/call" ? data.params?.name : undefined };
 }
 
-/** How long one body may keep the next from being parsed. A call may wait much longer for an API or a person. */
+/** How long one body may delay the parsing of the next, in milliseconds. A call may wait much longer. */
 const TURN_MS = 5000;
 
 export interface Held {
-  /** Keeps the memory reserved until `work` has ended too. Reserves it again if it was released. */
+  /** Keeps the memory reserved until `work` has ended as well. Reserves it again if it was released. */
   until(work: Promise<unknown>): void;
   /** Reports that the call needs little more memory, so that the next body may be parsed. */
   planned(): void;
@@ -172,7 +172,7 @@ interface Waiting {
   readonly begin: (held: Held) => void;
 }
 
-/** Limits the total size of large bodies, which callers parse in turn. A caller gets at most half, or one body. */
+/** Limits the total size of large bodies. Callers parse them in turn. One caller gets at most half, or one body. */
 export function largeBodies(mostBytes: number) {
   const waitingOf = new Map<string, Set<Waiting>>();
   const takenBy = new Map<string, number>();
@@ -195,7 +195,7 @@ export function largeBodies(mostBytes: number) {
       const [next] = waiting;
       const own = takenBy.get(caller) ?? 0;
       if (next === undefined || (own > 0 && own + next.bytes > mostBytes / 2)) continue;
-      // The next body waits its turn. Otherwise smaller bodies might overtake a large one forever.
+      // The next body waits. Otherwise, smaller bodies could overtake a large one forever.
       if (taken > 0 && taken + next.bytes > mostBytes) return;
       waitingOf.delete(caller);
       waitingOf.set(caller, waiting);
@@ -233,7 +233,7 @@ export function largeBodies(mostBytes: number) {
     };
   };
   return {
-    /** Reserves memory until `work` ends. Undefined if none is free within `mostMs`, or if `work` ended first. */
+    /** Reserves memory until `work` ends. Undefined if none is free within `mostMs`, or if `work` ends first. */
     enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined> {
       return new Promise((resolve) => {
         const body: Waiting = {
@@ -260,12 +260,12 @@ export function largeBodies(mostBytes: number) {
 }
 
 interface Reservation {
-  /** Reserves more. Returns false, without reserving, if a limit would be exceeded or after `end`. */
+  /** Reserves more. If a limit would be exceeded, or after `end`, reserves nothing and returns false. */
   more(amount: number): boolean;
   end(): void;
 }
 
-/** Shares a quota of `forAll` among all callers. One caller gets at most half, but at least 1. */
+/** Shares a quota of `forAll` among all callers. One caller gets at most half of it, but at least 1. */
 export function callerQuota(forAll: number) {
   const forOne = Math.max(1, Math.floor(forAll / 2));
   const taken = new Map<string, number>();

@@ -32,7 +32,7 @@ export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }
 
-/** Reads the keys of the issuer. Keys that cannot be used are omitted (RFC 7517, 5), but `count` includes them. */
+/** Reads the keys of the issuer. Unusable keys are left out (RFC 7517, 5), but `count` includes them. */
 export async function publishedKeys(options: IssuerKeysOptions) {
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));
@@ -44,7 +44,7 @@ export async function publishedKeys(options: IssuerKeysOptions) {
 }
 
 async function discovered({ issuer, proxies }: IssuerKeysOptions): Promise<string> {
-  // Imported on demand to keep the start fast.
+  // Imported only when needed, so that the server starts fast.
   const { endpointOf, readMetadata } = await import("./issuer-metadata.ts");
   return endpointOf(await readMetadata(issuer, proxies), "jwks_uri");
 }

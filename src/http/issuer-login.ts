@@ -12,11 +12,11 @@ import { jwtVerifier } from "./jwt.ts";
 const APPROVE = "targeting:approve";
 /** How long a person may take to log in at the authorization server. */
 const LOGIN_MS = 600_000;
-/** The maximum length of a refresh token, because the session that contains it is sent in a header of each request. */
+/** The maximum length of a refresh token. The session contains it and is sent in a header of each request. */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
- * The limits for returns from a login. Each return costs a request to the authorization server, even with an invented
- * code or address.
+ * The limits for returns from a login. Each return causes a request to the authorization server, even with an invented
+ * code.
  */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
@@ -62,13 +62,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const back = capped(BACK, now);
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
-  /**
-   * Returns the person who logged in. `before` is the same person, if their rights are checked again. Throws a
-   * LoginRefused.
-   */
+  /** Returns the person who logged in. `before`: the same person at an earlier check. Throws a LoginRefused. */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
-    // If the response names no scope, the requested or previous scope applies (RFC 6749, 5.1 and 6).
+    // A response without a scope means the requested or previous scope (RFC 6749, 5.1 and 6).
     if (scope !== undefined && !scope.split(" ").includes(APPROVE)) {
       throw new LoginRefused(`The authorization server did not grant you the scope ${APPROVE}.`);
     }
@@ -98,7 +95,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       const login = logins.seal({ state, nonce, verifier }, now() + LOGIN_MS);
       return { location: authorizationUrl(server, asked), login };
     },
-    /** Ends a login with the `query` of the redirect and the encrypted state (`login`), which works once. */
+    /** Ends a login with the `query` of the redirect and the encrypted state (`login`). A state works only once. */
     async end({ query, login }: Readonly<Record<"query" | "login", string>>, peer: string): Promise<IssuerPerson> {
       const opened = logins.open(login);
       if (opened === undefined) throw new LoginRefused(NO_LOGIN);
@@ -115,7 +112,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
         return personOf(await oauth.processAuthorizationCodeResponse(server, client, answer, rules));
       });
     },
-    /** Checks a person's rights again. Throws a LoginRefused if they ended, another error if the check failed. */
+    /** Checks a person's rights again. Throws a LoginRefused if they have ended, other errors if that is unknown. */
     renew: (person: IssuerPerson): Promise<IssuerPerson> =>
       checks(async () => {
         const server = await metadata.value();
@@ -190,7 +187,7 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** A limit for work: the maximum number at the same time and per minute, for all addresses and for one. */
+/** A limit for work: how much at the same time and per minute, for all addresses and for one. */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;
@@ -198,7 +195,7 @@ interface Cap {
   readonly ofOneAMinute: number;
 }
 
-/** Returns a function that runs work within limits. It throws a TooManyLogins if a limit is exceeded. */
+/** Returns a function that runs work within limits. It throws a TooManyLogins above a limit. */
 function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
   let begun: readonly { readonly peer: string; readonly at: number }[] = [];
   let running: readonly string[] = [];

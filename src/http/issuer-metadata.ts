@@ -27,11 +27,11 @@ export async function readMetadata(issuer: string, proxies: Proxies): Promise<oa
   throw new Error(`the metadata of ${issuer} cannot be read (${problems.join("; ")})`);
 }
 
-/** Reads the issuer's metadata for the login. Throws if an endpoint is missing. */
+/** Reads the metadata of the issuer for the login. Throws if an endpoint is missing. */
 export async function readLoginMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
   const found = await readMetadata(issuer, proxies);
   for (const name of ["authorization_endpoint", "token_endpoint"] as const) endpointOf(found, name);
-  // If the metadata omits the signing algorithms, those are used that the verification of ID tokens supports.
+  // If the metadata names no signing algorithms, the algorithms that the verification supports are used.
   return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
 }
 

@@ -1,13 +1,13 @@
 import { openHttp } from "../api/http.ts";
 import { type Proxies, proxyFor } from "../settings/environment.ts";
 
-/** The accepted signature algorithms. All are asymmetric: with the key that verifies a token, nobody can create one. */
+/** The accepted signature algorithms. All are asymmetric: nobody can create a token with the key that verifies it. */
 export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
 const FRESH_MS = 10 * 60_000;
-/** How long an old value is used if it cannot be read again, in milliseconds. */
+/** For how many milliseconds an old value is used if a new one cannot be read. */
 const USABLE_MS = 60 * 60_000;
-/** The minimum time between two attempts, with a usable value and without one. */
+/** The minimum milliseconds between two attempts: with a usable value, and without one. */
 const PAUSE_MS = 30_000;
 const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
@@ -21,9 +21,9 @@ export class IssuerUnreachable extends Error {
 }
 
 export interface KeptRead<Value> {
-  /** Returns the cached value, or reads it. Throws an IssuerUnreachable if that fails or has failed just now. */
+  /** Returns the cached value or reads it. Throws an IssuerUnreachable if reading fails or has just failed. */
   value(): Promise<Value>;
-  /** Reads the value again. Returns undefined if that fails, or if the last attempt was just now. */
+  /** Reads the value again. Undefined if that fails or if the last attempt was a moment ago. */
   newer(): Promise<Value | undefined>;
 }
 
@@ -55,7 +55,7 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
     async value() {
       const old = usable();
       const isRead = reading !== undefined;
-      // One request waits for the new value. Meanwhile, the others get the old one.
+      // One request waits for the new value. Meanwhile, all other requests get the old one.
       if (old !== undefined && (ageOf(old) < FRESH_MS || isRead || isPausing())) return old.value;
       if (!isRead && isPausing()) throw new IssuerUnreachable(tried?.problem);
       try {
@@ -72,13 +72,13 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
   };
 }
 
-/** Returns the age in milliseconds; infinity if the clock was set back and the time is in the future. */
+/** Returns the age in milliseconds. Infinity if the time is in the future because the clock was set back. */
 function ageOf({ at }: { readonly at: number }): number {
   const age = Date.now() - at;
   return age < 0 ? Number.POSITIVE_INFINITY : age;
 }
 
-/** Returns the messages of an error and its causes. Other fields may contain tokens. */
+/** Returns the messages of an error and its causes. Other fields of an error may contain tokens. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   return error.cause instanceof Error ? `${error.message}: ${reasonOf(error.cause)}` : error.message;

@@ -13,18 +13,18 @@ import { type IssuerKeysOptions, issuerKeys, type KeysProblem } from "./issuer-k
 import { ALGORITHMS, IssuerUnreachable, type KeptRead } from "./issuer-reads.ts";
 
 export interface AccessClaims {
-  /** The name of the caller. Its prefix distinguishes `sub` from `client_id`, whose values may look alike. */
+  /** The name of the caller. The prefix tells `sub` and `client_id` apart, because their values may look alike. */
   readonly name: `oauth:${string}` | `client:${string}`;
   readonly client: string;
   readonly scopes: readonly string[];
   /** When the token expires, in milliseconds since 1970. */
   readonly until: number;
-  /** The value of the project claim; undefined only if no claim is configured. */
+  /** The value of the project claim. Undefined only if no claim is configured. */
   readonly project: string | undefined;
 }
 
 export interface JwtVerifier {
-  /** Verifies a token. Throws an OAuthError if it is invalid, and an IssuerUnreachable if it cannot be checked. */
+  /** Verifies a token. Throws an OAuthError if it is invalid, or an IssuerUnreachable if it cannot be checked. */
   verify(token: string): Promise<AccessClaims>;
 }
 
@@ -49,7 +49,7 @@ const claims = z.object({
   scp: z.union([z.string(), z.array(z.string())]).optional(),
 });
 
-/** Verifies JWTs of one issuer. `problem` receives the reason if the keys cannot be used. */
+/** Returns a verifier of JWTs of one issuer. `problem` gets the reason if the keys cannot be used. */
 export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => undefined): JwtVerifier {
   const keys = issuerKeys(options, problem);
   return {
@@ -59,14 +59,14 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
         return claimsOf(await payloadOf(token, keys, options), options);
       } catch (thrown) {
         if (thrown instanceof OAuthError || thrown instanceof IssuerUnreachable) throw thrown;
-        // The keys are usable, so the error is caused by the token.
+        // The keys can be used, so the token itself is the cause.
         throw invalid(reasonOf(thrown));
       }
     },
   };
 }
 
-/** Refuses a token that would be invalid with any key, without a request to the issuer. */
+/** Refuses a token that would be invalid with any key. Sends no request to the issuer. */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);
   const type =
@@ -106,8 +106,7 @@ async function payloadOf(
 }
 
 /**
- * Returns the content of a token. Undefined if none of the issuer's keys signed it. Throws if it is invalid for
- * another reason.
+ * Returns the content of a token. Undefined if no key of the issuer signed it. Throws if it is invalid in another way.
  */
 async function verified(
   token: string,
@@ -125,7 +124,7 @@ async function verified(
   }
 }
 
-/** Tries each matching key: the token names no key, or a name that several keys have. */
+/** Tries each matching key, because a token may name no key, or a name that several keys have. */
 async function verifiedByOne(
   token: string,
   keys: errors.JWKSMultipleMatchingKeys,
@@ -167,7 +166,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   return { ...token, project };
 }
 
-/** Returns the name of a caller. An issuer contains no space, so different callers never get the same name. */
+/** Returns the name of a caller. Issuers contain no space, so different callers never get the same name. */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

@@ -20,7 +20,7 @@ interface PeopleParts {
   readonly access: () => Access;
   readonly all: Projects;
   readonly asksWho: boolean;
-  /** Returns the server's address, which is known only once the server listens. */
+  /** Returns the address of the server, which is known only after the server has begun to listen. */
   readonly address: () => string;
   readonly key: () => Promise<Uint8Array>;
   readonly endedSessions: EndedSessions;
@@ -30,7 +30,7 @@ interface PeopleParts {
 
 const PAGE_PATHS = /^\/(?:$|page\/|open\/|login(?:\/|$)|callback$)/;
 
-/** Creates the page on which people approve changes. Without authentication, this machine's user approves. */
+/** Creates the page on which people approve changes. Without authentication, the user of this machine approves. */
 export function people(parts: PeopleParts) {
   const { settings, asksWho } = parts;
   const { serve, pageFor, personOf } = asksWho ? approversWithLogin(parts) : localApprover(parts);
@@ -40,7 +40,7 @@ export function people(parts: PeopleParts) {
       page: pageFor(caller, project),
       person: personOf(caller.name),
     }),
-    /** Answers a request for the web page. Returns undefined for other requests, and if there is no page. */
+    /** Answers a request for the web page. Undefined for other requests, or if there is no page. */
     async serve(request: Request, peer: string): Promise<Response | undefined> {
       if (settings.page === "off" || !PAGE_PATHS.test(new URL(request.url).pathname)) return undefined;
       return serve(request, peer);
@@ -127,7 +127,7 @@ function localApprover({ settings, all, address, stopping, environment }: People
 const WEBHOOK_MS = 10_000;
 const MAX_REMEMBERED_RUNS = 1000;
 
-/** Calls the webhook once for each run that needs approval. Failures are only logged. */
+/** Calls the webhook once for each run that needs approval. Failures are logged. */
 function webhookCaller({ http: { approvalWebhook: address }, proxies }: Settings, log: Log) {
   const notified = new Set<string>();
   return (run: Readonly<Record<"runId" | "tool" | "project" | "url", string>>): void => {

@@ -17,7 +17,7 @@ import { accessNow, rightsNow, sharedTokens, tokenRights } from "./access-now.ts
 import { authenticator, requiresAuthentication } from "./auth.ts";
 import { type Projects, projects, settingsOfKeys } from "./projects.ts";
 
-/** The time for running requests to finish after a stop signal. */
+/** How long running requests may take after a stop signal, in milliseconds. */
 export const LAST_CALLS_MS = 20_000;
 
 const TOKENS_MS = 2000;
@@ -27,15 +27,15 @@ interface Start {
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /** Whether this process serves calls. The access file then contains all tokens; that of a worker may have none. */
+  /** Whether this process serves calls. Its access file then contains all tokens. A worker's may contain none. */
   readonly serves: boolean;
 }
 
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
 /**
- * Creates the projects of a process and waits for its store. `isReady` is true if the store can be used, false if not,
- * and undefined if the process was asked to stop first.
+ * Creates the projects of a process and waits for its store. `isReady`: whether the store can be used; undefined if the
+ * process was asked to stop first.
  */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
@@ -69,8 +69,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const isReady = await orStopped(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
   const keepTokens = (): Promise<void> =>
     served.keep().catch((error) => log.error("the tokens of the access file could not be stored", { error }));
-  // The tokens are shared with workers, so that these stop runs whose rights were revoked, even if no caller sends
-  // requests.
+  // Workers need the tokens to stop runs whose rights were revoked, even if no caller sends requests.
   const isShared = start.serves && settings.store !== undefined;
   if (isShared && isReady) await keepTokens();
   const watch = isShared ? setInterval(keepTokens, TOKENS_MS).unref() : undefined;
@@ -96,7 +95,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   } as const;
 }
 
-/** Continues unfinished runs of other processes, in every project whose keys this process has. */
+/** Continues unfinished runs of other processes, in each project whose keys this process has. */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
@@ -113,7 +112,7 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
   });
 }
 
-/** Returns the runs of each project by its ID. Embedded sandboxes are omitted: their runs end with the process. */
+/** By project ID: the runs. Embedded sandboxes are left out, because their runs end with the process. */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
@@ -128,16 +127,16 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
   return found;
 }
 
-/** The headers of proxies. A request with one of them was sent from another machine. */
+/** The headers of proxies. A request with such a header was sent from another machine. */
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
-/** Serves metrics to programs on this machine, and to callers with any token: they contain no names. */
+/** Serves metrics to programs on this machine and to callers with any token. Metrics contain no names. */
 export function servedFigures(text: () => string, access: Access) {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });
   return {
     contentType: "text/plain; version=0.0.4; charset=utf-8",
     text,
-    /** Returns a refusal. Undefined if the sender with the address `from` may read the metrics. */
+    /** Returns a refusal. Undefined if the sender, whose address is `from`, may read the metrics. */
     async refuse(request: Request, from: string | undefined): Promise<Response | undefined> {
       if (isFromHere(request, from)) return undefined;
       if (!requiresAuthentication({ access, jwt: undefined, ownKeys: false })) {
@@ -152,7 +151,7 @@ export function servedFigures(text: () => string, access: Access) {
   };
 }
 
-/** Returns whether a request comes from this machine. A request through a proxy on this machine does not count. */
+/** Returns whether a request comes from this machine. A request through a proxy on this machine does not. */
 function isFromHere({ url, headers }: Request, from: string | undefined): boolean {
   const isLocal = from === "::1" || /^(?:::ffff:)?127\./.test(from ?? "");
   return isLocal && isLoopback(url) && !PROXY_HEADERS.some((name) => headers.has(name));
@@ -160,12 +159,12 @@ function isFromHere({ url, headers }: Request, from: string | undefined): boolea
 
 export interface Probed {
   readonly stopping: AbortSignal;
-  /** Checks the store. Rejects if it does not work. Absent if no store could fail. */
+  /** Rejects if the store does not work. Absent if there is no store that could fail. */
   readonly ready?: (() => Promise<void>) | undefined;
   readonly metrics?: ReturnType<typeof servedFigures> | undefined;
 }
 
-/** The time limit for checking the store, in milliseconds. Most platforms wait longer for a health probe. */
+/** How long a check of the store may take, in milliseconds. Most platforms wait longer for a health probe. */
 const PATIENCE_MS = 800;
 
 export function probes({ stopping, ready, metrics }: Probed): Hono<{ Bindings: HttpBindings }> {

@@ -13,7 +13,7 @@ export interface Project extends ServerProcess {
   readonly id: string;
   /** Keeps the project in memory until the returned function is called. */
   readonly use: () => () => void;
-  /** Aborted when the keys are removed from memory. Undefined if they always stay. */
+  /** Aborted when the keys are removed from memory. Undefined if they stay forever. */
   readonly forgotten: AbortSignal | undefined;
 }
 
@@ -27,7 +27,7 @@ interface CachedProject {
 }
 
 /**
- * Creates the projects of a process. `settings` belong to the configured keys; those for other keys are made from
+ * Creates the projects of a process. `settings` are those of the configured keys. For other keys, they are made from
  * `input`.
  */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared) {
@@ -37,10 +37,10 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     use: () => () => undefined,
     forgotten: undefined,
   };
-  /** The projects by owner. The most recently used ones come last. */
+  /** By owner: the projects. The one that was used last comes last. */
   const cache = new Map<string, CachedProject>();
   const { environment } = settings;
-  // With an embedded sandbox, which all callers share, their keys make no separate projects.
+  // All callers share an embedded sandbox, so their keys make no separate projects.
   const isEmbedded = environment.kind === "sandbox" && environment.url === undefined;
   const everyone = () => [configured, ...[...cache.values()].map(({ project }) => project)];
   const forget = (id: string, one: CachedProject): void => {
@@ -71,7 +71,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     },
     living: (): readonly Project[] => everyone(),
     /**
-     * Returns the project of keys; undefined means the configured keys. Throws a SettingsError for unusable keys, and
+     * Returns the project of keys, by default that of the configured keys. Throws a SettingsError for unusable keys, or
      * a TooBusyError.
      */
     of(keys: ProjectKeys | undefined): Project {

@@ -22,8 +22,8 @@ const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUTS_EVERY_MS = 5000;
 /**
- * How long an idle connection stays open. Load balancers close theirs earlier, so that none sends a request into a
- * connection that is being closed.
+ * How long an idle connection stays open, in milliseconds. Load balancers close theirs earlier, so that no request is
+ * sent into a closing connection.
  */
 const KEEP_ALIVE_MS = 65_000;
 const MAX_SUBSCRIPTIONS = 256;
@@ -34,7 +34,7 @@ export interface HttpOptions extends Probed {
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
   /**
-   * Returns a caller's services. Throws a SettingsError if the keys are unusable, a TooBusyError if too many are in
+   * Returns a caller's services. Throws a SettingsError for unusable keys, or a TooBusyError if too many keys are in
    * use.
    */
   readonly partsFor: (caller: Caller) => CallerParts;
@@ -77,7 +77,7 @@ export function createHttpServer(options: HttpOptions) {
       const refused = rejectForeignHost(req.raw.headers, options.hostnames);
       if (refused === undefined) return next();
       log.warn("a request was refused for its Host or Origin", {
-        // The path is cut, because a path below `/open/` contains the code of a one-time link.
+        // A path below `/open/` contains the code of a one-time link, so the path is cut.
         path: req.path.replace(/^\/open\/.*/, "/open/"),
       });
       return refused;
@@ -216,7 +216,7 @@ function serving({
   return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
 }
 
-/** Keeps the memory for a large body reserved during the calls of a server and the runs that continue after them. */
+/** Keeps the memory of a large body reserved during the calls of a server and the runs that outlast them. */
 function holding({ until, planned }: Held, { calls }: ServerParts): Pick<ServerParts, "calls" | "goesOn"> {
   return {
     calls: {
@@ -292,7 +292,7 @@ function preflightAnswer({ method, headers }: Request): Response | undefined {
   });
 }
 
-/** The addresses of this machine and of private networks, in which a reverse proxy may run. */
+/** The addresses of this machine and of private networks. A reverse proxy may run there. */
 const NEAR = new BlockList();
 for (const [network, bits] of Object.entries({
   "127.0.0.0": 8,
@@ -307,8 +307,8 @@ for (const [network, bits] of Object.entries({
 }
 
 /**
- * Returns the address that limits apply to: for IPv6 the /64 network, which one machine can use alone; behind a near
- * proxy the last address in X-Forwarded-For, which that proxy added.
+ * Returns the address to which limits apply. For IPv6, this is the /64 network, because one machine can use all of it.
+ * Behind a near proxy, it is the last address in X-Forwarded-For, which that proxy has added.
  */
 export function peerOf({
   socket,
@@ -320,7 +320,7 @@ export function peerOf({
   return networkOf(isNear && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : from);
 }
 
-/** Returns an address without zone, brackets and port. An IPv4-mapped IPv6 address becomes IPv4. */
+/** Returns an address without zone, brackets and port. An IPv4-mapped IPv6 address becomes an IPv4 address. */
 function plain(address: string): string {
   const bare = address.replace(/^\[([^\]]*)\](?::\d+)?$/, "$1").replace(/%.*$/, "");
   const mapped = bare.replace(/^::ffff:(?=\d+\.)/i, "");

@@ -28,10 +28,10 @@ export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /** The identity and rights of the request that opened the session. All its requests must have the same ones. */
+  /** The identity and rights of the request that opened the session. All its requests must have the same. */
   readonly authInfo: AuthInfo;
   readonly caller: string;
-  /** Aborted when a session that this request opened must end. */
+  /** Aborted when the session must end. */
   readonly forgotten?: AbortSignal | undefined;
 }
 
@@ -50,7 +50,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /** Returns the sessions that use up a limit: one of them must end before this caller can open another. */
+  /** Returns the sessions that fill a limit. One of them must end before this caller can open another one. */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
@@ -70,7 +70,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (oldest !== undefined) end(oldest).catch(onerror);
       sessions.set(session.id, session);
     },
-    /** Returns a session for a request. Undefined if there is none with this ID, caller and rights. */
+    /** Returns the session of a request. Undefined if none has this ID, caller and rights. */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
       if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;
@@ -86,11 +86,11 @@ function sessionTable(onerror: (error: Error) => void) {
   };
 }
 
-/** Creates the sessions. Each has an MCP server of its own, so that the server can ask its client questions. */
+/** Creates the sessions. Each has its own MCP server, so that the server can ask the client questions. */
 export function httpSessions(onerror: (error: Error) => void) {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
-    // A GET does not count as use: it opens a stream of notifications, which may stay open for hours without any work.
+    // A GET only opens a stream of notifications, which may be open for hours without work. So it is no use.
     if (request.method !== "GET") {
       session.requests += 1;
       onResponseClosed(outgoing, () => {

@@ -4,16 +4,16 @@ import type { Clock } from "../platform/clock.ts";
 
 interface Subscriber {
   readonly parts: ServerParts;
-  /** Ends the stream. Aborted also when the stream has ended. */
+  /** Ends the stream. Also aborted when the stream has ended. */
   readonly over: AbortController;
   readonly open: (message: unknown) => Promise<Response>;
   readonly isLetIn: () => Promise<boolean>;
 }
 
-/** The maximum number of notifications that wait for a client. Beyond it, only later states are sent. */
+/** The maximum number of notifications that wait for a client. Above it, only later states are sent. */
 const MAX_WAITING = 16;
 
-/** Adds the acknowledgement and the notifications to the SDK's stream. Ends it when the caller has lost access. */
+/** Adds the acknowledgement and notifications to the SDK's stream. Ends it when the caller loses access. */
 export function runSubscriptions(clock: Clock) {
   const watcher = runWatcher(clock);
   return async (body: unknown, { parts, over, open, isLetIn }: Subscriber): Promise<Response> => {

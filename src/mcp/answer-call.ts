@@ -74,7 +74,7 @@ const TOO_DEEP = new ToolError(
   "Give them as the tool's schema shows.",
 );
 
-/** The error for a call with a key: arguments are stored in files of runs, which must never contain API keys. */
+/** The error for a call that contains a key. Arguments are stored in files of runs, which must not contain API keys. */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments contain a key or token of this server; nothing was done",
   "Remove it: this server adds its keys itself.",
@@ -89,7 +89,7 @@ export interface Called {
 
 const LINKS_SINCE = "2025-06-18";
 
-/** Converts an answer to a result, with links to saved files if the client is on the same machine as the server. */
+/** Converts an answer to a result. If the client is on this machine, adds links to saved files. */
 export function resultFor(
   { structured, text, isError }: ToolAnswer,
   { redactor, linksFiles }: { readonly redactor: Redactor; readonly linksFiles: boolean },
@@ -136,7 +136,7 @@ export async function answerCall(
     const asked = { tool: tool.name, input: prepared.input };
     const isAsked = !needsOther(services);
     const said = isAsked ? replyTo(call, asked) : undefined;
-    // Imported on demand to keep the start fast: few clients can open pages.
+    // Imported only when needed, because few clients can open pages.
     const opener =
       canOpen(call, server) && opensPages(services)
         ? (await import("./open-page.ts")).pageOpener({ call, server, mayAsk: isAsked, redactor })
@@ -149,13 +149,13 @@ export async function answerCall(
       ...(goesOn && { goesOn }),
       roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
-      // A client that can open the page must try that before a form.
+      // A client that can open the page must try this before a form.
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
       asTask,
       ...progressOf(call, log),
-      // The spread comes last, because adding fields to a large object afterwards is slow.
+      // The large object comes last, because adding fields to it afterwards is slow.
       ...services,
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
@@ -183,7 +183,7 @@ export async function answerCall(
   } catch (thrown) {
     if (thrown instanceof RootsNeeded) return inputRequired({ inputRequests: rootsRequest() });
     written(undefined);
-    // A cancelled call failed because of the cancellation, and its client ignores the answer.
+    // A cancelled call failed because of the cancellation. Its client ignores the answer.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
     if (thrown instanceof FolderRefused) {
       const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
@@ -220,8 +220,8 @@ function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Pr
 }
 
 /**
- * Returns whether a client may open the page: its address must give no access by itself, and a person must be able to
- * approve there.
+ * Returns whether a client may open the page. Its address must give no access by itself, and approving must be possible
+ * there.
  */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
@@ -229,12 +229,12 @@ function opensPages({ confirm, page }: ToolServices): boolean {
 
 export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
   const services = await load();
-  // A caller who may not approve its own changes decides only on the page, not in the client.
+  // A caller who may not approve their own changes decides only on the page.
   const isOnlyOnPage = needsOther(services) && services.confirm !== "off";
   return {
     ...services,
     ...(isOnlyOnPage && { confirm: "strict", trustViews: false }),
-    // A call with a shared store reserves time for its last request to the store.
+    // With a shared store, the call reserves time for its last request to the store.
     ...(services.runs.left !== undefined && { waitMs: Math.max(0, services.waitMs - STORE_MS) }),
   };
 }
@@ -244,7 +244,7 @@ export function needsOther({ page }: ToolServices): boolean {
 }
 
 /**
- * Returns a log that also sends errors, without details, to a client with a protocol version of 2025 that used
+ * Returns a log that also sends errors, without details, to a client of a protocol version of 2025 that used
  * `logging/setLevel`.
  */
 function alsoToClient(log: Log, call: ServerContext): Log {
@@ -276,8 +276,8 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 }
 
 /**
- * Returns arguments ready to run, corrected if they do not match the schema, or the text of what is wrong. Throws a
- * ToolError if they are nested too deeply or contain an API key.
+ * Returns arguments that are ready to run, or the text of what is wrong. Corrects arguments that do not match the
+ * schema. Throws a ToolError if they are nested too deeply or contain an API key.
  */
 async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
@@ -304,9 +304,7 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   return validated.fits ? validated : refused(describeIssues(validated.issues, read, schema, validated.isCut));
 }
 
-/**
- * The maximum number of questions of a call. Each reply can lead to another one, as the effect may change meanwhile.
- */
+/** The maximum number of questions of a call. Each reply can lead to another question if the effect has changed. */
 const MAX_ROUNDS = 8;
 
 interface Asking {
@@ -318,8 +316,8 @@ interface Asking {
 }
 
 /**
- * Asks the person behind a client with a protocol version of 2025, within the call's maximum wait. A later approval
- * still counts if the tool can act on it.
+ * Asks the person behind a client of a protocol version of 2025, as long as the call may wait. A later approval still
+ * counts if the tool can act on it.
  */
 async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
@@ -372,14 +370,11 @@ const ROOTS_MS = 5000;
 const ROOTS = "roots";
 
 /**
- * The call needs the roots of its client. A client of protocol version 2026-07-28 then repeats the call with its
- * roots.
+ * The call needs the roots of its client. A client of protocol version 2026-07-28 then repeats the call with its roots.
  */
 class RootsNeeded extends Error {}
 
-/**
- * Reads the roots of a client: during the call before protocol version 2026-07-28, otherwise from the repeated call.
- */
+/** Reads the roots of a client: from the repeated call in protocol version 2026-07-28, otherwise during the call. */
 function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<RootGuard>) | undefined) {
   const modern = declaredIn(call);
   if (guard === undefined || !declared.safeParse(modern ?? server.server.getClientCapabilities()).success) {
@@ -403,7 +398,7 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
     const uris = roots.map(({ uri }) => uri);
     return uris.length === 0 ? [] : usableRoots(uris, await guard());
   });
-  /** Returns a request for the roots if the call has used them, because its next repetition needs them again. */
+  /** Returns a request for the roots if the call has used them, because the next repetition needs them again. */
   const again = (): Readonly<Record<string, InputRequest>> => (modern !== undefined && isUsed ? rootsRequest() : {});
   return { folders, again };
 }

@@ -17,11 +17,11 @@ const CONFIRM = "confirm";
 
 export const QUESTION_SECONDS = 600;
 
-/** Data sent with a question and returned with the reply. A reply counts only for the same tool and input. */
+/** What is sent with a question and comes back with the reply. A reply counts only for the same tool and input. */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
-/** Data sent with a request to open the web page. A form afterwards needs the digest of the effect as well. */
+/** What is sent with a request to open the web page. A form afterwards also needs the digest of the effect. */
 interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;
   readonly digest?: string | undefined;
@@ -29,7 +29,7 @@ interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
 
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
-/** Creates the seal of questions. The key has at least 32 bytes. A reply counts only from the client that was asked. */
+/** Creates the seal of questions. Only the client that was asked can reply. The key has at least 32 bytes. */
 export function questionSeal(key: Uint8Array): QuestionSeal {
   return createRequestStateCodec<SealedQuestion | SealedOpening>({
     key,
@@ -47,7 +47,7 @@ const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
 const capabilities = z.object({ elicitation: withForms.optional() });
 
 /**
- * A request that may declare capabilities: clients of protocol version 2026-07-28 do so in the envelope of each
+ * A request that may declare capabilities. Clients of protocol version 2026-07-28 do so in the envelope of each
  * request.
  */
 export interface Declaring {
@@ -55,8 +55,8 @@ export interface Declaring {
 }
 
 /**
- * Returns whether a client can show forms. A capability without modes means forms. `server` has the capabilities that
- * clients of 2025 declared.
+ * Returns whether a client can show forms. A capability without modes includes forms. `server` has the capabilities
+ * that clients of 2025 declared.
  */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
@@ -72,8 +72,8 @@ function modesOf(call: Declaring, server?: McpServer) {
 }
 
 /**
- * Returns whether a call has protocol version 2026-07-28. Such a call is answered with a question, and repeated with
- * the reply.
+ * Returns whether a call has protocol version 2026-07-28. Such a call is answered with a question and repeated with the
+ * reply.
  */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
@@ -87,13 +87,13 @@ export function followsTasks(call: Declaring): boolean {
   return withTasks.safeParse(declaredIn(call)).success;
 }
 
-/** Returns the capabilities in the envelope of a call; undefined before protocol version 2026-07-28. */
+/** Returns the capabilities in the envelope of a call. Undefined before protocol version 2026-07-28. */
 export function declaredIn({ mcpReq }: Declaring): unknown {
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** The result of a question. `closed`: closed without a decision, for example by a host that has no person. */
+/** The result of a question. `closed`: without a decision, for example by a host that has no person. */
 export type ElicitationResult = "yes" | "no" | "closed";
 
 const form = z.looseObject({
@@ -111,8 +111,8 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 }
 
 /**
- * Returns the reply to a question; undefined if the call has none that is sealed for it; `closed` for a reply without
- * a decision.
+ * Returns the reply to a question. Undefined if the call has no reply that is sealed for this question. `closed` for a
+ * reply without a decision.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
@@ -124,12 +124,12 @@ export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed"
   return said === "closed" ? said : { token: sealed.token, accepted: said === "yes" };
 }
 
-/** Asks a client with a protocol version of 2025. The question may stay open after the call has ended. */
+/** Asks a client of a protocol version of 2025. The question may stay open after the call has ended. */
 export function askOlder(call: ServerContext, message: string) {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
   const params = { mode: "form" as const, message, requestedSchema: FORM };
-  /** Resolves to the answer; to `closed` if the client drops the question. Never rejects. */
+  /** Resolves to the answer, or to `closed` if the client drops the question. Never rejects. */
   const said: Promise<ElicitationResult> = call.mcpReq
     .send({ method: "elicitation/create", params }, options)
     .then(elicitationResult, () => "closed" as const);
@@ -138,14 +138,14 @@ export function askOlder(call: ServerContext, message: string) {
 
 const FORM = {
   type: "object" as const,
-  // The box has no default, because a client that fills in defaults must not approve by that.
+  // The box has no default value, because a client that fills in defaults must not approve by that.
   properties: { [CONFIRM]: { type: "boolean" as const, title: "I approve this" } },
   required: [CONFIRM],
 };
 
 /**
- * Returns an answer that makes a client of protocol version 2026-07-28 ask its person. `further` are other requests
- * to the client.
+ * Returns an answer that makes a client of protocol version 2026-07-28 ask its person. `further`: other requests to the
+ * client.
  */
 export async function asking(
   { ask }: ToolQuestion,
@@ -182,8 +182,8 @@ const withViews = z.object({
 });
 
 /**
- * A message that declares capabilities: before protocol version 2026-07-28 the first message, since then every
- * request.
+ * A message that declares capabilities: every request of protocol version 2026-07-28, and the first message of earlier
+ * versions.
  */
 const declaring = z.object({
   method: z.string(),

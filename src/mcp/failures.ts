@@ -11,10 +11,7 @@ import type { SummarizedFailure } from "../tools/define-tool.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { PlanningError } from "../tools/write/planned.ts";
 
-/**
- * Returns the answer to an unexpected error. Its details are written only to the log, under an ID that the answer
- * contains.
- */
+/** Returns the answer to an unexpected error. Its details are only in the log, under an ID that the answer contains. */
 export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {
   if (
     thrown instanceof ToolError ||
@@ -44,7 +41,7 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
 
 const LONGEST_LINE = 4000;
 
-/** Shortens each line, which may contain texts of others, and escapes invisible characters. */
+/** Shortens each line, because it may contain texts of others. Escapes invisible characters. */
 export function readable(failure: SummarizedFailure): SummarizedFailure {
   const cut = (line: string): string => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line);
   const inLines = (text: string): string =>

@@ -6,5 +6,5 @@ export interface MadeTool extends ToolFacts {
   readonly outputSchema: JsonObject;
 }
 
-/** The tools in the listed order. Filled by the build, because creating tools is slow; empty without a build. */
+/** The tools in the listed order. The build fills this list, because creating tools is slow. Empty without a build. */
 export const MADE_TOOLS: readonly MadeTool[] = [];

@@ -31,8 +31,8 @@ interface Opening {
 }
 
 /**
- * Makes clients open the page. The address contains no access, and opening it approves nothing: the person must log in
- * and decide there.
+ * Makes clients open the page. The address gives no access, and opening it approves nothing. The person must log in and
+ * decide there.
  */
 export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
   const asksForms = mayAsk && canAsk(call, server);
@@ -63,7 +63,7 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       await decideInClient(question, said === "yes", context);
       return "page";
     },
-    /** Continues a call that is repeated with the reply to an earlier question; undefined for any other call. */
+    /** Continues a call that is repeated with the reply to an earlier question. Undefined for any other call. */
     goOn(asked: AskedCall, context: ToolContext): Promise<ToolAnswer | RunQuestion> | undefined {
       const reply = openingReply(call, asked);
       return reply && afterOpening(reply, asksForms, context);
@@ -99,7 +99,7 @@ function isOpened(answer: unknown): boolean {
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-/** Returns the reply to a request to open the page; undefined if the call has none that is sealed for it. */
+/** Returns the reply to a request to open the page. Undefined if none is sealed for this request. */
 function openingReply(call: ServerContext, asked: AskedCall) {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
@@ -117,7 +117,7 @@ async function afterOpening(
   if (isUrl && isOpened) return waitOnPage(runId, context);
   if (!isUrl && said !== "closed") {
     const outcome = await decideInClient({ runId, digest }, said === "yes", context);
-    // An undecided run needs another call: the page has shown the reason, or shows a new effect.
+    // An undecided run needs another call. The page has shown the reason, or shows a new effect.
     const isOver = outcome.is === "done" || outcome.is === "decided";
     return isOver ? waitOnPage(runId, context) : reportedRun(await ownRun(runId, context), context);
   }

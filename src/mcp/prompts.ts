@@ -15,7 +15,7 @@ interface PromptDefinition {
   readonly description: string;
   readonly tool: string;
   readonly arguments?: Readonly<Record<string, PromptArgument>>;
-  /** Returns the text of the prompt. Absent if the text is that of the skill with the same name. */
+  /** Returns the text of the prompt. Absent if the skill with the same name has the text. */
   readonly text?: (given: Readonly<Record<string, string | undefined>>) => string;
 }
 

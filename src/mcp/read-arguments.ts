@@ -9,7 +9,7 @@ const REMEDY = "Send the items in several calls, and as JSON arrays rather than 
 
 export const DEEPEST = 64;
 
-/** Returns whether data is nested too deeply: recursive functions could overflow the stack. */
+/** Returns whether data is nested too deeply. Recursive functions could then overflow the stack. */
 export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
   if (typeof given !== "object" || given === null) return false;
   return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
@@ -21,8 +21,8 @@ interface Reading {
 }
 
 /**
- * Corrects arguments that the schema does not accept: parses texts that contain JSON, ignores the case of words, and
- * removes `null` from fields of items. Throws a ToolError if the texts contain too many values.
+ * Corrects arguments that the schema does not accept: parses JSON in texts, ignores the case of words, and removes
+ * `null` from fields of items. Throws a ToolError if the texts contain too many values.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonObject): unknown {
   return read(given, schema, { root: schema, left: MAX_VALUES });
@@ -78,18 +78,18 @@ function parseJson(text: string, reading: Reading): unknown {
   }
 }
 
-/** Lists that filter results or select fields. Empty means the same as absent. */
+/** Lists that filter results or select fields. An empty list counts as absent. */
 const FILTERS: ReadonlySet<string> = new Set(["contextIds", "uids", "eventNames", "kinds", "expect"]);
 
-/** Arguments that exclude each other. An empty list counts as absent if another of them is set. */
+/** Arguments that exclude each other. An empty list counts as absent if another one of them is set. */
 const ALTERNATIVES: readonly (readonly string[])[] = [
   ["ids", "names"],
   ["items", "events", "removeEverywhere", "file"],
 ];
 
 /**
- * Removes `null` and empty texts, which some hosts send for absent arguments, and empty lists where that cannot widen
- * the effect.
+ * Removes `null` and empty texts, which some hosts send for absent arguments. Also removes empty lists where that
+ * cannot widen the effect.
  */
 export function withoutAbsent(given: unknown, { properties, required }: JsonObject): unknown {
   if (!isJsonObject(given) || !isJsonObject(properties)) return given;
@@ -113,9 +113,9 @@ function isNothing(name: string, given: JsonObject): boolean {
 }
 
 /**
- * Returns the schema for the fields of an item. Some hosts send `null` for every absent field. So if an item has
- * `null` in a field that does not accept it, every `null` is removed. Where `null` has a meaning, such hosts can send
- * the text `[]`.
+ * Returns the schema for the fields of an item. Some hosts send `null` for every absent field. So if a field has `null`
+ * and does not accept it, every `null` of the item is removed. Where `null` has a meaning, such hosts can send the text
+ * `[]`.
  */
 function itemFields(item: JsonObject, form: JsonObject, root: JsonObject): JsonObject {
   const { properties, required, additionalProperties } = form;
@@ -280,7 +280,7 @@ function sizeOf(value: unknown): string {
   return typeof value === "string" ? `${value.length} characters` : kindOf(value);
 }
 
-/** The maximum number of reported problems. Each needs memory, and arguments may contain a million. */
+/** The maximum number of problems to report. Arguments may contain a million, and each needs memory. */
 const MAX_MISFITS = 100;
 
 interface Look {
@@ -290,13 +290,13 @@ interface Look {
   left: number;
 }
 
-/** Removes everything after the hundredth wrong type, missing field or unknown field. Positions stay the same. */
+/** Removes everything after the hundredth wrong type, missing field or unknown field. Other positions do not change. */
 export function cutAtIssueLimit(given: unknown, schema: JsonObject): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 
-/** Searches for problems. Returns whether the maximum was found; `look.path` is then the path of the last problem. */
+/** Searches for problems. Returns true if the maximum was found. `look.path` is then the path of the last problem. */
 function isEnough(value: unknown, schema: JsonObject, look: Look): boolean {
   const forms = look.forms.get(schema) ?? schemaAlternatives(schema, look.root);
   look.forms.set(schema, forms);
@@ -358,14 +358,14 @@ function cutAfter(value: unknown, [step, ...rest]: readonly (string | number)[])
 const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
 const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
 
-/** The most values of one message. Each takes many times its size in bytes when parsed. */
+/** The maximum number of values in one message. A parsed value takes many times its size in bytes. */
 export const MAX_VALUES = 1_000_000;
-/** The most fields of one object. No tool accepts as many. */
+/** The maximum number of fields of one object. No tool accepts that many. */
 export const MAX_MEMBERS = 10_000;
 
 /**
- * Counts the values of a JSON text, without parsing it, up to slightly above `most`. Invalid JSON: at least those
- * before the error.
+ * Counts the values of a JSON text without parsing it, up to a bit more than `most`. In invalid JSON, counts at least
+ * the values before the error.
  */
 export function valuesIn(json: Uint8Array, most: number): number {
   let values = 0;
@@ -385,7 +385,7 @@ export function valuesIn(json: Uint8Array, most: number): number {
   return values;
 }
 
-/** Counts the fields of the largest object, up to `most` + 1. They take far longer to parse than entries of a list. */
+/** Counts the fields of the largest object, up to `most` + 1. Fields take longer to parse than entries of a list. */
 export function membersIn(json: Uint8Array, most: number): number {
   const open: number[] = [];
   let largest = 0;

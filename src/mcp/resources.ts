@@ -26,7 +26,7 @@ interface ResourceDefinition {
   ) => Promise<ResourceContent | undefined>;
   readonly list?: (context: ResourceContext) => Promise<Resource[]>;
   readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
-  /** How long clients may cache the content. Absent if they may not cache it. */
+  /** How long clients may cache the content. Absent if they must not. */
   readonly cacheHint?: CacheHint;
 }
 
@@ -36,7 +36,7 @@ interface ResourceContent {
 }
 
 const JSON_TYPE = "application/json";
-/** How clients may cache content that changes only with the server's version: for a day. */
+/** For content that changes only with the version of the server: clients may cache it for a day. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 
 function page(name: string, title: string, description: string, content: () => Promise<unknown>): ResourceDefinition {
@@ -122,7 +122,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
 ];
 
 const NDJSON = "application/x-ndjson";
-/** The characters, and the milliseconds of reading, after which a part of a resource ends. */
+/** After this many characters, or milliseconds of reading, a part of a resource ends. */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 
@@ -132,7 +132,7 @@ const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from 
   if (top === undefined || management === undefined || !isUlid(targetingId)) return undefined;
   const start = { top: Number(top), inside: inside === undefined ? undefined : Number(inside) };
   const end = clock.now() + PART_MS;
-  // Imported on demand, to keep the start fast.
+  // Imported only when needed, so that the server starts fast.
   const { managementOf } = await import("../tools/apis.ts");
   const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
   const { walkOptions } = await import("../reads/option-lists.ts");
@@ -179,7 +179,7 @@ const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
 
 const reads = () => import("../tools/run-files.ts");
 
-/** The stored data of a run, of which each part contains the address of the next one. */
+/** The stored data of a run. Each part contains the address of the next part. */
 const IN_PARTS = [
   {
     part: "results",

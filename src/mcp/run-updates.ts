@@ -13,12 +13,12 @@ import type { ServerParts } from "./server-parts.ts";
 import { isOver, needsTasks, type TaskRequest, taskNow } from "./tasks.ts";
 
 const MAX_WATCHED = 20;
-/** How often watched runs are read, in milliseconds, because other processes may change them. */
+/** How often watched runs are read, in milliseconds. Other processes may change them. */
 const LOOK_MS = 1000;
 const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
-/** A resource that never changes. If a client watched no resource, the SDK would end the stream. */
+/** A resource that never changes. The SDK would end the stream of a client that watches no resource. */
 const NOTHING = "targeting://nothing";
 
 const listenRequest = z.looseObject({
@@ -52,20 +52,20 @@ export type RunWatcher = ReturnType<typeof runWatcher>;
 type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 
 interface Listened {
-  /** The request for the SDK, which checks and acknowledges it and keeps its stream open. */
+  /** The request in the form for the SDK, which checks and acknowledges it and keeps its stream open. */
   readonly message: unknown;
-  /** Adds what the client may watch to the SDK's acknowledgement; undefined for other messages. */
+  /** Adds what the client may watch to the SDK's acknowledgement. Undefined for other messages. */
   readonly acknowledging: (message: object) => object | undefined;
-  /** Sends notifications until the client stops listening. Must be called after the acknowledgement. */
+  /** Sends notifications until the client stops listening. Call it after the acknowledgement. */
   readonly begin: (watcher: RunWatcher, send: Send) => void;
 }
 
 export type Listening = { readonly refused: object } | Listened;
 
-/** Checks a `subscriptions/listen` request. A client may watch its caller's own runs, and tasks if it supports them. */
+/** Checks a `subscriptions/listen` request. A client may watch its caller's runs, and tasks if it supports them. */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
-  // An invalid request is passed on to the SDK, which answers it with the reason.
+  // The SDK answers an invalid request with the reason.
   if (data === undefined) return { message, acknowledging: () => undefined, begin: () => undefined };
   try {
     return await heardBy(data, listener);
@@ -121,7 +121,7 @@ interface Watched {
   readonly look: (send: Send) => Promise<boolean>;
 }
 
-/** Returns the runs and tasks to watch. They are read one after another, to limit the memory. */
+/** Returns the runs and tasks to watch. They are read one after another, so that little memory is needed. */
 async function findWatched(
   names: readonly string[],
   find: (name: string) => Promise<Watched | undefined>,
@@ -146,9 +146,7 @@ async function watchedResource(uri: string, { services, caller }: ServerParts): 
   };
 }
 
-/**
- * Returns the task to watch. The first check always sends it, because it may have changed since the client last saw it.
- */
+/** Returns the task to watch. The first check always sends it, because it may have changed since the client saw it. */
 async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
   if ((await taskNow(taskId, request)) === undefined) return undefined;
   let last: string | undefined;
@@ -171,7 +169,7 @@ function notification(method: string, params: Readonly<Record<string, unknown>>)
   return { jsonrpc: "2.0", method, params };
 }
 
-/** Checks one run after another, with long pauses, so that many subscriptions need little time. */
+/** Checks the runs one after another, with long pauses, so that many subscriptions need little time. */
 export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">) {
   const looks = new Set<() => Promise<void>>();
   let isGoing = false;
@@ -188,7 +186,7 @@ export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">) {
     isGoing = false;
   };
   return {
-    /** Calls `look` until it resolves to false or the signal is aborted. A failed `look` is repeated. */
+    /** Calls `look` until it resolves to false or the signal is aborted. A failed call is repeated. */
     add(look: () => Promise<boolean>, signal: AbortSignal): void {
       if (signal.aborted) return;
       let isBusy = false;

@@ -12,25 +12,22 @@ import type { Hidden, ListedTool } from "./tool-list.ts";
 /** What the server needs for clients that show views of runs (MCP Apps, 2026-01-26). */
 export interface Views {
   readonly tools: readonly ListedTool[];
-  /** Connects a tool with the view of its run; undefined for all other tools. */
+  /** Connects a tool with the view of its run. Undefined for other tools. */
   readonly metaOf: (tool: string) => Meta | undefined;
   readonly attach: (server: McpServer) => void;
-  /** Returns the data for the view. It is sent in `_meta`, so that the model does not see it. */
+  /** Returns the data for the view. It is sent in `_meta`, which the model does not see. */
   readonly beside: (answer: ToolAnswer, context: ToolContext) => Promise<Meta>;
 }
 
 type Meta = Readonly<Record<string, unknown>>;
 
-/** The parts that all MCP servers of one process or caller share. */
+/** What all MCP servers of one process or one caller share. */
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];
   readonly hidden?: ReadonlyMap<string, Hidden>;
   readonly environment: "live" | "sandbox";
-  /**
-   * Returns the services. They are loaded with the first call, because loading them takes a fifth of the start-up
-   * time.
-   */
+  /** Returns the services. They are loaded with the first call, because loading takes a fifth of the start-up time. */
   readonly services: () => Promise<ToolServices>;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
@@ -38,7 +35,6 @@ export interface ServerParts {
   readonly calls: CallsUnderWay;
   /** Called with the end of each run that a call started. The run may end after the call is answered. */
   readonly goesOn?: ToolContext["goesOn"];
-  /** The caller, who sees only their own runs and confirmations. */
   readonly caller: string;
   readonly audit: Audit;
   /** Returns the folders that no root of a client may open. Absent if roots are ignored. */
@@ -78,7 +74,7 @@ export function callsUnderWay() {
 
 const arrivals = new WeakMap<Request, number>();
 
-/** Records when an HTTP request was received completely, which starts the maximum wait of its calls. */
+/** Records when an HTTP request was completely received. The maximum wait of its calls starts then. */
 export function noteArrival(request: Request, at: number): void {
   arrivals.set(request, at);
 }

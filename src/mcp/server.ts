@@ -18,8 +18,8 @@ import type { ServerParts } from "./server-parts.ts";
 import type { Hidden, ListedTool } from "./tool-list.ts";
 
 /**
- * How clients may cache the lists of tools, prompts and resources. These depend on settings and caller, and stay the
- * same while the process runs.
+ * How clients may cache the lists of tools, prompts and resources. The lists depend on settings and caller, and stay
+ * the same as long as the process runs.
  */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
@@ -34,12 +34,12 @@ const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decid
 
 /**
  * Creates an MCP server for one connection, or for one request that needs only the tool `called`. Clients of protocol
- * version 2026-07-28 get tasks, and no log messages, which that version deprecates.
+ * version 2026-07-28 get tasks. They get no log messages, because that version deprecates them.
  */
 export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", called?: string): McpServer {
   const { views } = parts;
   const tools = [...parts.tools, ...(views?.tools ?? [])];
-  // Imported with the first call, because lists of tools do not need it, and only once, because each import takes time.
+  // Imported once, with the first call. Lists of tools do not need it.
   const answering = once(() => import("./answer-call.ts"));
   const tasks = once(() => import("./tasks.ts"));
   const one = tools.find(({ tool }) => tool.name === called);
@@ -48,8 +48,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
       name: "targeting-mcp",
       title: "Targetings and events",
       version: parts.version,
-      // No icons in the answer to a single call: a client lists tools before it calls one, and has received the icons
-      // with the list.
+      // A client has got the icons with the list of tools, so the answer to a single call has none.
       ...(one === undefined && { icons: ICONS }),
     },
     {
@@ -122,7 +121,7 @@ function observed(
   return observer.call({ tool, meta, jsonrpcId, protocolVersion, sessionId }, answer);
 }
 
-/** Answers calls of hidden tools with the setting that hides them. The tools stay unlisted. */
+/** Answers calls of hidden tools with the setting that hides them. These tools are not listed. */
 function answerHidden(
   server: McpServer,
   { hidden, environment, views }: ServerParts,
@@ -152,7 +151,7 @@ function objectSchema(schema: JsonObject) {
 }
 
 /**
- * Returns a schema that the SDK lists but does not check: this server checks arguments itself, with better messages.
+ * Returns a schema that the SDK lists but does not check. This server checks arguments itself, with better messages.
  */
 function unchecked(json: () => JsonObject): StandardSchemaWithJSON<unknown, unknown> {
   const schema = () => ({ ...json() });
@@ -179,12 +178,12 @@ const PNG =
   "6YIyg5yYj83sKmNB7S9LAoXVfluqHYXsKEPQUMkBH7dltqXN+VjWh5K9YAkVuKAXQTMfKi4ZdUIVjA2r7H9wJjhSn0WDnB+hRwuhudj2OZAwqjDE" +
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
-/** The icons of the server. There is only one, because in protocol version 2026-07-28 every answer repeats it. */
+/** In protocol version 2026-07-28, every answer repeats the icons, so there is only one. */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];
 
 /**
- * Returns the instructions for the model. They mention only listed tools. Their first 500 characters can be understood
- * alone: some hosts show no more.
+ * Returns the instructions for the model. They mention only listed tools. The first 500 characters can be understood
+ * alone, because some hosts show no more.
  */
 export function instructions({
   environment,

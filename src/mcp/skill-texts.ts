@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const FOLDER = new URL("../../skills/", import.meta.url);
 
-/** The texts by the folder in `skills/`. The build replaces this module with the texts. */
+/** By folder in `skills/`: the text. The build replaces this module by one with the texts. */
 export const SKILL_TEXTS: Readonly<Record<string, string>> = Object.fromEntries(
   readdirSync(FOLDER)
     .sort()

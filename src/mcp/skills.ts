@@ -3,7 +3,7 @@ import type { Skill, SkillSource } from "@modelcontextprotocol/server/ext/skills
 import { once } from "../tools/define-tool.ts";
 
 export interface Skills {
-  /** Adds the skills to a server. Must be called before the server is connected. */
+  /** Adds the skills to a server. Call it before the server is connected. */
   readonly attach: (server: McpServer) => void;
 }
 
@@ -21,7 +21,7 @@ interface ServedSkill {
 const FILE = "SKILL.md";
 const MARKDOWN = "text/markdown";
 
-/** Returns the source of the skills. The digests are computed on request, to keep the start fast. */
+/** Returns the source of the skills. Digests are computed on request, so that the server starts fast. */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
   const all = once(async (): Promise<readonly ServedSkill[]> => {
     const { SKILL_TEXTS } = await import("./skill-texts.ts");

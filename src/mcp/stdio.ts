@@ -14,7 +14,7 @@ import { showsViews } from "./elicitation.ts";
 import type { Listening, RunWatcher } from "./run-updates.ts";
 import type { CallsUnderWay } from "./server-parts.ts";
 
-/** How long calls may continue after the end of the input, so that `printf … | targeting-mcp` gets its answer. */
+/** How many milliseconds calls may go on after the end of the input, so that `printf … | targeting-mcp` is answered. */
 const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
@@ -40,21 +40,21 @@ interface StdioOptions {
 /**
  * Serves one client over newline-delimited JSON-RPC, in every protocol version. The SDK's own transport would end the
  * connection at a long line, and drop running calls when the input ends. Requests of clients that show views go to one
- * MCP server, all others to a second one.
+ * MCP server, all other requests to a second one.
  */
 export class StdioConnection {
-  /** Resolves when the last answers after the end of the input are written, or the output failed. */
+  /** Resolves when the last answers after the end of the input are written, or the output has failed. */
   readonly ended: Promise<void>;
   #over = (): void => undefined;
   readonly #options: StdioOptions;
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
-  /** Ends the notifications of a request to listen. The keys are the IDs of the requests. */
+  /** By ID of a request to listen: ends its notifications. */
   readonly #listening = new Map<unknown, AbortController>();
-  /** Starts the notifications of a request to listen once it is acknowledged. The keys are the IDs. */
+  /** By ID of a request to listen: starts its notifications once the request is acknowledged. */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
-  /** Whether the client shows views, according to the last message that declared its capabilities. */
+  /** Whether the client shows views, according to the last message that declared capabilities. */
   #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;
@@ -71,7 +71,7 @@ export class StdioConnection {
       this.#over = resolve;
     });
     input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
-    // All three events end the input, because a destroyed stream emits only "close".
+    // A destroyed stream emits only "close", so all three events end the input.
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
     if (input.readableEnded || input.destroyed) this.#endOfInput();
     output.on("error", (error) => {
@@ -94,7 +94,7 @@ export class StdioConnection {
   }
 
   /**
-   * Passes a message to its server. A notification or response may belong to a request of either server, so both get
+   * Passes a message to its server. A notification or a response may belong to a request of either server, so both get
    * it.
    */
   #deliver(message: JSONRPCMessage): void {
@@ -122,7 +122,7 @@ export class StdioConnection {
   }
 
   #read(line: string): void {
-    // A line may be a list: protocol version 2025-03-26 allows a batch of messages in one line.
+    // A line may be a list, because protocol version 2025-03-26 allows a batch of messages in one line.
     for (const message of [parseJson(line)].flat()) {
       if (isMessage(message)) this.#take(message);
       else if (line.trim() !== "") this.#options.log.warn("a line is not a message", { bytes: line.length });
@@ -131,7 +131,7 @@ export class StdioConnection {
 
   #take(message: JSONRPCMessage): void {
     const id = "method" in message && "id" in message ? message.id : undefined;
-    // A malformed request is answered here: the SDK would drop it, and its client would wait for an answer.
+    // The SDK would drop a malformed request, and its client would wait for an answer. So it is answered here.
     if (id !== undefined && !isJSONRPCRequest(message)) {
       this.#options.log.warn("a request is malformed");
       refuse(id, MALFORMED, this.#options);
@@ -194,8 +194,8 @@ export class StdioConnection {
   }
 
   async #answerLast(): Promise<void> {
-    // Waits two turns of the event loop: after one, the last messages have become calls; after another, results have
-    // become answers.
+    // After one turn of the event loop, the last messages have become calls. After another, results have become
+    // answers.
     await nextTurn();
     await this.#options.calls.idle(LAST_ANSWERS_MS);
     await nextTurn();
@@ -203,7 +203,7 @@ export class StdioConnection {
   }
 }
 
-/** Writes a message. Resolves even if writing fails: the output stream then also emits an error. */
+/** Writes a message. Resolves even if writing fails, because the output stream then also emits an error. */
 function written(output: Writable, message: object): Promise<void> {
   return new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve()));
 }
@@ -306,7 +306,7 @@ export class Lines {
   }
 }
 
-/** Finds the ID of a JSON-RPC request before `params`, or at the end of the message. */
+/** Returns the ID of a JSON-RPC request, which is before `params` or at the end of the message. */
 export function requestIdOf({ head, tail }: LongLine): string | number | undefined {
   const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")`;
   const member = String.raw`"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"`;

@@ -30,12 +30,12 @@ import type { ServerParts } from "./server-parts.ts";
 import { arrivalOf } from "./server-parts.ts";
 
 // Tasks follow the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21). A task
-// is a view of one of the caller's runs, addressed by a handle. Nothing is stored besides the run.
+// is a view of one of the caller's runs, addressed by a handle. Only the run is stored.
 
 const TASK_STATUS = {
   planning: "working",
   planned: "completed",
-  // If the client cannot ask its person, the task is `working`: a person decides on the web page.
+  // If the client cannot ask its person, the task is `working`, because a person decides on the web page.
   waiting: "input_required",
   running: "working",
   interrupted: "completed",
@@ -53,7 +53,7 @@ export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerCo
   readonly parts: ServerParts;
 }
 
-/** What a task is about: a run, or only its planning, which ends when the run is planned. */
+/** What a task is about: a run, or only its planning. Planning ends when the run is planned. */
 interface Named {
   readonly runId: string;
   readonly isPlan: boolean;
@@ -71,7 +71,7 @@ export interface Task extends Readonly<Record<string, unknown>> {
   readonly result?: CallToolResult;
 }
 
-/** Makes a task of an answer whose run is stored and continues without the model. Other answers stay as they are. */
+/** Turns an answer into a task if its run is stored and continues without the model. Other answers stay as they are. */
 export async function asTask(
   answer: CallToolResult | InputRequiredResult,
   tool: string,
@@ -87,7 +87,7 @@ export async function asTask(
   const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
   if (task === undefined) return answer;
   const { inputRequests, result, ...created } = task;
-  // The empty structured content is for the SDK, which requires some from every tool with an output schema.
+  // The SDK requires structured content from every tool with an output schema, so it is empty here.
   return { ...created, resultType: "task", content: [], structuredContent: {} };
 }
 
@@ -122,7 +122,7 @@ const asked = z.object({ taskId: z.string() });
 
 type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
-/** Throws the same ProtocolError whether the handle is wrong, belongs to another caller, or its run was removed. */
+/** Answers a request about a task. Throws the same ProtocolError for a wrong, foreign or outdated handle. */
 export async function answerTask(
   method: TaskMethod,
   params: unknown,
@@ -141,7 +141,7 @@ export async function answerTask(
       const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
       const said =
         key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
-      // The changes may have to be planned again. That work continues after this response.
+      // If the changes must be planned again, that work continues after this response.
       if (question !== undefined && said !== "closed") {
         await waitWithinCall(decideInClient(question, said === "yes", context), context);
       }
@@ -179,7 +179,7 @@ function notFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
 }
 
-/** Returns the context of a request about a task. Nothing waits in it, because the client asks again. */
+/** Returns the context of a request about a task. Such a request waits for nothing, because the client asks again. */
 async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   const services = await servicesOfCall(parts.services);
   const opens = canOpen(call) && services.page?.address !== undefined;
@@ -241,28 +241,28 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/** Returns the run of a task. If a person approved to resume it, returns the resumed one. */
+/** Returns the run of a task. If a person approved to resume it, returns the resumed run. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
 /**
- * Returns the status of a run. If its process was killed, it counts as interrupted, unless another process will claim
- * it.
+ * Returns the status of a run. If its process was killed, it counts as interrupted, unless another process will
+ * continue it.
  */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";
   const isUnfinished = stored === "planning" || stored === "running";
   if (isPlan && stored !== "planning" && stored !== "cancelled") return "planned";
-  // The run counts as running if its journal says that it is finished, but its last steps are still in progress.
+  // A run whose journal says that it is finished counts as running while its last steps are in progress.
   if (!isUnfinished && run.status() === "running") return "running";
   if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeClaimed(runId))) return stored;
   return "interrupted";
 }
 
-/** Returns the question to a task's person. The key of the question appears only in this task. */
+/** Returns the question to the person of a task. The key of the question appears only in this task. */
 async function questionOf(
   runId: string,
   taskId: string,
@@ -277,7 +277,7 @@ async function questionOf(
 const RUN_BYTES = 16;
 const MARK_BYTES = 16;
 
-/** Returns the handle of a task. It cannot be guessed or forged, and only this caller can use it, in this project. */
+/** Returns the handle of a task. It cannot be guessed or forged. Only this caller can use it, in this project. */
 async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise<string> {
   const mark = await markOf(["task", runId, isPlan, context.caller, context.project.id], context);
   return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");

@@ -69,7 +69,7 @@ export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): Listed
   };
 }
 
-/** Removes sentences about hidden tools from the descriptions. */
+/** Returns the listed tools. Removes sentences about hidden tools from their descriptions. */
 export function listedTools(tools: readonly ListedTool[], offer: ToolAvailability): readonly ListedTool[] {
   const hidden = hiddenTools(tools, offer);
   if (hidden.size === 0) return tools;
@@ -104,7 +104,7 @@ export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string
   return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
 }
 
-/** Returns the names of tools whose calls may be large: those that take unlimited lists, or objects with any fields. */
+/** Returns the tools whose calls may be large, because they accept unlimited lists or objects with any fields. */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
   const isLarge = ({ type, maxItems, properties }: JsonObject): boolean =>
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);
@@ -150,18 +150,18 @@ function simplifiedObject(node: JsonObject): JsonObject {
       ? Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, simplified(schema)]))
       : simplified(value);
   }
-  // Adds `additionalProperties` if needed: some clients refuse an object schema that has neither that nor `properties`.
+  // Some clients refuse an object schema that has neither `properties` nor `additionalProperties`.
   if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
     parts.additionalProperties = true;
   }
   if (!Array.isArray(parts.type)) return parts;
-  // Several types become alternatives, because some clients support only one type in `type`.
+  // Some clients support only one type in `type`, so several types become alternatives.
   const { type, ...rest } = parts;
   return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
 }
 
 /**
- * Returns whether a keyword only repeats a default: the bounds of `z.int()`, and empty `additionalProperties` and
+ * Returns whether a keyword only repeats a default: the bounds of `z.int()`, or empty `additionalProperties` and
  * `properties`.
  */
 function saysNothing(keyword: string, value: unknown): boolean {

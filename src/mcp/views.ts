@@ -6,11 +6,11 @@ import type { Views } from "./server-parts.ts";
 import { asMade, catalogue, listedTools, type ToolAvailability } from "./tool-list.ts";
 
 const VIEW_URI = "ui://targeting/run.html";
-/** How clients may cache content that changes only with the server's version: for a day. */
+/** For content that changes only with the version of the server: clients may cache it for a day. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 const LOOKS = { ui: { prefersBorder: false } };
 
-/** The metadata that connects a tool with its view. The second key is for older hosts. */
+/** Connects a tool with its view. The second key is for older hosts. */
 const SHOWN = { ui: { resourceUri: VIEW_URI }, "ui/resourceUri": VIEW_URI };
 const FOR_VIEWS = { ui: { visibility: ["app"] } };
 

@@ -7,7 +7,7 @@ import type { Log } from "./log.ts";
 
 /** An audit entry about a run that has ended, or about a call without a run that may have changed an API. */
 interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
-  /** The ID of the HTTP request; absent if no HTTP request started the run, or if another process received it. */
+  /** The ID of the HTTP request. Absent if no HTTP request started the run, or if another process received it. */
   readonly requestId?: string | undefined;
   readonly environment: string;
   readonly tool: string;
@@ -19,8 +19,8 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
 /**
- * Returns a function that writes audit entries. It adds the time and removes secrets with `redact`. An entry that
- * cannot be written is logged.
+ * Returns a function that writes audit entries. It adds the time and removes secrets with `redact`. If an entry cannot
+ * be written, that is logged.
  */
 export function auditInto(
   append: (line: string) => Promise<void>,
@@ -60,7 +60,7 @@ export interface AuditedCall {
 
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
-/** Writes an entry, unless the run of the call has its own entry. `answer` is undefined if the call failed. */
+/** Writes an entry, unless the run of the call has its own. `answer` is undefined if the call failed. */
 export function auditCall(
   audit: Audit,
   { tool, caller, requestId, services: { environment, project } }: AuditedCall,
@@ -68,8 +68,7 @@ export function auditCall(
 ): void {
   const line = { requestId, caller, project: project.id, environment, tool: tool.name };
   if (tool.effect === "tests") {
-    // Event tests are recorded only in live mode, in which they change an API. Even a failed call may have sent some
-    // events.
+    // Event tests change an API only in live mode. Even a failed call may have sent some events.
     if (environment !== "live") return;
     const { data } = tests.safeParse(answer);
     if (data !== undefined) {
@@ -85,7 +84,7 @@ export function auditCall(
 }
 
 /**
- * Writes the audit entry of a run. Runs that only read get none. `requestId`: the HTTP request of the call, if known.
+ * Writes the audit entry of a run. Runs that only read have none. `requestId`: the HTTP request of the call, if known.
  */
 export function auditRun(
   audit: Audit,

@@ -13,7 +13,7 @@ export function instrument(version: string, monotonic: () => number) {
   const lock = measuredLock(figures, monotonic);
   return {
     observer,
-    /** Returns a store that behaves like `backend`, and counts uses of its journal and write lock. */
+    /** Returns a backend that also counts the uses of its journal and write lock. */
     over: (backend: Backend): Backend => ({ ...backend, runs: journal(backend.runs), lock: lock(backend.lock) }),
     text: figures.text,
   };

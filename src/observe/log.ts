@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** The log levels. Each includes the lines of all levels after it. */
+/** The log levels. Each level includes the lines of all later levels. */
 const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -12,7 +12,7 @@ export interface Log
   with(fields: LogFields): Log;
   /** Adds the fields to every line that `work` logs, if the log follows work (`LogOptions.work`). */
   during<Result>(fields: LogFields, work: () => Result): Result;
-  /** Returns the fields of the work in progress; empty if the log does not follow work. */
+  /** Returns the fields of the work in progress. Empty if the log does not follow work. */
   facts(): LogFields;
 }
 
@@ -26,7 +26,7 @@ interface LogOptions {
 
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
-/** Creates the storage for log fields. A process has only one, because before Node 24 each slows down every promise. */
+/** Creates the storage for log fields. A process has only one: before Node 24, each slows down every promise. */
 export function followWork(): FollowedWork {
   return new AsyncLocalStorage();
 }

@@ -4,7 +4,7 @@ import type { AroundRun, Wrapper } from "../runs/kind.ts";
 
 interface ObservedCall {
   readonly tool: string;
-  /** The `_meta` of the request, with which a client passes on its trace. */
+  /** The `_meta` of the request. Clients pass on their trace in it. */
   readonly meta: Readonly<Record<string, unknown>> | undefined;
   readonly jsonrpcId: string | number;
   readonly protocolVersion: string | undefined;

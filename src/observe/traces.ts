@@ -4,8 +4,8 @@ import type { Observer } from "./observer.ts";
 export type OpenTelemetry = typeof import("@opentelemetry/api");
 
 /**
- * Creates traces. A run has a trace of its own, linked to its call, because it may last longer. Names follow the
- * semantic conventions for MCP. Spans contain no callers, objects or arguments.
+ * Creates traces. A run may last longer than its call, so it has its own trace with a link to the call. Names follow
+ * the semantic conventions for MCP. Spans contain no callers, objects or arguments.
  */
 export function traces({ trace, context, propagation, ...api }: OpenTelemetry, version: string): Observer {
   const tracer = trace.getTracer("targeting-mcp", version);

@@ -24,11 +24,11 @@ export type NameMatch<Thing extends Named> =
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
 
 const CANDIDATES = 5;
-/** The minimum likeness (0 to 1) of a suggested name. Even unrelated names are about this similar. */
+/** A suggested name must be more similar than this (0 to 1). Even unrelated names reach about this value. */
 const LEAST_LIKENESS = 0.3;
-/** The maximum number of unknown names with suggestions, because each search compares all names. */
+/** The maximum number of unknown names that get suggestions. Each search compares all names. */
 const MAX_LOOKED_FOR = 20;
-/** The maximum letters of an unknown name that are compared: comparing millions would delay all other calls. */
+/** The maximum letters of an unknown name that are compared. Comparing millions would delay other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
 /**
@@ -63,8 +63,8 @@ export class NameIndex<Thing extends Named> {
   }
 
   /**
-   * Returns similar names. Those that contain `name` or are contained in it come first, then those that share the most
-   * letter pairs.
+   * Returns similar names. Names that contain `name`, or are contained in it, come first. Those with the most common
+   * letter pairs follow.
    */
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
@@ -81,18 +81,18 @@ export class NameIndex<Thing extends Named> {
   }
 }
 
-/** Returns a name without differences in case, outer spaces and Unicode composition, for an inexact comparison. */
+/** Returns a name for an inexact comparison: without differences in case, outer spaces and Unicode composition. */
 export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }
 
-/** Says in what respect names differ although an inexact comparison treats them as equal. */
+/** Returns in what respect names differ that an inexact comparison treats as equal. */
 export function differenceOf(...pairs: readonly (readonly [string, string])[]): string {
   const isOnlyComposition = pairs.every(([one, other]) => one.normalize("NFC") === other.normalize("NFC"));
   return isOnlyComposition ? "differs only in Unicode composition" : "differs in case or outer spaces";
 }
 
-/** Returns the pairs of adjacent letters in a name. Similar names share many of them. */
+/** Returns the pairs of adjacent letters in a name. Similar names have many pairs in common. */
 export function letterPairs(name: string): ReadonlySet<string> {
   const letters = ` ${name} `;
   return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));

@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Reads the time and sleeps. Code takes it as a parameter, so that tests can use a fake clock and need not wait. */
+/** Reads the time and sleeps. Code takes it as a parameter, so that tests can use a fake clock. */
 export interface Clock {
   now(): number;
-  /** Milliseconds since an arbitrary moment; changes of the system time do not affect it. */
+  /** Milliseconds since an arbitrary moment. Changes of the system time have no effect on it. */
   monotonic(): number;
-  /** Resolves after `ms` milliseconds; rejects with the signal's reason if it is aborted. */
+  /** Resolves after `ms` milliseconds. Rejects with the signal's reason if the signal is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -48,8 +48,8 @@ export function callUntil(): number | undefined {
   return call === undefined || call.isAnswered ? undefined : call.until;
 }
 
-/** Runs work that a tool call starts and that may continue after the answer. `callUntil` returns undefined in it. */
+/** Runs work that may continue after the answer to a tool call. `callUntil` returns undefined in it. */
 export function beyondCall<T>(work: () => T): T {
-  // Outside a tool call, `work` is called directly, because using the storage would slow down each asynchronous step.
+  // Using the storage slows down each asynchronous step, so it is not used outside a tool call.
   return calls.getStore() === undefined ? work() : calls.run(undefined, work);
 }

@@ -3,7 +3,7 @@ import { type FileHandle, link, mkdir, open, rename, rm, writeFile } from "node:
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The parts of the operating system that retries depend on; tests replace them. */
+/** The parts of the operating system that retries depend on. Tests replace them. */
 interface PatientSystem {
   readonly platform: NodeJS.Platform;
   readonly sleep: (ms: number) => Promise<unknown>;
@@ -22,12 +22,10 @@ const THIS_SYSTEM: MovingSystem = {
 /** Windows error codes for a file that another process or a scanner has open. */
 const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
 
-/** The pauses between attempts in milliseconds: about two seconds in total, far less than the expiry of a lease. */
+/** The pauses between attempts in milliseconds: about two seconds in all, far less than a lease lasts. */
 const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
 
-/**
- * Atomically replaces an existing file. On Windows, retries for two seconds while another program has the file open.
- */
+/** Replaces a file in one step. On Windows, retries for two seconds while another program has the file open. */
 export function moveIntoPlace(from: string, to: string, system: MovingSystem = THIS_SYSTEM): Promise<void> {
   return retryWhileLocked(() => system.rename(from, to), system);
 }
@@ -48,7 +46,7 @@ export function removeFile(file: string, system: PatientSystem = THIS_SYSTEM): P
   return retryWhileLocked(() => rm(file, { force: true }), system);
 }
 
-/** A file cannot be read or written. `message` is the problem, `remedy` the next step for the user. */
+/** A file cannot be read or written. `message` is the problem, and `remedy` is the next step for the user. */
 export class FileError extends Error {
   readonly remedy: string;
   constructor(message: string, remedy: string, options?: ErrorOptions) {
@@ -79,12 +77,12 @@ export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
-/** Returns the error for a path that contains a symbolic link now, or contained one when the file was opened. */
+/** Returns the error for a path that contains a symbolic link, now or when the file was opened. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
   return new FileError(`${JSON.stringify(path)} goes through a link, which is refused`, remedy, options);
 }
 
-/** The contents of a file: texts and byte arrays that are written one after the other. */
+/** The content of a file: texts and byte arrays that are written one after the other. */
 export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
 
 const OWNER_ONLY = 0o600;
@@ -92,7 +90,7 @@ const OWNER_ONLY = 0o600;
 /** The error codes of systems that cannot sync a folder: Windows, vfat and some network file systems. */
 const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
-/** Syncs a folder, so that changed entries survive a power failure. Returns false if the system cannot do that. */
+/** Syncs a folder, so that its entries survive a power failure. Returns false if the system cannot do that. */
 export async function syncFolder(folder: string): Promise<boolean> {
   try {
     await withHandle(open(folder, "r"), (handle) => handle.sync());
@@ -103,7 +101,7 @@ export async function syncFolder(folder: string): Promise<boolean> {
   }
 }
 
-/** Creates a folder and its missing parents, readable by the owner only, and syncs each created one to the disk. */
+/** Creates a folder and its missing parents, readable only by the owner. Syncs each of them to the disk. */
 export async function makeFolder(folder: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
@@ -113,7 +111,7 @@ export async function makeFolder(folder: string): Promise<void> {
 }
 
 /**
- * Replaces a file atomically: even after a power failure, the disk has the old or the new content. Resolves once the
+ * Replaces a file in one step. Even after a power failure, the disk has the old or the new content. Resolves once the
  * file is on the disk.
  */
 export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
@@ -144,8 +142,8 @@ export async function createFile(file: string, text: string): Promise<boolean> {
 }
 
 /**
- * Appends a line to a file and waits until it is on the disk. It does not continue a previous line that a power
- * failure cut off.
+ * Appends a line to a file and waits until it is on disk. If a power failure cut off the previous line, the new one
+ * starts on its own line.
  */
 export async function appendLine(file: string, line: string): Promise<void> {
   const isNew = await withHandle(open(file, "a+", OWNER_ONLY), async (handle) => {
@@ -161,7 +159,7 @@ export async function appendLine(file: string, line: string): Promise<void> {
 
 const NEWLINE = 0x0a;
 
-/** Returns a temporary name in the same folder, for a file that is still being written. Readers ignore such names. */
+/** Returns a temporary name in the same folder for a file that is still being written. Readers ignore such names. */
 function besideOf(file: string): string {
   return join(dirname(file), `${randomUUID()}.new`);
 }
@@ -173,7 +171,7 @@ function writeWhole(file: string, pieces: Pieces, mode: number): Promise<void> {
   });
 }
 
-/** Waits for the creation of a file. Resolves to false if the file existed already. */
+/** Waits for the creation of a file. Resolves to false if the file already existed. */
 export async function isCreated(making: Promise<void>): Promise<boolean> {
   try {
     await making;
@@ -186,7 +184,7 @@ export async function isCreated(making: Promise<void>): Promise<boolean> {
 
 const PIECE_CHARACTERS = 65_536;
 
-/** Joins short texts into longer ones, so that each write to the disk is worth its cost. Byte arrays pass unchanged. */
+/** Joins short texts into longer ones, because each write to the disk has a cost. Byte arrays stay unchanged. */
 export async function* inPieces<Piece extends string | Uint8Array>(
   pieces: AsyncIterable<Piece> | Iterable<Piece>,
 ): AsyncGenerator<Piece | string> {

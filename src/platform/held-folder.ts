@@ -50,14 +50,14 @@ async function* piecesOf(opened: () => Promise<FileHandle>, pieceBytes = PIECE_B
   }
 }
 
-/** Returns the SHA-256 of the bytes in hexadecimal digits. Equal digests mean equal bytes. */
+/** Returns the SHA-256 of the bytes in hexadecimal. Equal digests mean equal bytes. */
 export async function digestOf(bytes: ByteSource): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) hash.update(chunk);
   return hash.digest("hex");
 }
 
-/** Reads bytes that were read and hashed before. At the end, throws a FileError if their hash is no longer `digest`. */
+/** Reads bytes that were hashed before. At the end, throws a FileError if their hash is not `digest` any more. */
 export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) {
@@ -80,7 +80,7 @@ export async function wholeOf(bytes: ByteSource): Promise<Buffer> {
 /** A path below a trusted folder. None of its parts may be a symbolic link. */
 export interface Place {
   readonly root: string;
-  /** The names of the folders below `root`, then the name of the file; at least one. */
+  /** The names of the folders below `root`, then the name of the file. At least one. */
   readonly steps: readonly string[];
   readonly path: string;
 }
@@ -88,7 +88,7 @@ export interface Place {
 /** A part of the path is a symbolic link, or has changed since it was checked. */
 export class SymlinkError extends Error {}
 
-/** An open folder. It stays the same folder if its path is replaced by a link or another folder. */
+/** An open folder. It stays the same folder even if its path is replaced by a link or another folder. */
 export interface SafeDirectory {
   /** Whether `at` uses an open handle of the folder. If not, call `check` before and after each use. */
   readonly isFirm: boolean;
@@ -99,7 +99,7 @@ export interface SafeDirectory {
   readonly close: () => Promise<void>;
 }
 
-/** Linux: opens a folder to look up paths in it, which needs no read permission. Node does not export this constant. */
+/** Linux: opens a folder to look up paths in it. This needs no read permission. Node does not export this constant. */
 const O_PATH = 0o10_000_000;
 /** macOS: refuses a path with a link in any part. Node does not export this constant, and older versions ignore it. */
 const O_NOFOLLOW_ANY = 0x2000_0000;
@@ -108,8 +108,8 @@ const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
 /**
- * Opens a folder. On Linux, each folder is opened from its parent, so no link is followed. On other systems, the caller
- * must call `check` of the result before and after each use.
+ * Opens a folder. Linux opens each folder from its parent, so no link is followed. On other systems, the caller must
+ * call `check` of the result before and after each use.
  */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
@@ -181,7 +181,7 @@ async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
     return await opening;
   } catch (thrown) {
     const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-    // The system reports a link in a path that must not contain one as ELOOP (a file) or ENOTDIR (a folder).
+    // If a path must not contain a link but does, the system reports ELOOP (a file) or ENOTDIR (a folder).
     if (code === "ELOOP" || code === "ENOTDIR")
       throw new SymlinkError("a part of the path is a link", { cause: thrown });
     throw thrown;

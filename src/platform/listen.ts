@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:net";
 
-/** Parses an `Origin` header as browsers write it. Undefined for any other text. */
+/** Parses a header `Origin` as browsers write it. Undefined for any other text. */
 export function originIn(header: string): URL | undefined {
   if (!URL.canParse(header)) return undefined;
   const url = new URL(header);
@@ -24,7 +24,7 @@ export function originOf(host: string, port: number): string {
   return `http://${bracketed(host)}:${port}`;
 }
 
-/** Returns a host as it is written in a URL: an IPv6 address in brackets, others unchanged. */
+/** Returns a host as it is written in a URL: an IPv6 address in brackets, any other host unchanged. */
 export function bracketed(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }

@@ -1,7 +1,4 @@
-/**
- * Returns the entry that differs only in case and separators, or in at most two letters if these are at most a third of
- * all.
- */
+/** Returns the entry that differs only in case and separators, or in at most two letters and a third of all letters. */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
   return words.find((one) => withoutSeparators(one) === plain) ?? mistyped(plain, words, withoutSeparators);
@@ -12,7 +9,7 @@ export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
-/** Returns the entry whose plain form has the fewest different letters; undefined if all differ too much. */
+/** Returns the entry whose plain form has the fewest different letters. Undefined if all entries differ too much. */
 export function mistyped(
   plain: string,
   words: readonly string[],
@@ -29,7 +26,7 @@ export function mistyped(
   return best;
 }
 
-/** Counts the letters to change. Returns more than `most` if `most` is not enough. */
+/** Counts the letters to change. Returns more than `most` if `most` changes are not enough. */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let previous = [0];

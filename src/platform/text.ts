@@ -3,7 +3,7 @@ import type { NameProblem } from "../spec/names-and-contexts.ts";
 
 /**
  * Writes a number with commas: 1234567 becomes "1,234,567". `Number.toLocaleString` would load all locales, which slows
- * the start by 8 %.
+ * down the start by 8 %.
  */
 export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
@@ -31,10 +31,9 @@ export function nameProblemWords({ rules, length, characters = [] }: NameProblem
   return rules.map((rule) => words[rule]).join("; it ");
 }
 
-/** How many distinct invalid characters are listed. A valid name has fewer characters than this. */
+/** The maximum number of invalid characters in a list. */
 const CHARACTERS_NAMED = 40;
 
-/** Lists characters in quotation marks, at most 40 of them. */
 export function characterList(characters: readonly string[]): string {
   const more = characters.length - CHARACTERS_NAMED;
   const named = characters.slice(0, CHARACTERS_NAMED).map(characterWords).join(", ");
@@ -44,7 +43,7 @@ export function characterList(characters: readonly string[]): string {
 /** Characters that are invisible on their own: controls, spaces, combining marks, fillers and decomposed Hangul. */
 const UNSEEN = /[\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}\u1100-\u11FF]/u;
 
-/** Returns a character in quotation marks. An invisible character is escaped and followed by its code point. */
+/** Returns a character in quotation marks. An invisible character is escaped, and its code point follows. */
 function characterWords(character: string): string {
   if (!UNSEEN.test(character)) return `"${character.replace(/["\\]/, "\\$&")}"`;
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase();
@@ -56,7 +55,7 @@ export function detached(text: string): string {
   return text.isWellFormed() ? Buffer.from(text).toString() : text;
 }
 
-/** Returns a text of at most `most` letters unchanged. A longer one is cut and ends with an ellipsis. */
+/** Cuts a text after `most` letters and adds an ellipsis. A shorter text stays unchanged. */
 export function cutText(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most)}…`;
 }

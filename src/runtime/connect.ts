@@ -62,7 +62,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { redactor, log } = shared.logging ?? logOf(settings, shared);
   const { retention } = backend.runs;
   retention.onDoubt((doubt) => log.warn(doubt, {}));
-  // A sandbox uses the clock of this machine, so only a live service has a clock of its own.
+  // A sandbox uses the clock of this machine, so only a live service has its own time.
   const serviceTime = settings.environment.kind === "live" ? retention.noteService : undefined;
   const { now, monotonic } = systemClock;
   const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request, serviceTime };
@@ -134,8 +134,8 @@ export async function withServices<Result>(
 }
 
 /**
- * Returns a function that also writes audit entries to this process's log, because operators may not see the shared
- * audit table.
+ * Returns a function that also writes audit entries to the log of this process, because operators may not see the
+ * shared audit table.
  */
 function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   return async (line) => {
@@ -144,10 +144,7 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   };
 }
 
-/**
- * Wraps the API so that it remembers the names of the targetings that it reads. Later calls find targetings by these
- * names.
- */
+/** Wraps the API so that the names of read targetings are remembered. Later calls find targetings by these names. */
 function rememberingNames(
   api: ManagementApi,
   memory: Pick<TargetingMemory, "remember">,
@@ -177,7 +174,6 @@ interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "ri
   readonly log: Log;
 }
 
-/** Returns the settings that limit what calls may do. */
 function limitsOf(settings: Settings) {
   const { readOnly, maxDeletes, maxChangePercent, allowedDirs, waitMs, allowedTargetings } = settings;
   const environment = settings.environment.kind;
@@ -185,7 +181,7 @@ function limitsOf(settings: Settings) {
   return { ...limits, ...(allowedTargetings && { allowedTargetings }) };
 }
 
-/** Returns the check that decides whether a run may be executed now. Imported with the first run. */
+/** Returns the check that decides whether a run may be executed now. It is imported with the first run. */
 function executionGuardOf(
   settings: Settings,
   management: ManagementApi | undefined,
@@ -209,7 +205,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   const { id, name = id } = settings.project;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
-  // The first attempt gets only a third of the time, so that another attempt is possible if it gets no response.
+  // The first attempt gets only a third of the time. If it gets no response, another attempt is possible.
   const firstTryMs = Math.ceil(Math.max(waitMs, LEAST_READ_MS) / 3);
   const retried = (budgetMs: number): ManagementApi | undefined =>
     management &&
@@ -238,7 +234,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     project: id,
     environment: environment.kind,
     retryBudgetMs,
-    // Imported late, because only the file of failed rows needs the sentences.
+    // Imported only when needed, because only the file of failed rows contains sentences.
     words: async (reason: Reason) => (await import("../answers/failures.ts")).reasonWords(reason),
     ...(environment.kind === "sandbox" && { sandbox: environment.url ?? "embedded" }),
     ...(around && { around }),
@@ -284,13 +280,13 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
 interface Apis {
   readonly management?: Http | undefined;
   readonly events?: Http | undefined;
-  /** The sandbox for event tests. In live mode, separate from an inspected sandbox, so that tests do not disturb it. */
+  /** The sandbox for event tests. In live mode, it is not the inspected sandbox, which tests would disturb. */
   readonly bench?: Http | undefined;
-  /** Returns the address of the sandbox in generated tests: the inspected sandbox, or else the one for event tests. */
+  /** Returns the address of the sandbox in generated tests: the inspected one, or else the one for event tests. */
   readonly benchUrl: () => Promise<string>;
   /** The sandbox that `inspect_events` reads. */
   readonly sandbox?: Http | undefined;
-  /** Returns the targetings of the embedded sandbox's initial content. */
+  /** Returns the targetings in the initial content of the embedded sandbox. */
   readonly seeded?: () => Promise<readonly Named[]>;
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
@@ -311,7 +307,7 @@ interface Watch {
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
-/** Removes keys from responses, logs each request, and sends none earlier than the service allows. */
+/** Removes keys from responses, logs each request, and sends no request earlier than the service allows. */
 function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime }: Watch): Apis {
   const seen = (
     http: Http | undefined,

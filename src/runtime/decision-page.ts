@@ -4,10 +4,10 @@ import { localCaller, localUserName, mayOpenBrowser, openBrowser } from "../web/
 import type { LinkedPage } from "../web/linked-page.ts";
 import type { ServerProcess } from "./connect.ts";
 
-/** How long a person may take to reach a page that the server opened, in milliseconds. Then other ways are tried. */
+/** If a person does not reach a page that the server opened within this many milliseconds, other ways are tried. */
 const COMES_WITHIN_MS = 15_000;
 
-/** Adds the web page to the services of a server over stdio, so that this machine's user can approve changes there. */
+/** Adds the web page to a server over stdio, so that the user of this machine can approve changes there. */
 export function withPage(
   { services, audit, log }: ServerProcess,
   { page, store }: Settings,
@@ -15,7 +15,7 @@ export function withPage(
 ): ToolServices {
   const { project } = services;
   const serve = async (): Promise<LinkedPage> => {
-    // Imported on demand to keep the start fast: most servers never open the page.
+    // Imported only when needed, because most servers never open the page.
     const [{ localPage }, { shownEnvironment }] = await Promise.all([
       import("./local-page.ts"),
       import("../web/seen.ts"),
@@ -39,8 +39,8 @@ interface Parts {
 }
 
 /**
- * Creates the page on which a person decides. One tab shows all runs that need approval, so no second tab is opened
- * while the first may still be loading.
+ * Creates the page on which a person decides. One tab shows all runs that need approval. While it may still be loading,
+ * no second tab is opened.
  */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);

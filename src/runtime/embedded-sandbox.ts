@@ -7,8 +7,7 @@ import type { SandboxSeed } from "../settings/value-types.ts";
 import { once } from "../tools/define-tool.ts";
 
 /**
- * A sandbox inside this process. The sandbox starts when its address is first requested. It does not keep the process
- * alive.
+ * A sandbox inside this process. It starts when its address is first requested, and does not keep the process alive.
  */
 export interface EmbeddedSandbox {
   /** Starts the sandbox if needed. Rejects if the port stays in use or the seed cannot be read. */
@@ -18,11 +17,11 @@ export interface EmbeddedSandbox {
   close(): Promise<void>;
 }
 
-/** How often, and how many milliseconds apart, the port is tried. Hosts may briefly start a second server. */
+/** How often the port is tried, and the milliseconds between two attempts. Hosts may briefly start a second server. */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;
 
-/** The keys that a sandbox accepts in addition to its built-in ones. */
+/** The keys that a sandbox accepts besides its built-in ones. */
 type Keys = NonNullable<SandboxOptions["keys"]>;
 
 export interface Named {
@@ -79,7 +78,7 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // The pause keeps the process alive, unlike the sandbox, because the first answer is still awaited.
+      // The first answer is awaited, so the pause keeps the process alive, unlike the sandbox.
       await delay(PORT_WAIT_MS);
     }
   }

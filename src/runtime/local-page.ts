@@ -20,7 +20,7 @@ interface Served {
   readonly environment: ShownEnvironment;
 }
 
-/** Serves the page on a loopback port; a free one if `port` is 0. Does not keep the process alive. */
+/** Serves the page on a loopback port (0: a free port). Does not keep the process alive. */
 export async function localPage(
   shown: PageScope,
   { log, environment, port = 0 }: Served & { readonly port?: number },

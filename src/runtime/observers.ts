@@ -9,13 +9,13 @@ import { VERSION } from "./settings-input.ts";
 export const NO_TRACES =
   "an OpenTelemetry SDK is loaded, but no traces are created: install the package @opentelemetry/api next to this one";
 
-/** Loads the observers: metrics if `wantsFigures`, and traces if the person has loaded an OpenTelemetry SDK. */
+/** Loads the observers: metrics if `wantsFigures`, and traces if an OpenTelemetry SDK is loaded. */
 export async function observers(wantsFigures: boolean) {
   const instrument = wantsFigures ? (await import("../observe/instrument.ts")).instrument : undefined;
   const figures = instrument?.(VERSION, () => performance.now());
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
-    /** Observes requests. Undefined if nothing is observed, so that no time is lost. */
+    /** Observes requests. Undefined if nothing is observed, which saves time. */
     observer: combineObservers(traces, figures?.observer),
     over: figures?.over ?? ((backend: Backend) => backend),
     text: figures?.text,
@@ -58,7 +58,7 @@ export function logOf(settings: Settings, { work, secrets = [] }: LogParts = {})
   return { redactor, log };
 }
 
-/** The global symbol under which all copies of the OpenTelemetry package (major version 1) find the loaded SDK. */
+/** All copies of the OpenTelemetry package (major version 1) find the loaded SDK under this global symbol. */
 const SDK_PLACE = Symbol.for("opentelemetry.js.api.1");
 
 /** Returns whether the person has loaded an SDK that creates traces, for example with `node --import`. */

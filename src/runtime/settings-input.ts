@@ -11,12 +11,12 @@ export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/** Returns whether a flag without value is set. Throws a SettingsError if its value is neither on nor off. */
+/** Returns whether a flag without a value is set. Throws a SettingsError if its value is neither on nor off. */
 export function isOn(line: CommandLine, flag: string): boolean {
   return optionOf(line, flag, toggle) ?? false;
 }
 
-/** Reads the settings. Throws a SettingsError if one is invalid, also if it contradicts the API documents. */
+/** Reads the settings. Throws a SettingsError if one is invalid or contradicts the API documents. */
 export function settingsFrom(input: SettingsInput): Settings {
   const settings = readSettings(input);
   const foreign = settings.allowedTargetings?.find((id) => !isUlid(id));
@@ -55,7 +55,7 @@ export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: 
   };
 }
 
-/** Returns whether the sandbox starts at once: apps may use its port, or its seed file may have an error. */
+/** Returns whether the sandbox starts at once, because apps may use its port or its seed file may have an error. */
 export function startsSandbox({ environment }: Pick<Settings, "environment">): boolean {
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;
   return environment.port !== 0 || typeof environment.seed === "object";

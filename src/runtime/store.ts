@@ -24,7 +24,7 @@ export async function backendOf({
   return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), share);
 }
 
-/** Checks the configured store. Logs its weaknesses, or the reason why it is not ready, to standard error. */
+/** Checks the configured store. Logs its weaknesses, or why it is not ready, to standard error. */
 export async function isStoreReady(
   { store, sealKey }: Pick<Settings, "store" | "sealKey">,
   { migrates, log }: { readonly migrates: boolean; readonly log: Pick<Log, "warn"> },
@@ -56,7 +56,7 @@ export async function runMigrate(line: CommandLine): Promise<number> {
   }
 }
 
-/** Closes an unreachable store after `ms` milliseconds, so that it does not delay the end of the process longer. */
+/** Closes an unreachable store after `ms` milliseconds, so that it does not delay the end of the process further. */
 export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
   setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
 }
@@ -75,7 +75,7 @@ function tellOf(thrown: unknown): void {
 
 const KEY_BYTES = 32;
 
-/** What a key is used for. Each purpose has a separate key, so that data signed for one is invalid for the others. */
+/** What a key is used for. Each purpose has its own key, so that data signed for one is invalid for the others. */
 type SealPurpose = "confirmation" | "question" | "page";
 
 /** Derives keys from the setting (base64) or the stored key. After an error, the next request tries again. */
@@ -87,7 +87,7 @@ export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8A
   };
 }
 
-/** Converts an error of the store at the start of a command to a SettingsError. */
+/** Throws an error of the store at the start of a command as a SettingsError. */
 export function asSetting(thrown: unknown): never {
   if (!(thrown instanceof RunStoreError)) throw thrown;
   throw new SettingsError(`${thrown.message}. ${thrown.remedy}`);

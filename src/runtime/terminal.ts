@@ -6,15 +6,13 @@ import { SettingsError } from "../settings/value-types.ts";
 
 /**
  * Returns the signals that stop a process. On Windows, closing the console window sends SIGHUP. Elsewhere, SIGHUP is
- * not included, so that `nohup` works.
+ * left out, so that `nohup` works.
  */
 export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[] {
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }
 
-/**
- * Resolves at the first signal to stop. Later signals are ignored, because npx repeats the interrupt of the terminal.
- */
+/** Resolves at the first signal to stop. npx repeats the interrupt of the terminal, so later signals are ignored. */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const name of stopSignals(process.platform)) process.on(name, () => resolve());
@@ -35,7 +33,7 @@ export function askInTerminal(question: string): Promise<boolean> {
       reject(new QuestionInterrupted());
       terminal.close();
     });
-    // The input may end without an answer. That counts as no.
+    // The input may end without an answer, which counts as no.
     terminal.once("close", () => resolve(false));
     terminal.question(`${question} [y/N] `, (answer) => {
       resolve(/^y(es)?$/i.test(answer.trim()));

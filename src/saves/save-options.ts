@@ -17,7 +17,7 @@ import type { ListAsked, OptionAsked, OptionSummary, SaveCall, Saved } from "./s
 
 const LARGEST = 5;
 
-/** Saves what a call asks for. Throws ApiErrors, and a FileError if a file may not be written. */
+/** Saves what a call asks for. Throws an ApiError, or a FileError if a file must not be written. */
 export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promise<Saved> {
   return tool === "list_options" ? saveOptions(input, world) : saveContexts(input, world);
 }
@@ -33,7 +33,7 @@ async function saveContexts(
   return { savedTo: place.path, option: optionSummary(option), total: contextIds, counts: { options: 1, contextIds } };
 }
 
-/** Saves options as rows or as a desired state. A whole targeting also gets a base beside its file. */
+/** Saves options as rows or as a desired state. A whole targeting also gets a base next to its file. */
 async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
   const { place, whole, lines } = await formOf(asked, world);
@@ -48,7 +48,7 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   };
   const source = { targetingId: asked.targetingId, store, fresh: asked.fresh };
   const pieces = lines(counted(withContexts(api, options, { signal, source, onRead: whole?.take })));
-  // The base comes second, because it is made from the options that were written to the file.
+  // The base is made from the options that were written to the file, so it comes second.
   const base = whole === undefined ? [] : [{ place: whole.base, pieces: whole.baseText() }];
   await saveFiles([{ place, pieces }, ...base]);
   const counts = countsOf(options, contextIds);
@@ -61,12 +61,12 @@ export function isPart({ parent, search, contextIds, empty }: ListAsked): boolea
 
 interface SavedForm {
   readonly place: Place;
-  /** The data for the base. Absent for a part of the targeting, which has no base. */
+  /** The data for the base. Absent for a part of a targeting, which has no base. */
   readonly whole?: WholeTargeting;
   readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
 }
 
-/** Chooses the form by the file's extension. Throws a FileError if the file exists. */
+/** Chooses the form by the extension of the file. Throws a FileError if the file exists. */
 async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
   const { targetingId, saveTo, folders, delimiter } = asked;
   if (!asksDesired(saveTo)) {
@@ -101,7 +101,7 @@ function optionSummary({ _id, name, type, contextCount, childCount, parent }: Op
   return { _id, name, type, contextCount, childCount, ...(typeof parent === "string" && { parent }) };
 }
 
-/** Adds the names of groups, because files contain these instead of group IDs. */
+/** Adds the names of groups, because files contain names instead of group IDs. */
 async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly PlacedOption[]> {
   const { api, contents: store, signal } = world;
   const { targetingId, parent, fresh } = asked;
@@ -119,7 +119,7 @@ async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly Pl
   return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
 }
 
-/** Returns whether the file's extension means a desired state, which always has a whole targeting. */
+/** Returns whether the extension of the file means a desired state, which always has a whole targeting. */
 export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }
@@ -142,8 +142,8 @@ interface WholeTargeting {
 }
 
 /**
- * Returns where the base can be written. Throws a FileError if an earlier export of the same name has a base, which is
- * the state that its changes build on.
+ * Returns where the base can be written. Throws a FileError if an earlier export of the same name has a base, because
+ * its changes build on that base.
  */
 async function freeBasePlace(path: string, folders: readonly string[]): Promise<Place> {
   const base = basePathOf(path);
@@ -166,7 +166,7 @@ async function wholeTargeting(
   { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
   const base = await freeBasePlace(path, folders);
-  // Rows are kept only for a desired state, which has to be in memory as a whole.
+  // Only a desired state has to be in memory as a whole, so other rows are not kept.
   const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const targeting = { _id, name };

@@ -18,7 +18,7 @@ export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Returns whether a run saves a file, like `isSaveRun`, for a run whose state has not been read. */
+/** Returns whether a run saves a file. Needs only the header of the run, not its state. */
 export function isSaveKind(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
   return run.kind === SAVE_FORM.name;
 }
@@ -31,7 +31,7 @@ export class SaveRuns {
     this.runs = new KindRuns(saveKind(context), context);
   }
 
-  /** Starts a run in the background. `onError` receives an error that ends it. */
+  /** Starts a run in the background. `onError` gets an error that ends it. */
   start(
     call: SaveCall,
     { caller, requested }: { readonly caller: string; readonly requested?: Requested | undefined },
@@ -43,7 +43,7 @@ export class SaveRuns {
   }
 }
 
-/** The SHA-256 digest of no bytes, in hexadecimal digits. */
+/** The SHA-256 digest of no bytes in hexadecimal. */
 const NOTHING_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 async function* none(): AsyncGenerator<never> {}
@@ -58,7 +58,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);
       if (state.objects.length > 0) return { state };
-      // A run without entries starts from the beginning: its process ended before anything was read.
+      // The process of a run without entries ended before it read anything, so the run starts from the beginning.
       const begin = { t: "begin", saveTo: call.input.saveTo, at: createdAt } as const;
       state.apply(begin);
       return { state, first: [begin] };
@@ -80,7 +80,7 @@ async function save(
   await run.flush();
   await run.markStarted();
   try {
-    // Loaded late, because many processes never save a file.
+    // Imported only when needed, because many processes never save a file.
     const { saveAsked } = await import("./save-options.ts");
     const world = { api: api.forCall?.() ?? api, contents, clock, signal: run.signal };
     run.record({ t: "saved", saved: await saveAsked(run.header.call, world), at: clock.now() });

@@ -52,7 +52,7 @@ const saved = z.object({
 });
 export type Saved = Fixed<z.infer<typeof saved>>;
 
-/** One line of the journal. Applying all lines in order gives the state of the run. */
+/** One line of the journal. Reading all lines in order gives the state of the run. */
 const saveEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
   z.object({ t: z.literal("saved"), saved, at }),

@@ -15,7 +15,7 @@ const accessToken = z.strictObject({
   name: z.string().min(1),
   token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
   /**
-   * The project of the token; if absent, that of the configured keys. `*` lets an approver approve for all projects.
+   * The project of the token. If absent, that of the configured keys. With `*`, an approver approves for all projects.
    */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),
@@ -41,7 +41,7 @@ export interface Access {
   readonly projects: ReadonlyMap<string, ProjectKeys>;
   readonly tokens: readonly AccessToken[];
   readonly requireOtherApprover?: boolean;
-  /** Whether the file has changed and can no longer be read. All callers are then refused. */
+  /** Set if the file has changed and can no longer be read. All callers are then refused. */
   readonly isUnreadable?: boolean;
 }
 
@@ -49,7 +49,7 @@ export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "
   return tools ?? !approves;
 }
 
-/** Reads the access file. Throws a SettingsError that contains no secrets. */
+/** Reads the access file. Throws a SettingsError, which contains no secrets. */
 export function readAccess(file: string | undefined): Access {
   if (file === undefined) return { projects: new Map(), tokens: [] };
   const where = `${SETTINGS.accessFile.variable} names the file ${file}`;
@@ -80,7 +80,7 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    // The message of the JSON parser is not shown, because it quotes the text, which contains keys.
+    // The message of the JSON parser quotes the text, which contains keys. So it is not shown.
     const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is not JSON";
     throw refuse(`which cannot be read: ${reason}`);
   }

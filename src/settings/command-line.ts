@@ -9,15 +9,15 @@ export interface CommandOption {
   readonly meaning: string;
 }
 
-/** The words in order, and the value of each flag (`on` if it has no value). */
+/** The words in order, and the value of each flag (`on` if it has none). */
 export interface CommandLine {
   readonly words: readonly string[];
   readonly flags: ReadonlyMap<string, string>;
 }
 
 /**
- * Reads a command line. `own` are the flags of the command that are not settings. Ignores empty words, because hosts
- * fill optional lists with them. Throws a SettingsError if a flag is unknown or has no value.
+ * Reads a command line. `own` are the flags of the command that are not settings. Empty words are ignored, because
+ * hosts fill optional lists with them. Throws a SettingsError if a flag is unknown or has no value.
  */
 export function parseCommandLine(argv: readonly string[], own: readonly CommandOption[] = []): CommandLine {
   const toggles = new Map<string, boolean>(own.map((option) => [option.flag, option.toggle === true]));
@@ -67,7 +67,7 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
       secret.variable,
     );
   }
-  // The flag may be misspelt, or written as the name of the variable.
+  // The flag may be misspelt, or written like the name of the variable.
   const wrong = raw.replace(/^-+/, "");
   const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
   const meant = ofVariable?.flag ?? nearestWord(wrong, known);
@@ -77,7 +77,7 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
   );
 }
 
-/** Names the most similar word, and all known words, for the end of an error. */
+/** Returns the end of an error: the most similar word, and all known words. */
 export function didYouMean(wrong: string, words: readonly string[], what: string): string {
   const meant = nearestWord(wrong, words);
   const all = words.join(", ");

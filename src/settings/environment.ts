@@ -6,7 +6,7 @@ export interface Endpoint {
   readonly key: string;
 }
 
-/** The reason why an API cannot be used: a missing address or key, or a setting with a `problem`. */
+/** Why an API cannot be used: an address or key is missing, or a setting has a `problem`. */
 export interface HalfPair {
   readonly missing: string;
   readonly present?: string;
@@ -15,7 +15,7 @@ export interface HalfPair {
 
 export type UnusableSettings = ReadonlyMap<string, string>;
 
-/** The live APIs. The tools of an absent API are not listed, unless its settings are incomplete (`half`). */
+/** The live APIs. The tools of an absent API are listed only if its settings are incomplete (`half`). */
 export interface LiveEnvironment {
   readonly kind: "live";
   readonly management?: Endpoint;
@@ -24,13 +24,12 @@ export interface LiveEnvironment {
 }
 
 /**
- * How to treat an API of which only the address or only the key is set. `reported`: each call reports it, because
- * hosts do not show why a server did not start. `callersBringKeys`: an address is enough, because callers send the
- * key.
+ * What to do if only the address or only the key of an API is set. `reported`: each call reports it, because hosts do
+ * not show why a server did not start. `callersBringKeys`: the address is enough, because callers send the key.
  */
 export type HalfPairs = "refused" | "reported" | "callersBringKeys";
 
-/** A running sandbox at `url`, or one inside this process on `port` (0: a free port). */
+/** A running sandbox at `url`, or a sandbox inside this process on `port` (0: a free port). */
 export interface SandboxEnvironment {
   readonly kind: "sandbox";
   readonly url?: string;
@@ -60,8 +59,8 @@ export function readAddresses(read: Read) {
 const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as const;
 
 /**
- * Returns the environment that the settings ask for. Throws a SettingsError if live mode has no complete pair of
- * address and key, or if an incomplete pair is refused.
+ * Returns the environment of the settings. Throws a SettingsError if live mode has no complete pair of address and key,
+ * or if an incomplete pair is refused.
  */
 export function resolveEnvironment(
   settings: EnvironmentSettings,
@@ -115,8 +114,7 @@ function nothingToUse(): SettingsError {
 }
 
 /**
- * Returns the sandbox of the settings. The configured keys may be real, so they are sent only to a sandbox on this
- * machine.
+ * Returns the sandbox of the settings. The configured keys may be real, so only a sandbox on this machine gets them.
  */
 function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
@@ -125,8 +123,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
     kind: "sandbox",
     ...(sandboxUrl !== undefined && { url: sandboxUrl }),
     port: settings.sandboxPort,
-    // Without any settings, the sandbox has sample data: a person is trying the server, and an empty sandbox would
-    // show nothing.
+    // Without any settings, a person is trying the server. Sample data shows more than an empty sandbox.
     seed: settings.sandboxSeed ?? (isForWantOfSettings ? "sample" : "none"),
     managementKey: (near ? settings.targetingApiKey : undefined) ?? SANDBOX_KEYS.management,
     eventKey: (near ? settings.eventAppKey : undefined) ?? SANDBOX_KEYS.events,
@@ -135,7 +132,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
 
 type Named = readonly [variable: string, value: string | undefined];
 
-/** Returns an address with its key, or the reason why they cannot be used. */
+/** Returns an address with its key, or why they cannot be used. */
 function pairOf(
   [urlVariable, url]: Named,
   [keyVariable, key]: Named,
@@ -151,7 +148,7 @@ function pairOf(
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }
 
-/** Returns the variable of an invalid proxy that applies to an address: without it, requests must not be sent. */
+/** Returns the variable of an invalid proxy for an address. Without its proxy, requests must not be sent. */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
   return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined
@@ -166,15 +163,15 @@ export interface Proxies {
   readonly none?: string | undefined;
 }
 
-/** Returns the proxy for an address. Loopback addresses use none: the proxy would connect to its own machine. */
+/** Returns the proxy for an address. Loopback addresses use none, as the proxy would connect to its own machine. */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
   return proxy === undefined || isLoopback(url) || needsNoProxy(url, proxies.none ?? "") ? undefined : proxy;
 }
 
 /**
- * Returns whether an address needs no proxy. NO_PROXY is a comma-separated list of hosts, each with an optional port
- * and including its subdomains, or `*`.
+ * Returns whether an address needs no proxy. NO_PROXY is `*` or a list of hosts, separated by commas. A host may have a
+ * port and includes its subdomains.
  */
 function needsNoProxy(url: string, none: string): boolean {
   const { protocol, hostname, port } = new URL(url);

@@ -15,12 +15,11 @@ import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError 
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
   /**
-   * Whether the server serves HTTP. Callers may then bring their own keys, so an API may have an address without a
-   * key.
+   * Set if the server serves HTTP. Callers may then bring their own keys, so an API may have an address without a key.
    */
   readonly overHttp?: true;
   /**
-   * Whether the server serves stdio. An incomplete or invalid API setting then does not prevent the start; calls of
+   * Set if the server serves stdio. It then starts even if the settings of an API are incomplete or invalid; calls of
    * the API report it.
    */
   readonly overStdio?: true;
@@ -30,7 +29,7 @@ export interface SettingsInput extends Platform {
 export type Settings = ReturnType<typeof readSettings>;
 
 /**
- * Reads the settings. Flags come before environment variables, and these before defaults. Throws a SettingsError that
+ * Reads the settings. Flags come before environment variables, and both before defaults. Throws a SettingsError that
  * names the first invalid setting.
  */
 export function readSettings(input: SettingsInput) {
@@ -60,20 +59,17 @@ export function readSettings(input: SettingsInput) {
   const { targetingApiKey, eventAppKey, sandboxUrl } = addresses;
   return Object.freeze({
     environment,
-    /** Invalid keys and addresses that do not prevent the start, by variable. */
+    /** By variable: the invalid keys and addresses that do not prevent the start. */
     unusable,
     blocked: blockedBy(unusable),
-    /** The address of a running sandbox. In live mode, it can be inspected. */
+    /** The address of a running sandbox. It can be inspected even in live mode. */
     sandboxUrl,
     project: { name, id: projectId(environment, name) } as const,
     ...readRules(read, input),
     allowedDirs: read(SETTINGS.allowedDirs),
     maxLineBytes: read(SETTINGS.maxLineMb) * 1_048_576,
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
-    /**
-     * The routes, by operation, in the form `"METHOD /path"`, as the file has them. The operations are not validated
-     * here.
-     */
+    /** By operation: its route as `"METHOD /path"`. The operations are not validated yet. */
     routes: routes === undefined ? {} : readRoutes(routes),
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
@@ -83,12 +79,12 @@ export function readSettings(input: SettingsInput) {
     share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
     /** The shared database. Undefined if everything is stored in the state folder. */
     store,
-    /** The key that signs confirmations, in base64. Undefined if it is the key in the state folder. */
+    /** The key that signs confirmations, in base64. Undefined for the key in the state folder. */
     sealKey,
     http,
     logLevel: read(SETTINGS.logLevel),
     proxies,
-    /** The secrets, which are removed from logs and answers. */
+    /** The secrets. They are removed from logs and answers. */
     secrets: [
       ...[targetingApiKey, eventAppKey, sealKey, proxies.https, proxies.http, store?.url, store?.listenUrl].flatMap(
         secretsIn,
@@ -106,9 +102,9 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm) ?? (overHttp ? "strict" : "ask"),
     page: read(SETTINGS.page),
-    /** Whether an approval in a view of the client counts even if `confirm` is `strict`. */
+    /** Whether an approval in a view of the client is enough although `confirm` is `strict`. */
     trustViews: read(SETTINGS.trustViews),
-    /** The only targetings that may be changed. Undefined if all may be. The IDs are not validated here. */
+    /** The only targetings that may be changed. Undefined if all may be. The IDs are not validated yet. */
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
     /** The maximum percentage of options that one plan may change, and of options that it may delete. */
@@ -116,10 +112,7 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
   } as const;
 }
 
-/**
- * Returns the invalid setting that blocks all calls. A server that ignored it would use the wrong store, key or
- * sandbox.
- */
+/** Returns the invalid setting that blocks all calls. Ignoring it would mean to use the wrong store, key or sandbox. */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
     const problem = unusable.get(variable);
@@ -187,12 +180,12 @@ function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
   const { password } = new URL(given);
-  // The decoded password is a secret as well, because database errors may show it.
+  // Database errors may show the decoded password, so it is a secret as well.
   const plain = /^postgres/i.test(given) && !/%(?![0-9a-f]{2})/i.test(password) ? [decodeURIComponent(password)] : [];
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
 
-/** Returns the variables with our prefix that are not settings. They are most likely misspelt. */
+/** Returns the variables with our prefix that are not settings. They are probably misspelt. */
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(environment).filter(
     (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
@@ -220,9 +213,9 @@ function readHttpSettings(read: Read) {
 function readOAuth(read: Read) {
   const issuer = read(SETTINGS.oauthIssuer);
   const given = {
-    /** The audience that tokens must have. Undefined if it is the public address of this server. */
+    /** The audience that tokens must have. Undefined for the public address of this server. */
     audience: read(SETTINGS.oauthAudience),
-    /** The address of the issuer's keys. Undefined if it is read from the issuer's metadata. */
+    /** The address of the issuer's keys. Undefined if the issuer's metadata names it. */
     jwksUrl: read(SETTINGS.oauthJwksUrl),
     projectClaim: read(SETTINGS.oauthProjectClaim),
     /** The OAuth client. Undefined if people cannot log in to the web page through the authorization server. */
@@ -240,14 +233,14 @@ export interface Platform {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Returns the folder for data that must survive a restart. It may not exist yet. */
+/** Returns the folder for data that must survive a restart. The folder may not exist yet. */
 export function stateFolder({ platform, home, environment }: Platform): string {
   if (platform === "win32") {
     return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
   }
   if (platform === "darwin") return posix.join(home, "Library", "Application Support", NAME);
   const given = environment.XDG_STATE_HOME;
-  // A relative path is ignored, as the XDG base directory specification says.
+  // The XDG base directory specification says that a relative path is ignored.
   const base = given !== undefined && posix.isAbsolute(given) ? given : posix.join(home, ".local", "state");
   return posix.join(base, NAME);
 }
@@ -280,7 +273,7 @@ function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
 
 export type Source = "flag" | "environment" | "default";
 
-/** Returns a setting and its source; undefined if it is not set, empty or an unfilled placeholder. */
+/** Returns a setting and its source. Undefined if it is not set, empty or an unfilled placeholder. */
 export function settingText(
   { variable, flag, anyCase }: Setting<unknown, unknown>,
   { flags, environment }: Pick<SettingsInput, "flags" | "environment">,

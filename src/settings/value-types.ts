@@ -18,7 +18,7 @@ export const headerKey: Form<string> = {
   read: (given) => (/^[\x21-\x7e]+$/.test(given) ? given : undefined),
 };
 
-/** The address of an API. A path is allowed, but no user name, query or fragment. A trailing slash is removed. */
+/** The address of an API. A path is allowed, but no user name, query or fragment. A slash at the end is removed. */
 export const address: Form<string> = {
   words: "an http:// or https:// address without a user name, query or fragment",
   read(given) {
@@ -33,7 +33,7 @@ export const address: Form<string> = {
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
-    // A caller's name starts with the issuer and a space, so the issuer may not contain spaces.
+    // A caller's name consists of the issuer, a space and more, so the issuer must not contain spaces.
     if (address.read(given) === undefined || /\s/.test(given)) return undefined;
     return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
   },
@@ -59,8 +59,7 @@ export const databaseAddress: Form<string> = {
 };
 
 /**
- * The address of a proxy. User name and password are allowed. Without a scheme, http is assumed, as other programs
- * do.
+ * The address of a proxy. User name and password are allowed. Without a scheme, http is assumed, as other programs do.
  */
 export const proxyAddress: Form<string> = {
   words: "an http:// or https:// address",
@@ -70,7 +69,7 @@ export const proxyAddress: Form<string> = {
   },
 };
 
-/** The types of keys and addresses. Over stdio, an invalid one does not prevent the start; calls report it instead. */
+/** The forms of keys and addresses. Over stdio, an invalid one does not prevent the start. Calls report it. */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);
@@ -100,7 +99,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word
   return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
-/** Returns the form of a comma-separated list of certain words. Repeated words count once. */
+/** Returns the form of a list of certain words, separated by commas. Repeated words count once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
   return {
     words: `a comma list of ${words.join(", ")}`,
@@ -131,7 +130,7 @@ export const seed: Form<SandboxSeed> = {
   read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),
 };
 
-/** A list of folders, separated as in PATH. Relative ones are made absolute. */
+/** A list of folders, separated as in PATH. Relative folders are made absolute. */
 export const folders: Form<readonly string[]> = {
   words: 'folders separated by ":" (";" on Windows)',
   read: (given) =>
@@ -146,9 +145,9 @@ export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
   /** The flag without leading dashes. Absent for keys and for variables of other programs. */
   readonly flag?: string;
-  /** Whether the variable's name in lower case is accepted too, as in other programs. */
+  /** Whether the name of the variable is also accepted in lower case, as in other programs. */
   readonly anyCase?: true;
-  /** Whether the value is secret: it is never shown, and removed from all output. */
+  /** A secret value is never shown, and is removed from all output. */
   readonly secret: boolean;
   readonly form: Form<Value>;
   readonly fallback: Fallback;
@@ -180,7 +179,7 @@ export function optional<Value>(
   return setting(variable, form, undefined, meaning, otherwise);
 }
 
-/** Defines a setting for a secret. It has no flag, because other users can see command lines. */
+/** Defines a setting for a secret. Other users can see command lines, so it has no flag. */
 export function key(
   variable: string,
   meaning: string,
@@ -190,7 +189,7 @@ export function key(
   return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
 }
 
-/** Defines a setting whose variable other programs use, too. It has no flag. */
+/** Defines a setting whose variable other programs use too. It has no flag. */
 export function shared(
   variable: string,
   form: Form<string>,

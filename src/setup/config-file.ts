@@ -7,10 +7,10 @@ import { type Fields, isReference, type ServerList, tableOf, UnsafeChange } from
 
 const PRIVATE = 0o600;
 const OTHERS = 0o077;
-/** Whether files have modes. Windows has access lists instead, and protects a person's folders with them. */
+/** Windows has access lists instead of modes, which protect a person's folders. */
 const HAS_MODES = process.platform !== "win32";
 
-/** Returns the file that a link leads to. Throws an UnsafeChange if that file does not exist. */
+/** Returns the file to which a link leads. Throws an UnsafeChange if that file does not exist. */
 export async function targetOf(file: string): Promise<string> {
   const target = await ifThere(() => realpath(file));
   if (target !== undefined) return target;
@@ -27,7 +27,7 @@ export function bytesOf(file: string): Promise<Buffer | undefined> {
   return ifThere(() => readFile(file));
 }
 
-/** Returns the text of a file, with its byte order mark. Throws an UnsafeChange if the bytes are not valid UTF-8. */
+/** Returns the text of a file with its byte order mark. Throws an UnsafeChange if it is not valid UTF-8. */
 export function textOf(bytes: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -36,7 +36,7 @@ export function textOf(bytes: Buffer): string {
   }
 }
 
-/** Throws an UnsafeChange if a file is read-only, because replacing a read-only file would succeed. */
+/** Throws an UnsafeChange if a file is read-only, because replacing such a file would succeed. */
 export async function checkWritable(file: string): Promise<void> {
   const found = await ifThere(() => stat(file));
   if (found === undefined) return;
@@ -44,13 +44,13 @@ export async function checkWritable(file: string): Promise<void> {
   await access(file, constants.W_OK);
 }
 
-/** Returns the permissions of a file that others can access (such as 0o644); undefined if only its owner can. */
+/** Returns the permissions of a file that others can access (such as 0o644). Undefined if only its owner can. */
 export async function modeForOthers(file: string): Promise<number | undefined> {
   const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
 }
 
-/** Makes a file readable for its owner only. Throws an UnsafeChange if the file system does not store permissions. */
+/** Makes a file readable only for its owner. Throws an UnsafeChange if the file system does not store permissions. */
 export async function makePrivate(file: string): Promise<void> {
   await chmod(file, ((await stat(file)).mode & 0o777 & ~OTHERS) | PRIVATE);
   if ((await modeForOthers(file)) !== undefined) throw new UnsafeChange(NO_MODES);
@@ -65,7 +65,7 @@ interface FileContent {
   /** The content before the change. Undefined if the file must not exist. */
   readonly before: Buffer | undefined;
   readonly after: string;
-  /** If true, `after` contains keys, and only the owner may read the file. */
+  /** Set if `after` contains keys, so that only the owner may read the file. */
   readonly isPrivate: boolean;
 }
 
@@ -91,8 +91,7 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
   try {
     await make(fresh, after, mode);
     if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
-    // Checks once more that the file is unchanged. If a host writes it between this line and the replacement, its
-    // change is lost.
+    // The file is compared once more. If a host writes it between this line and the replacement, that change is lost.
     const present = await bytesOf(file);
     if (before === undefined ? present !== undefined : !present?.equals(before)) {
       await unmake();
@@ -126,8 +125,8 @@ const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**
- * Returns how this server's entry changes, as removed and added lines that show no value that may be a key. `args` are
- * the arguments that this server writes: they contain no keys.
+ * Returns the change of this server's entry as removed and added lines. They show no value that may be a key. `args`
+ * are the arguments that this server writes; they contain no keys.
  */
 export function linesChanged(
   list: ServerList,

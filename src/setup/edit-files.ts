@@ -24,20 +24,20 @@ import {
 interface JsonForm {
   readonly more?: Readonly<Record<string, string>>;
   /**
-   * Whether the host asks the person for each key that an entry refers to. The questions are in the `inputs` of the
-   * file.
+   * Whether the host asks the person for each key that an entry refers to. The field `inputs` of the file has the
+   * questions.
    */
   readonly asks?: boolean;
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
   readonly title: string;
 }
 
-/** The fields of a server over HTTP. Hosts would misunderstand an entry that also has a command. */
+/** The fields of a server over HTTP. An entry that also has a command would be misunderstood. */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
 /**
- * Edits the list of servers in a JSON file; `section` is its key. Refuses a file with comments that the host cannot
- * read.
+ * Edits the list of servers in a JSON file. `section` is the key of the list. A file with comments that the host cannot
+ * read is refused.
  */
 export function jsonList(section: string, form: JsonForm): ServerList {
   const { more = {}, asks = false } = form;
@@ -73,7 +73,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
   };
 }
 
-/** Returns the changed file. Everything that does not change stays verbatim, except what the host cannot read. */
+/** Returns the changed file. What does not change stays verbatim, except what the host cannot read. */
 function changedFile(
   { text, value }: ReturnType<typeof fileOf>,
   after: Fields,
@@ -104,8 +104,8 @@ function isJson(text: string): boolean {
 }
 
 /**
- * Returns the questions for keys (`inputs`) without those that only this server's entry uses; undefined if none
- * remain.
+ * Returns the questions for keys (`inputs`) without those that only this server's entry uses. Undefined if none are
+ * left.
  */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
@@ -122,7 +122,7 @@ function questionFor(variable: string): Fields {
   return { type: "promptString", id: inputId(variable), description: variable, password: true };
 }
 
-/** The byte order mark that editors on Windows write at the beginning of files. */
+/** The byte order mark, which editors on Windows write at the beginning of files. */
 const MARK = "\uFEFF";
 
 function localPart(old: Fields): Fields {
@@ -131,7 +131,7 @@ function localPart(old: Fields): Fields {
   return Object.fromEntries(Object.entries(old).filter(isLocal));
 }
 
-/** Adds a question for each further key that the entry refers to. */
+/** Adds a question for each new key that the entry refers to. */
 function withInputs(file: Fields, fields: Fields): Fields {
   const asked = Object.entries(tableIn(fields, "env")).flatMap(([variable, value]) =>
     value === `\${input:${inputId(variable)}}` ? [variable] : [],
@@ -184,13 +184,13 @@ function parsed(text: string): { readonly root: Node; readonly value: unknown } 
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
   if (root === undefined || errors.length > 0) return undefined;
-  // The value is copied, because parsed values have no prototype; their copies have one.
+  // Parsed values have no prototype. Their copies have one.
   return { root, value: structuredClone(getNodeValue(root)) };
 }
 
 /**
- * Changes a JSON text, which may contain comments, from one value to another. The library's editing functions would
- * reformat neighbouring lines and separate comments from their values.
+ * Changes a JSON text, which may contain comments, from one value to another. The editing functions of the library
+ * would reformat neighbouring lines and separate comments from their values.
  */
 function editedJson(text: string, before: unknown, after: unknown, path: JSONPath = []): string {
   if (isDeepStrictEqual(before, after)) return text;
@@ -266,7 +266,7 @@ function layoutOf(text: string) {
   return { unit: indent === undefined || indent === "" ? "  " : indent, eol: text.includes("\r\n") ? "\r\n" : "\n" };
 }
 
-/** Returns the white space before a position. Undefined if other text precedes the position in its line. */
+/** Returns the white space before an offset. Undefined if other text comes before it on the same line. */
 function indentBefore(text: string, offset: number): string | undefined {
   const before = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
   return /\S/.test(before) ? undefined : before;
@@ -276,7 +276,7 @@ function written(value: unknown, { unit, eol }: ReturnType<typeof layoutOf>, dep
   return JSON.stringify(value, null, unit).replaceAll("\n", eol + unit.repeat(depth));
 }
 
-/** Adds a value on its own line, at the end of an object or a list. */
+/** Adds a value on its own line at the end of an object or a list. */
 function withLast(text: string, path: JSONPath, value: unknown, name?: string): string {
   const node = nodeAt(text, path);
   const layout = layoutOf(text);
@@ -284,7 +284,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   const last = node.children?.at(-1);
   const start = last === undefined ? node.offset + 1 : placeOf(last).end;
   const closing = placeOf(node).end - 1;
-  // The text after the last value: comments, and possibly a trailing comma.
+  // The text after the last value: comments, and perhaps a comma.
   const between = text.slice(start, closing);
   const kept = between.trimEnd();
   const comma = last === undefined || stripComments(kept).includes(",") ? "" : ",";
@@ -296,7 +296,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   return text.slice(0, start) + comma + kept + added + end + text.slice(closing);
 }
 
-/** Returns the positions of removed items. Undefined if the list changed in another way. */
+/** Returns the indexes of removed items. Undefined if the list changed in another way. */
 function itemsGone(before: readonly unknown[], after: readonly unknown[]): readonly number[] | undefined {
   const isKept = (item: unknown): boolean => after.some((one) => isDeepStrictEqual(one, item));
   if (!isDeepStrictEqual(before.filter(isKept), after)) return undefined;
@@ -331,7 +331,7 @@ const SECTION = "mcp_servers";
 /** How long Codex waits for the server to start, in seconds. The first start downloads the package. */
 const FIRST_START_S = 60;
 
-/** Edits the list of servers in a TOML file. Refuses a list in which this server's entry is not a table of its own. */
+/** Edits the list of servers in a TOML file. Refuses a list in which this server's entry is not a separate table. */
 export const tomlList: ServerList = {
   entryIn: (content) => {
     const servers = tableIn(tomlIn(content), SECTION);
@@ -357,7 +357,7 @@ function tomlFieldsOf({ command, args, values, references }: Entry, old: Fields 
   };
 }
 
-/** Fields of a server over HTTP. Codex refuses an entry that has one of them and also a command. */
+/** Fields of a server over HTTP. Codex refuses an entry with one of them and a command. */
 const REMOTE_CODEX_FIELDS = ["url", "bearer_token_env_var", "http_headers", "env_http_headers"];
 
 function withTomlFields(content: string, fields: Fields): string {
@@ -393,8 +393,8 @@ function withoutTomlEntry(content: string): string {
 }
 
 /**
- * Removes this server's table and the empty line before it. Comments and empty lines at its end stay: they belong to
- * the table that follows.
+ * Removes this server's table and the empty line before it. Comments and empty lines at its end belong to the next
+ * table, so they stay.
  */
 function linesWithoutOurs(lines: readonly string[]): readonly string[] {
   const kept: string[] = [];
@@ -424,12 +424,12 @@ function tomlOf(content: string): Fields | undefined {
   try {
     return tableOf(parse(content, { integersAsBigInt: "asNeeded" }));
   } catch {
-    // An invalid file has no value. The parser's message is not shown: it quotes the file, which may contain keys.
+    // An invalid file has no value. The parser's message quotes the file, which may contain keys, so it is not shown.
     return undefined;
   }
 }
 
-/** Returns whether two values are equal. Compares copies, because parsed tables have no prototype. */
+/** Returns whether two values are equal. Parsed tables have no prototype, so copies are compared. */
 function areSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(structuredClone(one), structuredClone(other));
 }

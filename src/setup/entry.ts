@@ -7,19 +7,19 @@ export const ENTRY_NAME = "targeting";
 export interface Entry {
   readonly command: string;
   readonly args: readonly string[];
-  /** The values of environment variables that the file contains. */
+  /** By environment variable: the value in the file. */
   readonly values: Readonly<Record<string, string>>;
-  /** The environment variables whose values the file only refers to, with the reference to each. */
+  /** By environment variable: the reference in the file. The file does not contain the value. */
   readonly references: Readonly<Record<string, string>>;
 }
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Edits a host's list of servers in its configuration file. Throws an UnsafeChange if that is not safe. */
+/** Edits the list of servers in a host's configuration file. Throws an UnsafeChange if that is not safe. */
 export interface ServerList {
-  /** Returns the fields of this server's entry. Undefined if the file has none. */
+  /** Returns the fields of this server's entry. Undefined if the file has no such entry. */
   readonly entryIn: (content: string) => Fields | undefined;
-  /** Returns the fields of a new entry. Fields of an old entry that are not set now are kept. */
+  /** Returns the fields of a new entry. Fields of the old entry that are not set now stay. */
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
   /** Writes the fields of this server's entry. Everything else in the file stays verbatim. */
   readonly withFields: (content: string, fields: Fields) => string;
@@ -30,7 +30,7 @@ export interface ServerList {
 /** A file cannot be changed safely. The message completes the sentence "FILE cannot be changed safely: …". */
 export class UnsafeChange extends Error {}
 
-/** Returns the name under which a host that asks the person for keys stores a key. */
+/** Returns the name under which a host stores a key that it has asked the person for. */
 export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }
@@ -40,14 +40,13 @@ export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
 
-/** Returns whether a value is filled in: false for an empty text and for a reference. */
+/** Returns whether a value is filled in. An empty text and a reference are not. */
 export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }
 
 /**
- * Returns the table with a name; an empty one if there is none. Throws an UnsafeChange if the name has another kind
- * of value.
+ * Returns the table with a name. Empty if there is none. Throws an UnsafeChange if the name has another kind of value.
  */
 export function tableIn(parent: Fields, name: string): Fields {
   if (!Object.hasOwn(parent, name)) return {};
@@ -57,7 +56,7 @@ export function tableIn(parent: Fields, name: string): Fields {
 }
 
 export function tableOf(value: unknown): Fields | undefined {
-  // A copy has all properties as its own, including one named __proto__.
+  // A copy has all properties as its own, even one named __proto__.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
 }
 
@@ -73,7 +72,7 @@ export function publishedLaunch(platform: NodeJS.Platform): Launch {
 const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
 
 /**
- * Returns how a host starts this program. If npx downloaded it from a registry, npx starts it; otherwise this Node
+ * Returns how a host starts this program. If npx downloaded it from a registry, npx starts it. Otherwise, this Node
  * starts its main file. Desktop hosts often have another PATH than a terminal, so Node has its full path.
  */
 export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {
@@ -87,7 +86,7 @@ interface LaunchOptions {
   readonly node: string;
 }
 
-/** Returns whether npx downloaded the package from a registry. False for an archive, a folder or an address. */
+/** Returns whether npx downloaded the package from a registry, and not from an archive, a folder or an address. */
 async function isOfRegistry(manifest: string): Promise<boolean> {
   try {
     const { dependencies } = tableOf(JSON.parse(await readFile(manifest, "utf8"))) ?? {};

@@ -8,7 +8,7 @@ import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 export interface Host {
   readonly title: string;
   readonly file: (platform: Platform) => string;
-  /** Returns another path of the list, which is used if its folder exists. */
+  /** Returns another path of the list. It is used if its folder exists. */
   readonly instead?: (platform: Platform) => string | undefined;
   readonly reference: (variable: string) => string;
   /** Where the host gets keys from: its environment, a question to the person, or the file that the person edits. */
@@ -19,7 +19,7 @@ export interface Host {
   readonly trust?: string;
 }
 
-/** The host's own command for servers. `add` returns its arguments; undefined if the command cannot add this entry. */
+/** The host's own command for servers. `add` returns its arguments. Undefined if the command cannot add this entry. */
 interface OwnCommand {
   readonly program: string;
   readonly add: (entry: Entry) => readonly string[] | undefined;
@@ -28,7 +28,7 @@ interface OwnCommand {
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
-/** The extensions of JSON that a host accepts. Most hosts reject a byte order mark. */
+/** The additions to JSON that a host accepts. Most hosts reject a byte order mark. */
 const JSON_ALONE = { comments: false, trailingCommas: false } as const;
 const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
 
@@ -48,8 +48,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-code": {
     title: "Claude Code",
     file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
-    // The reference has an empty default, which means "not set". Without a default, an unset variable would be an
-    // error.
+    // The empty default in the reference means "not set". Without it, an unset variable would be an error.
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
     list: jsonList("mcpServers", { title: "Claude Code", reads: JSON_ALONE, more: { type: "stdio" } }),
@@ -84,14 +83,14 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   codex: {
     title: "Codex",
     file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
-    // The reference is only a mark: the entry lists the variables, and Codex passes their values to the server.
+    // The reference is only a mark. The entry lists the variables, and Codex passes their values to the server.
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
     list: tomlList,
     own: {
       program: "codex",
       add: ({ command, args, values, references }) => {
-        // The command cannot add an entry with references, because it has no option to pass variables on.
+        // The command has no option to pass variables on, so it cannot add an entry with references.
         if (Object.keys(references).length > 0) return undefined;
         return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
       },
@@ -124,13 +123,13 @@ function inHome(platform: Platform, parts: readonly string[]): string {
   return pathsOf(platform).join(platform.home, ...parts);
 }
 
-/** Returns a file in the folder of a host, which is below the home folder by default. */
+/** Returns a file in the folder of a host. By default, this folder is below the home folder. */
 function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
   const folder = platform.environment[variable]?.trim();
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
 }
 
-/** Returns a file in the folder to which Windows redirects Claude Desktop if it was installed from the store (MSIX). */
+/** Returns a file in the folder to which Windows redirects Claude Desktop if it comes from the store (MSIX). */
 function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
   const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
   return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);

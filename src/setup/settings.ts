@@ -21,7 +21,7 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
   return { ...launch, values, references };
 }
 
-/** Returns the text of a setting with absolute paths, so that they are valid in every folder. */
+/** Returns the text of a setting with absolute paths, which are valid in every folder. */
 function writtenText({ form }: Setting<unknown>, text: string): string {
   if (form === path) return path.read(text) ?? text;
   if (form === seed) {
@@ -56,7 +56,7 @@ export function keysHeld(fields: Fields): readonly string[] {
   });
 }
 
-/** A placeholder for a key that only the host knows. It is long enough for every kind of key. */
+/** Takes the place of a key that only the host knows. It is long enough for every kind of key. */
 const SOME_KEY = "A".repeat(44);
 
 /** Throws a SettingsError if the server would not start with these fields. */
@@ -110,7 +110,7 @@ export async function openHostFiles(platform: Platform): Promise<readonly OpenFi
       const remedy = commandLine(["chmod", "600", file], platform.platform);
       found.push({ title, found: openWords(file, held, mode), remedy });
     } catch (thrown) {
-      // A file that cannot be read is left out here; `setup` reports it.
+      // `setup` reports a file that cannot be read, so it is left out here.
       if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
     }
   }

@@ -63,7 +63,7 @@ export async function runSetup(line: CommandLine): Promise<number> {
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
   const file = await fileOf(host, input);
-  // A missing host is no error: it may be installed later, or in another place.
+  // A missing host is no error. It may be installed later or in another place.
   const found = await isHere(host, input);
   const byHand = (): string => {
     const entry = entryOf(host, input, person.launch);
@@ -83,7 +83,8 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
 }
 
 /**
- * Shows this server's entry in the host's configuration, and removes it if the person agrees. Throws as `setUp` does.
+ * Shows this server's entry in the host's configuration, and removes it if the person agrees. Throws a SettingsError if
+ * the host is unknown or its file cannot be changed.
  */
 export async function remove(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
@@ -94,7 +95,7 @@ export async function remove(word: string | undefined, input: SettingsInput, per
   );
 }
 
-/** Changes a file. `byHand` explains how to change it by hand, if that is not safe here. */
+/** Changes a file. If that is not safe here, `byHand` explains how to change it by hand. */
 async function changeSafely(
   file: string,
   byHand: () => string,
@@ -108,7 +109,7 @@ async function changeSafely(
   }
 }
 
-/** Writes a backup of the file next to it. Exit code 1: the person did not agree. */
+/** Removes the entry and writes a backup of the file next to it. Exit code 1: the person did not agree. */
 async function takeOut(host: Host, file: string, input: SettingsInput, person: Person): Promise<number> {
   const { text: redacted } = redactorFor([...givenKeys(input).values()]);
   while (true) {
@@ -156,7 +157,7 @@ async function hostOf(given: string | undefined, input: SettingsInput): Promise<
   throw new SettingsError(`setup needs a host. The hosts are ${all.join(", ")}; ${here}`);
 }
 
-/** Shows the change, asks and writes. Returns undefined if another program has changed the file meanwhile. */
+/** Shows the change, asks and writes. Undefined if another program has changed the file in the meantime. */
 async function change(task: Task, person: Person): Promise<number | undefined> {
   const { host, file, entry, input } = task;
   const bytes = await bytesOf(file);
@@ -214,7 +215,7 @@ function makePrivateLine(file: string): string {
   return commandLine(["chmod", "600", file], process.platform);
 }
 
-/** Offers to make a file with an unchanged entry private. */
+/** Offers to make a file private whose entry does not change. */
 async function keepPrivate(file: string, held: readonly string[], person: Person): Promise<number> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return 0;
@@ -306,7 +307,7 @@ const WHERE_KEYS_COME_FROM = {
   file: (keys, host, file) => `Now write ${keys} into ${file}: ${host} reads keys from this file.`,
 } as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
-/** Returns a first question to the agent. It contains a targeting's ID, because the service cannot list targetings. */
+/** Returns a first question to the agent. It contains a targeting's ID, as the service cannot list targetings. */
 function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
   const isLive = (address: string, key: string): boolean =>
     isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));

@@ -1,6 +1,6 @@
 export type ParameterType = "string" | "number" | "items";
 
-/** A parameter of an event. The service ignores an event that lacks a required one. */
+/** A parameter of an event. The service ignores an event that lacks a required parameter. */
 export interface Parameter {
   readonly type: ParameterType;
   readonly required: boolean;

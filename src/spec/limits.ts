@@ -1,6 +1,5 @@
 /**
- * A limit of the service. `section` of the API document states it; `exceeded` is the service's answer if it is
- * exceeded.
+ * A limit of the service. `section`: where the API document states it. `exceeded`: how the service answers above it.
  */
 interface Limit {
   readonly value: number;
@@ -11,7 +10,7 @@ interface Limit {
 const VALIDATION = "400 validation";
 const CONTEXT_LIMIT = "400 TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
-/** The limits of management-api 8.1. Bytes are UTF-8, lengths are Unicode code points. */
+/** The limits of management-api 8.1. Bytes are UTF-8 bytes, lengths are Unicode code points. */
 export const LIMITS = {
   /** Items of one bulk request that creates, renames or deletes targetings. */
   targetingItems: { value: 100, section: "8.1", exceeded: VALIDATION },
@@ -58,7 +57,7 @@ export const LIMITS = {
   retryAfterMs: { value: 2000, section: "4.2", exceeded: "not applicable" },
 } as const satisfies Record<string, Limit>;
 
-/** The most bytes of a body that this program sends: below "8 MB" in either reading of MB. */
+/** The maximum size of a body that this program sends in bytes. It is below "8 MB" in both meanings of MB. */
 export const OWN_BODY_BYTES = 8_000_000;
 
 /** The limits of event-tracking-api 8. Lengths are Unicode code points. */

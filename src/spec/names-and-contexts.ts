@@ -1,8 +1,8 @@
 import { LIMITS } from "./limits.ts";
 
 /**
- * Matches the characters of a valid name. management-api 8.3 does not say which Korean letters it means; precomposed
- * syllables and compatibility letters are assumed.
+ * Matches a text of valid characters for names. management-api 8.3 does not say which Korean letters it means.
+ * Precomposed syllables and compatibility letters are assumed.
  */
 const ALLOWED = /^[A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]*$/u;
 const DISALLOWED = /[^A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]/gu;
@@ -12,13 +12,13 @@ export const NAME_RULES = ["characters", "decomposed", "tooShort", "tooLong", "o
 
 export interface NameProblem {
   readonly rules: readonly (typeof NAME_RULES)[number][];
-  /** The length in code points, counted after composing Hangul. */
+  /** The length in code points after Hangul was composed. */
   readonly length: number;
-  /** The distinct characters that are not allowed, in order. */
+  /** The characters that are not allowed, each once, in order. */
   readonly characters?: readonly string[] | undefined;
 }
 
-/** Checks a name against management-api 8.3, without trimming or composing it first. Undefined if it is valid. */
+/** Checks a name by management-api 8.3, without trimming or composing it first. Undefined if the name is valid. */
 export function nameProblem(name: string): NameProblem | undefined {
   const { nameMinLength, nameMaxLength } = LIMITS;
   const composed = ALLOWED.test(name) ? name : composeHangul(name);
@@ -53,23 +53,23 @@ export function codePoints(text: string): number {
   return count;
 }
 
-/** The rule of management-api 8.1 that a Context ID breaks. `bytes` is the UTF-8 length after trimming. */
+/** The rule of management-api 8.1 that a Context ID breaks. `bytes` is its UTF-8 length after trimming. */
 interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
-  /** The separators that a Context ID of too many bytes contains: it is probably a list. */
+  /** The separators in a Context ID that is too long. It is probably a list. */
   readonly separators?: string;
 }
 
 const SEPARATORS = [",", ";", "|", "、", "\t", "\n"];
 const ANY_SEPARATOR = /[,;|、\t\n]/;
 
-/** Returns the characters in a Context ID with which lists separate Context IDs, for example `,;`. */
+/** Returns the characters in a Context ID that could separate several IDs, for example `,;`. */
 export function separatorsIn(contextId: string): string {
   return ANY_SEPARATOR.test(contextId) ? SEPARATORS.filter((one) => contextId.includes(one)).join("") : "";
 }
 
-/** Removes leading and trailing white space, as the service does before it stores a Context ID (management-api 8.1). */
+/** Removes white space at both ends, as the service does before it stores a Context ID (management-api 8.1). */
 export function trimContextId(contextId: string): string {
   return contextId.trim();
 }
@@ -77,7 +77,7 @@ export function trimContextId(contextId: string): string {
 export function contextIdProblem(trimmed: string): ContextIdProblem | undefined {
   if (trimmed.length === 0) return { rule: "empty", bytes: 0 };
   if (!trimmed.isWellFormed()) return { rule: "halfCharacter", bytes: 0 };
-  // Short IDs need no exact count, because a UTF-16 code unit takes at most three bytes in UTF-8.
+  // A UTF-16 code unit takes at most three bytes in UTF-8, so short IDs need no exact count.
   if (trimmed.length * 3 <= LIMITS.contextIdBytes.value) return undefined;
   const bytes = Buffer.byteLength(trimmed, "utf8");
   if (bytes <= LIMITS.contextIdBytes.value) return undefined;
@@ -85,7 +85,7 @@ export function contextIdProblem(trimmed: string): ContextIdProblem | undefined 
   return { rule: "tooLong", bytes, ...(separators !== "" && { separators }) };
 }
 
-/** Returns the given Context IDs that are probably mistyped: the option has a similar one. */
+/** Returns the given Context IDs that are probably mistyped, because the option has a similar one. */
 export function nearContextIds(given: readonly string[], held: readonly string[]) {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));
@@ -98,7 +98,6 @@ export function nearContextIds(given: readonly string[], held: readonly string[]
   });
 }
 
-/** Returns the UTF-8 bytes of Context IDs. */
 export function bytesOf(ids: Iterable<string>): number {
   let bytes = 0;
   for (const id of ids) bytes += Buffer.byteLength(id, "utf8");
@@ -121,8 +120,7 @@ export function ulidTime(ulid: string): number {
 }
 
 /**
- * How far the clocks of the service's machines may differ (assumed). Of two IDs that are closer in time, either may be
- * older.
+ * How far the clocks of the service's machines may differ (assumed). Of two IDs closer in time, either may be older.
  */
 export const CLOCKS_APART_MS = 2000;
 
@@ -138,12 +136,12 @@ export function ulidAt(time: number): string {
 export function ulidSource(now: () => number, random: () => number): () => string {
   let lastTime = -1;
   const tail = new Uint8Array(16);
-  // Reusing one buffer saves memory: many IDs are created at once.
+  // Many IDs are created at once, so they share one buffer to save memory.
   const letters = Buffer.alloc(26);
   return () => {
     const time = Math.max(now(), lastTime);
     if (time !== lastTime || !increment(tail)) {
-      // The random part has reached its maximum, so the ID takes the next millisecond.
+      // The random part has reached its maximum, so the ID gets the next millisecond.
       lastTime = time === lastTime ? time + 1 : time;
       letters.write(encodeTime(lastTime), "latin1");
       for (let place = 0; place < tail.length; place += 1) tail[place] = Math.floor(random() * 32);
@@ -163,7 +161,7 @@ function encodeTime(time: number): string {
   return text;
 }
 
-/** Adds 1 to a number in base 32, in place. Returns false if it overflows. */
+/** Adds 1 to a number in base 32. Returns false if it overflows. */
 function increment(digits: Uint8Array): boolean {
   for (let place = digits.length - 1; place >= 0; place -= 1) {
     const digit = digits[place] ?? 0;

@@ -3,7 +3,7 @@ import * as z from "zod";
 /** A regular option or an option group (management-api 2.1). */
 export type OptionType = "atomic" | "collection";
 
-/** A targeting (management-api 2; fields assumed). Further fields are allowed. */
+/** A targeting (management-api 2; fields are assumed). Unknown fields are allowed. */
 export const targetingRecord = z.looseObject({
   _id: z.string(),
   name: z.string(),
@@ -13,7 +13,7 @@ export const targetingRecord = z.looseObject({
 });
 export type TargetingRecord = z.infer<typeof targetingRecord>;
 
-/** An option (management-api 2.1; `targeting` and `parent` assumed). */
+/** An option (management-api 2.1; `targeting` and `parent` are assumed). */
 export const optionRecord = z.looseObject({
   _id: z.string(),
   name: z.string(),
@@ -30,7 +30,7 @@ export const optionRecord = z.looseObject({
 export type OptionRecord = z.infer<typeof optionRecord>;
 
 /**
- * Returns the fields that changes are compared with. An absent field gets its default; only groups have
+ * Returns the fields with which changes are compared. Absent fields get their defaults. Only groups have
  * `exposeChildren`.
  */
 export function comparedFields({ _id, name, type, childCount, parent = null, exposeChildren = false }: OptionRecord) {
@@ -38,15 +38,15 @@ export function comparedFields({ _id, name, type, childCount, parent = null, exp
   return { _id, name, type: kind, parent, ...(kind === "collection" && { exposeChildren }) };
 }
 
-/** A page of a list of options. `total` counts all options of the list, if the service states it (assumed). */
+/** A page of a list of options. `total` is the number of all its options, if the service states it (assumed). */
 export interface OptionPage {
   readonly items: readonly OptionRecord[];
   readonly total?: number;
-  /** The service's clock when it answered (header `Date`), in milliseconds since 1970; absent if not sent. */
+  /** The time of the service when it answered (header `Date`), in milliseconds since 1970. Absent if not sent. */
   readonly serverTime?: number;
 }
 
-/** The answer of Get an Option, with one page of its Context IDs (assumed). */
+/** The answer of Get an Option, with one page of Context IDs (assumed). */
 export interface OptionWithContexts {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
@@ -58,7 +58,7 @@ interface ChildToCreate {
   readonly contexts?: readonly string[];
 }
 
-/** An option in a request that creates it (management-api 2.1, 4; fields assumed). */
+/** An option in the request that creates it (management-api 2.1, 4; fields are assumed). */
 export interface OptionToCreate {
   readonly name: string;
   readonly type?: OptionType;
@@ -73,14 +73,14 @@ export interface CreateTargetingItem {
   readonly options?: readonly OptionToCreate[];
 }
 
-/** Changes of Context IDs (management-api 2.1). `set` replaces all and excludes `add` and `remove`. */
+/** Changes of Context IDs (management-api 2.1). `set` replaces all, so it excludes `add` and `remove`. */
 export interface ContextChanges {
   readonly add?: readonly string[];
   readonly remove?: readonly string[];
   readonly set?: readonly string[];
 }
 
-/** Changes of an option (management-api 4). Absent fields stay; `parent: null` moves it to the top level. */
+/** Changes of an option (management-api 4). Absent fields stay. `parent: null` moves it to the top level. */
 export interface OptionChanges {
   readonly name?: string;
   readonly parent?: string | null;
@@ -88,7 +88,7 @@ export interface OptionChanges {
   readonly contexts?: ContextChanges;
 }
 
-/** The error of one item, or of a whole request (management-api 2.2, 2.3). */
+/** The error of one item or of a whole request (management-api 2.2, 2.3). */
 export const itemError = z.looseObject({
   statusCode: z.number().optional(),
   errorCode: z.string().optional(),

@@ -1,9 +1,9 @@
-/** Whether the API documents state a route, or it is assumed because they do not. */
+/** Whether the API documents state a route, or it is assumed. */
 type Basis = "documented" | "assumed";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** The method and path of an operation. `{targetingId}` and `{optionId}` in a path are replaced by IDs. */
+/** The method and path of an operation. IDs replace `{targetingId}` and `{optionId}` in the path. */
 interface Route {
   readonly method: Method;
   readonly path: string;
@@ -32,7 +32,7 @@ export const ROUTES = {
 
 export type Operation = keyof typeof ROUTES;
 
-/** The management operations that change data. Each is sent as one bulk request. */
+/** The management operations that change data. Each is sent as a bulk request. */
 export const BULK_OPERATIONS = [
   "createTargetings",
   "renameTargetings",
@@ -43,7 +43,7 @@ export const BULK_OPERATIONS = [
 ] as const;
 export type BulkOperation = (typeof BULK_OPERATIONS)[number];
 
-/** How the service applies a request (management-api 4.1): all items or none ("unit"), or each item on its own. */
+/** By operation: whether all items are applied or none ("unit"), or each on its own (management-api 4.1). */
 export const APPLIED_AS = {
   createTargetings: "unit",
   deleteTargetings: "unit",
@@ -60,8 +60,7 @@ export function isOperation(text: string): text is Operation {
 }
 
 /**
- * Returns the routes. The settings map operations to `"METHOD /path"`. Throws a RangeError that names an entry that is
- * not valid.
+ * Returns the routes. The settings map operations to `"METHOD /path"`. Throws a RangeError that names an invalid entry.
  */
 export function routesWith(overrides: Readonly<Record<string, string>>): RouteTable {
   const table: Record<Operation, Route> = { ...ROUTES };
