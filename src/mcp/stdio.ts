@@ -15,7 +15,7 @@ import type { Listening, RunWatcher } from "./run-updates.ts";
 import type { CallsUnderWay } from "./server-parts.ts";
 
 /** How many milliseconds calls may go on after the end of the input, so that `printf … | targeting-mcp` is answered. */
-const LAST_ANSWERS_MS = 2000;
+const LAST_ANSWERS_MS = 10_000;
 
 const INVALID_REQUEST = -32_600;
 const MALFORMED =

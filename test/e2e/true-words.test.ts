@@ -63,8 +63,10 @@ test("a move into a group that the same plan renames names the new name; a setti
 });
 
 test("an event that is under way is not told as no request sent", async () => {
-  const session = await startSession({ env: { TARGETING_MCP_WAIT_MS: "1000" } });
-  await session.control("/faults", { faults: [{ on: "trackEvent", kind: "timeout", times: 100 }] });
+  const session = await startSession({ env: { TARGETING_MCP_WAIT_MS: "4000" } });
+  // The first event loads the code, so that the request of the second one leaves well before its answer.
+  await session.client.callTool("track_event", { uid: "u", eventName: "app_open" });
+  await session.control("/faults", { faults: [{ on: "trackEvent", kind: "hold" }] });
   const given = await session.client.callTool("track_event", { uid: "u", eventName: "app_open" });
   expect(given.structuredContent).toMatchObject({
     status: "running",
