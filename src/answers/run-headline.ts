@@ -46,7 +46,9 @@ export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
   if (counts.items === 0 && status === "running") return `Still reading the file; nothing was sent. ${ran}`;
-  const before = BEFORE[status] ?? "";
+  // Only dry runs of events are not stored.
+  const isStored = status !== "planned" || runId !== undefined;
+  const before = isStored ? (BEFORE[status] ?? "") : "Planned; nothing was sent or stored. ";
   const result = resultWords(run);
   const sentence = before.endsWith("; ") ? result.charAt(0).toLowerCase() + result.slice(1) : result;
   return [`${before}${sentence}${sentence === "" ? "" : "."}`.trim(), requestWords(run), ran]

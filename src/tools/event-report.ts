@@ -121,8 +121,16 @@ export async function plannedEventReport(
     status: "planned",
     state,
     uidOf,
+    nextSteps: [sendingStep(requests.items, state.counts().failed)],
     ...(requests.items > 0 && { eventRequests: requests }),
   });
+}
+
+/** Returns the step after a dry run of events. `failed` events would not be sent. */
+function sendingStep(sent: number, failed: number): string {
+  if (sent === 0) return "fix what would fail, then make the same call without dryRun";
+  if (failed === 0) return `the same call without dryRun sends ${many(sent, "event")}`;
+  return `fix what would fail. The same call without dryRun sends only the other ${many(sent, "event")}`;
 }
 
 const UIDS_KEPT = 2000;

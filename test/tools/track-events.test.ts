@@ -34,6 +34,21 @@ test("sends what counts, in the order of each uid, and groups what does not", as
   );
 });
 
+test("a dry run says that nothing was stored, and how the same events are sent", async () => {
+  const { context } = await eventTools();
+  const stepsOf = async (...events: object[]) => {
+    const { structured, text } = await answerOf(trackEvents, { events, dryRun: true }, context);
+    expect(text).toMatch(/^Planned; nothing was sent or stored\. /);
+    return structured.nextSteps;
+  };
+  const bad = { uid: "u", eventName: "Click" };
+  expect(await stepsOf(click("a"))).toEqual(["the same call without dryRun sends 1 event"]);
+  expect(await stepsOf(bad)).toEqual(["fix what would fail, then make the same call without dryRun"]);
+  expect(await stepsOf(click("a"), bad, click("b"))).toEqual([
+    "fix what would fail. The same call without dryRun sends only the other 2 events",
+  ]);
+});
+
 test("each of many reasons says what is wrong, however short the answer has to be", async () => {
   const { context } = await eventTools();
   const names = [
