@@ -37,7 +37,7 @@ interface PageAction {
   readonly who: string;
 }
 
-/** The response to an action. `runId` is the ID of a new run that waits for approval: the undo that was planned. */
+/** What an action returns. `runId` is the ID of the new run that waits for approval: a planned undo. */
 interface Acted {
   readonly runId?: string;
 }
@@ -46,7 +46,7 @@ interface Acted {
 export async function actOn({ runId, action, data, who }: PageAction, shown: PageScope): Promise<Acted> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") throw new RefusedRequest(409, DAMAGED);
-  // For the runs of other callers, only decisions are allowed.
+  // The person may only decide about the runs of other callers.
   if (seen === undefined || !(seen.isOwn || isDecision(action))) throw new RefusedRequest(404, UNKNOWN);
   const { run } = seen;
   const { services } = seen.shown;
@@ -99,7 +99,6 @@ function personOf(who: string, { caller, approves }: PageScope): Person {
   return { who, caller, approves: approves && ((run) => approves.of(run) !== undefined), except: approves?.except };
 }
 
-/** Throws a RefusedRequest unless the decision was recorded. */
 function checkDecided(outcome: Outcome): void {
   if (outcome.is === "done") return;
   const [status, message] = outcome.is === "refused" ? REFUSED[outcome.why] : ([409, TOO_LATE[outcome.is]] as const);
@@ -119,7 +118,7 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
   NOT_HERE: [409, ENDED],
   ELSEWHERE: [409, ELSEWHERE],
   OWN_REQUEST: [403, OWN_REQUEST],
-  // Reasons of views and tokens do not occur here, because the web page is not a view and takes no tokens.
+  // The web page is not a view and takes no tokens, so these reasons do not occur here.
   VIEWS_NOT_TRUSTED: [403, UNKNOWN],
   NO_TOKENS: [403, UNKNOWN],
 };
@@ -127,7 +126,7 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
 /** Plans the undo of a run, as `who` requested on the page. The new run then waits for a decision. Throws a ToolError if the run cannot be undone. */
 async function undo(run: Run, who: string, services: ToolServices): Promise<Acted> {
   const { runId } = run.header;
-  // Imported on demand to keep the start fast: few runs are undone.
+  // Imported only when needed, because few runs are undone.
   const { keepUndoPlan } = await import("../tools/undo-run.ts");
   const { rows, already, kept } = await keepUndoPlan(runId, {
     ...callerContext(run, services),

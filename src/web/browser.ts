@@ -47,7 +47,7 @@ export async function openBrowser(
   return false;
 }
 
-/** Returns the commands that open a browser, in the order in which they are tried. */
+/** Returns the commands that open a browser, the first one to try first. */
 function openersOf({ BROWSER }: Variables, platform: NodeJS.Platform): readonly (readonly string[])[] {
   const own = (BROWSER ?? "").split(delimiter).flatMap((command) => (command === "" ? [] : [command.split(" ")]));
   if (own.length > 0) return own;
@@ -74,7 +74,7 @@ export function localUserName(environment: Readonly<Record<string, string | unde
   try {
     return userInfo().username;
   } catch {
-    // The user may have no name: in a container, the process may run under a user ID without an account.
+    // A process in a container may run under a user ID without an account, which has no name.
     return environment.USER ?? "local";
   }
 }

@@ -28,16 +28,16 @@ export interface WholeSide extends Omit<ChangeSide, "contextIds"> {
   readonly all?: readonly string[] | undefined;
 }
 
-/** A row with the ID of its object. Rows are sorted by group and ID. IDs ascend in the order of creation. */
+/** A row with the ID of its object. Rows are sorted by group and ID, which is the order of creation. */
 export interface Placed extends Omit<ChangeRow, "before" | "after"> {
   readonly _id?: string | undefined;
   readonly before?: WholeSide | undefined;
   readonly after?: WholeSide | undefined;
-  /** Whether Context IDs are added whose values are not stored. */
+  /** Set if Context IDs are added that are not stored. */
   readonly lacksIds?: true | undefined;
   /**
-   * Whether the option is deleted with its targeting. After the targeting is read, a row with Context IDs replaces
-   * the row.
+   * Set if the option is deleted together with its targeting. After the targeting is read, a row with Context IDs
+   * replaces this row.
    */
   readonly isInside?: true | undefined;
 }
@@ -46,7 +46,7 @@ function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
   return { count: all.length, all };
 }
 
-/** The mark of the row of the targeting itself. */
+/** Marks the row of the targeting itself. */
 export const ITSELF = "the targeting itself";
 
 /** Returns the changes of a plan or an undo plan. */
@@ -156,8 +156,8 @@ function changedRow(
   const { before = side, after = side, lacksIds } = earlier ?? {};
   const ofRow = { kind: "changed" as const, _id };
   if (contextIds === undefined) {
-    // The effect counts only Context IDs that the option does not have yet. If the counts differ, the new ones are
-    // unknown.
+    // The effect counts only Context IDs that the option does not have. If the counts differ, it is unknown which ones
+    // are new.
     if (says !== `gets ${many(add.length, "Context ID")}`)
       return { ...ofRow, before, after: { ...after, says }, lacksIds: true };
     return { ...ofRow, before, after: { ...after, ...ids(add) }, lacksIds };
@@ -167,7 +167,7 @@ function changedRow(
   return { ...ofRow, before: { ...before, ...lost }, after: isKnown ? after : { ...after, says }, lacksIds };
 }
 
-/** The Context IDs that a call adds and removes, by ID or name of the option. */
+/** By ID or name of an option: the Context IDs that a call adds and removes. */
 type GivenIds = ReadonlyMap<string, Partial<Record<"add" | "remove", readonly string[] | undefined>>>;
 
 function inputIds({ tool, input }: WriteCall): GivenIds {
@@ -179,7 +179,7 @@ function inputIds({ tool, input }: WriteCall): GivenIds {
   );
 }
 
-/** The changes of a run, and the names by ID of the sub-options that moved because their group was deleted. */
+/** The changes of a run. `freed`: by ID, the names of sub-options that moved because their group was deleted. */
 interface EndedRows {
   readonly rows: readonly Placed[];
   readonly freed: ReadonlyMap<string, string | undefined>;
@@ -208,8 +208,7 @@ export async function rowsOfEndedRun(
 }
 
 /**
- * Returns names by ID: those of the run's objects, else of groups that it moved options from or to, else previous
- * names.
+ * By ID: the names of the run's objects, or else of groups from or to which it moved options, or else previous names.
  */
 function knownNames(state: RunState, previous: Known["previous"]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
@@ -269,7 +268,7 @@ function ofOption(option: OptionEffect, { groups, previous, names, options }: Kn
   const row = ofChanged(option, groupOf, names);
   if (option.parent !== undefined || before?.kind !== "option") return row;
   const { parent } = before;
-  // Options of several groups without known names would be under one heading.
+  // Without a name, options of several groups would be under one heading.
   const name = groups.get(parent ?? "") ?? names.get(parent ?? "");
   return { ...row, group: typeof parent === "string" ? name && cut(name) : parent };
 }

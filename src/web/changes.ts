@@ -27,10 +27,10 @@ const MAX_IDS = 5;
 const READING_MS = 1500;
 
 interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
-  /** The names by ID of the sub-options that moved because their group was deleted, as far as they are known. */
+  /** By ID: the names of the sub-options that moved because their group was deleted. Undefined if unknown. */
   readonly freedNames?: ReadonlyMap<string, string | undefined>;
   readonly rows: readonly Placed[];
-  /** Whether the objects to delete could not be read from the service. */
+  /** Set if the objects to delete could not be read from the service. */
   readonly isUnread?: true;
 }
 
@@ -100,9 +100,7 @@ function cellsOf({ kind, group, before, after }: Placed): readonly string[] {
   return [WORDS[kind], group ?? "", name, isRenamed ? after.name : "", ...lists, notes.join("; ")];
 }
 
-/**
- * The last computed changes of recent runs, by run ID. The web page requests one part after another of the same run.
- */
+/** By run ID: the changes of recent runs. The web page requests one part after another of the same run. */
 const last = new Map<string, Made>();
 const MAX_KEPT = 4;
 
@@ -226,8 +224,8 @@ function deletedRow({ _id, name, isGroup, group, count, contextIds }: LostOption
 }
 
 /**
- * Sorts rows: first the targeting itself, then the groups in the order of their creation, then the top level. A group
- * that is created or deleted comes before its sub-options. Otherwise older options come first.
+ * Sorts rows: the targeting itself, groups in the order of their creation, and the top level. A created or deleted
+ * group comes before its sub-options. Otherwise, older options come first.
  */
 function inOrder(all: readonly Placed[]): readonly Placed[] {
   const parents = new Set(all.map(({ group }) => group));

@@ -50,7 +50,6 @@ function filled(event: JsonObject, examples: string[]): JsonObject {
   return { ...whole, items };
 }
 
-/** The parameters that an object may have, and the required ones. */
 interface Fields {
   readonly parameters: Readonly<Record<string, Parameter>>;
   readonly required: readonly string[];
@@ -124,13 +123,13 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
   return lines;
 }
 
-/** Returns a changed line with the differences marked; two separate lines if the texts have little in common. */
+/** Returns a changed line with marked differences. Returns two separate lines if the texts have little in common. */
 function changedLine(before: string, after: string): readonly BodyLine[] {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start += 1;
   let end = 0;
   while (end < Math.min(before.length, after.length) - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
-  // A difference only in a trailing comma is not shown as a change.
+  // If only a comma at the end differs, no change is shown.
   const isComma = before.replace(/,$/, "") === after.replace(/,$/, "");
   if (isComma) return [[{ is: "same", text: after }]];
   const wordStart = start - (/[\w-]*$/.exec(before.slice(0, start))?.[0].length ?? 0);
@@ -146,7 +145,7 @@ function changedLine(before: string, after: string): readonly BodyLine[] {
   return [pieces.filter(({ text }) => text !== "")];
 }
 
-/** Returns the longest common subsequence of lines, as pairs of positions. */
+/** Returns the longest common subsequence of lines as pairs of indexes. */
 function commonLines(before: readonly string[], after: readonly string[]): readonly (readonly [number, number])[] {
   const width = after.length + 1;
   const longest = new Uint16Array((before.length + 1) * width);
@@ -171,12 +170,12 @@ function commonLines(before: readonly string[], after: readonly string[]): reado
   return pairs;
 }
 
-/** The maximum number of names and of other corrections in a fix, and of characters in a name. */
+/** The maximum number of names in a fix, of other corrections in a fix, and of characters in a name. */
 const MAX_NAMES = 6;
 const MAX_OTHERS = 2;
 const MAX_LETTERS = 200;
 
-/** Says in one line how to fix an event: `rename transaction_id to tx_id, add method`. */
+/** Returns in one line how to fix an event: `rename transaction_id to tx_id, add method`. */
 export function fixOf({ text, isJson, findings }: Pick<ArrivedEvent, "text" | "isJson" | "findings">): Words {
   const body = isJson ? parseJson(text) : undefined;
   const { event, mended } = fixSpelling(isJsonObject(body) ? parseNestedJson(body) : body, nearestName);

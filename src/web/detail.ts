@@ -58,7 +58,7 @@ function decisionOf(run: Run, person: string | undefined): readonly StoryStep[] 
   return [step, ...(run.state.planned ? [{ title, tone: isStale ? ("bad" as const) : ("good" as const) }] : [])];
 }
 
-/** Describes how often requests were sent again and how long the run waited; undefined if neither happened. */
+/** Describes how often requests were sent again and how long the run waited. Undefined if neither happened. */
 function waitWords({ state: { requests } }: Run): string | undefined {
   const { resent, waitedMs } = requests;
   const seconds = Math.round(waitedMs / 1000);
@@ -69,7 +69,7 @@ function waitWords({ state: { requests } }: Run): string | undefined {
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
-/** The reasons why events are not sent on purpose. */
+/** The reasons for which events are not sent on purpose. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
 /** Returns a group of failures as the page shows it. */
@@ -84,7 +84,7 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
   };
 }
 
-/** The maximum number of characters of the positions of a reason, and of the first ones. */
+/** The maximum number of characters of all positions, and of the first positions, in a failure. */
 const PLACES_LETTERS = 300;
 const FIRST_PLACES_LETTERS = 20;
 /** The number of wrong values that a reason shows. */
@@ -103,8 +103,8 @@ function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure, l
 }
 
 /**
- * Returns the names of the first objects of a failure. If they have none, returns the wrong values. `areAll`: the other
- * objects have none besides these.
+ * Returns the names of the first objects of a failure or, if they have no names, the wrong values. `areAll`: all other
+ * objects have the same ones.
  */
 function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "areAll"> {
   const { count, examples, details = [], detail, isOfFirst } = failure;
@@ -113,7 +113,7 @@ function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "
     typeof one?.value === "string" ? [one.value] : [],
   );
   const some = names.length > 0 ? names : values;
-  // Values that look the same when they are cut are shown once.
+  // Values that look the same after they are cut are shown once.
   const shown = [...new Set(some.map((text) => cutText(text, VALUE_LETTERS)))];
   // Rows that repeat the name of one row all have that name.
   const isOneName =
@@ -122,7 +122,6 @@ function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "
   return { examples: shown.slice(0, FIRST_VALUES), ...(areAll && { areAll }) };
 }
 
-/** The cause of a failure and how to fix it, in a few words each. */
 type Brief = readonly [cause: string, fix?: string];
 
 const [SHORTEST, LONGEST] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
@@ -189,7 +188,7 @@ function briefOf(failure: SummarizedFailure): Pick<FailureRow, "cause" | "fix"> 
   return { cause, fix };
 }
 
-/** What objects with different values have in common if they break the same rule, by code and rule. */
+/** By code and rule: what objects with different values that break this rule have in common. */
 const IN_COMMON: Readonly<Record<string, string>> = {
   "INVALID_NAME characters": "not allowed in a name",
   "INVALID_NAME tooLong": `name longer than ${LIMITS.nameMaxLength.value} characters`,
@@ -197,7 +196,7 @@ const IN_COMMON: Readonly<Record<string, string>> = {
   "INVALID_CONTEXT_ID tooLong": `Context ID longer than ${LIMITS.contextIdBytes.value} bytes`,
 };
 
-/** Returns the message of a failure. If each object has a message of its own, it says what they have in common. */
+/** Returns the message of a failure. If each object has its own message, returns what these have in common. */
 function sharedMessage(failure: SummarizedFailure): string {
   const { isOfFirst, isOfKinds, errorCode, count, details = [], message } = failure;
   if (!isOfFirst) return message;
@@ -215,8 +214,8 @@ function sharedMessage(failure: SummarizedFailure): string {
 }
 
 /**
- * Returns one page of the rows or items that did not succeed: those with an unknown result (`of=unknown`), or those
- * that failed or were not applied.
+ * Returns one page of the rows or items that did not succeed: with `of=unknown` those with an unknown result, otherwise
+ * those that failed or were not applied.
  */
 export function problemList({ state }: Run, query: URLSearchParams): ProblemList {
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
@@ -244,7 +243,7 @@ function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
   return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
 }
 
-/** The maximum length of each list of a plan's view. `omitted` counts the entries beyond it. */
+/** The maximum length of each list of a plan on the page. `omitted` counts further entries. */
 const MAX_DIFFERENCES = 70;
 
 /** Returns what a plan leaves unchanged or cannot apply, for the web page. */
@@ -274,14 +273,13 @@ function isPlan(run: Run): boolean {
   return isChangeRun(run) && run.header.call.tool === "apply_plan";
 }
 
-/** Returns the path of the file that a run saved, and what the file contains; undefined if it saved none. */
+/** Returns the path of the file that a run saved, and what it contains. Undefined if the run saved none. */
 export function savedBy(run: Run): RunDetail["saved"] {
   if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
   const { savedTo, counts } = run.state.saved;
   return { path: savedTo, says: `${many(counts.options, "option")}, ${many(counts.contextIds, "Context ID")}` };
 }
 
-/** Returns the files of a run that can be downloaded. */
 export async function filesOf(run: Run, { runs }: ToolServices): Promise<readonly RunFile[]> {
   if (isSaveRun(run)) return [];
   const { runId } = run.header;
@@ -318,7 +316,7 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
 }
 
 /**
- * Returns the first part of the names of a run's downloads: the input file's name without its ending, or the run ID.
+ * Returns the beginning of the names of a run's downloads: the input file's name without its extension, or the run ID.
  */
 function downloadName({ header: { runId, fileName } }: Run): string {
   return fileName?.replace(/\.[^.]*$/, "") || runId;
@@ -328,7 +326,7 @@ function downloadName({ header: { runId, fileName } }: Run): string {
 async function savedSheet(run: Run, services: ToolServices): Promise<Response | undefined> {
   const asked = sheetRunOf(run);
   if (asked === undefined) return undefined;
-  // Imported on demand to keep the start fast: few people download the sheet.
+  // Imported only when needed, because few people download the sheet.
   const { formOfSheet, readSheetRun, resultSheet } = await import("../tools/result-sheet.ts");
   const found = await readSheetRun(asked, services);
   const form = formOfSheet(found);

@@ -21,7 +21,7 @@ import type {
   Words,
 } from "./sandbox-wire.ts";
 
-/** The histogram covers the last ten minutes: 60 bars of ten seconds. */
+/** The histogram covers ten minutes: 60 bars of ten seconds. */
 const BAR_MS = 10_000;
 const BARS = 60;
 /** The maximum number of unknown event names that are counted separately, and of those in one update. */
@@ -48,7 +48,7 @@ function platformOf(body: unknown): string | undefined {
 export interface Figures {
   /** Counts the events that arrived since the last call, and returns the statistics. */
   now(): EventFigures;
-  /** Returns the internal key of a cause from its ID for the page; undefined if the cause is no longer counted. */
+  /** Returns the internal key of a cause, given its ID for the page. Undefined if the cause is no longer counted. */
   readonly keyOf: (id: number) => string | undefined;
   readonly problemOf: ReturnType<typeof problemCounter>["rowOf"];
 }
@@ -110,7 +110,7 @@ export function eventFigures(log: EventLog, clock: () => number): Figures {
 function recent(bars: ReadonlyMap<number, HistogramBar>, now: number): Map<number, HistogramBar> {
   const from = (Math.floor(now / BAR_MS) - BARS + 1) * BAR_MS;
   const kept = [...bars].filter(([at]) => at >= from).toSorted(([one], [other]) => one - other);
-  // The number of bars is limited, because the time of an event can differ from this clock, e.g. for seeded events.
+  // The time of an event can differ from this clock, as that of seeded events. So the number of bars is limited.
   return new Map(kept.slice(-BARS));
 }
 
@@ -170,17 +170,16 @@ function unknownRows(unknown: ReadonlyMap<string, number>): readonly UnknownName
 type Finding = ArrivedEvent["findings"][number];
 type Rule = Finding["rule"];
 
-/** The maximum number of fields that one cause names. */
 const MAX_FIELDS = 6;
 /** The maximum number of causes that are counted separately. Events with other causes are counted together. */
 const MAX_CAUSES = 200;
-/** The maximum number of causes in one update. */
 const MAX_ROWS = 50;
 /** The maximum number of event names, platforms and fixes that are stored for one cause. */
 const MAX_NAMES = 20;
 
 /**
- * Rules that do not depend on the event name. Events that break only these have the same cause, whatever their names.
+ * Rules that do not depend on the event name. Events that break only such rules have the same cause, whatever their
+ * names.
  */
 const OF_ANY_EVENT: ReadonlySet<Rule> = new Set([
   "notAnObject",
@@ -228,7 +227,7 @@ function documentedEvent(name: string): string | undefined {
   return EVENT_NAMES.includes(name) ? name : nearestName(name, EVENT_NAMES);
 }
 
-/** Describes what is wrong, in a few words. `paths` are the affected fields. */
+/** Returns in a few words what is wrong. `paths` are the affected fields. */
 function wordsOf(rule: Rule, paths: readonly string[]): Words {
   switch (rule) {
     case "authorization":
@@ -265,7 +264,7 @@ function isOrAre(paths: readonly string[]): string {
 interface CountedCause {
   readonly id: number;
   readonly cause: Cause;
-  /** The fixes of its events, by their text. */
+  /** By text: a fix, and the number of events that need it. */
   readonly fixes: Map<string, { readonly fix: Words; count: number }>;
   readonly verdict: EventCause["verdict"];
   count: number;
@@ -338,7 +337,7 @@ function addFix({ fixes }: CountedCause, fix: Words): void {
   else if (fixes.size < MAX_NAMES) fixes.set(key, { fix, count: 1 });
 }
 
-/** Returns the most frequent fix of a cause, with the number of its events if other events need another fix. */
+/** Returns the most frequent fix of a cause. Adds the number of its events if other events need another fix. */
 function mainFix({ fixes, count }: CountedCause): Words {
   const [most] = [...fixes.values()].toSorted((one, other) => other.count - one.count);
   if (most === undefined || most.count === count || most.fix.length === 0) return most?.fix ?? [];
@@ -359,14 +358,11 @@ function rowOf(counter: CountedCause): EventCause {
   };
 }
 
-/** The maximum number of events in one update of the page or one list. */
 const MAX_EVENTS = 100;
-/** The maximum number of problems of one event. */
 const MAX_PROBLEMS = 20;
-/** The maximum characters of a body for which a correction is computed. */
+/** The maximum number of characters of a body for which a correction is computed. */
 const MAX_CORRECTED = 100_000;
 
-/** Returns an event as a row of the page's list. */
 function eventRow(event: ArrivedEvent, seq: number): EventRow {
   const { at, verdict, uid } = event;
   const cause = causeOf(event)?.words;
@@ -402,7 +398,7 @@ interface Wanted {
   /** Each word must be in the result, the name, the user ID, a rule or the body. Case does not matter. */
   readonly filter: string;
   readonly verdict?: string | undefined;
-  /** The key of a cause; null if the requested cause is no longer counted, so that no event matches. */
+  /** The key of a cause. Null if the requested cause is no longer counted: no event matches then. */
   readonly cause?: string | null | undefined;
 }
 
@@ -428,7 +424,7 @@ export function matchingEvents(
   return { events: rows.slice(0, MAX_EVENTS).reverse(), older: rows.length > MAX_EVENTS };
 }
 
-/** The word on the page for events whose result is `ignored` in the API. */
+/** How the page calls events whose result is `ignored` in the API. */
 const DROPPED = "dropped";
 
 function matchesWord({ verdict, eventName, uid, findings, text }: ArrivedEvent, pattern: RegExp): boolean {
@@ -438,7 +434,7 @@ function matchesWord({ verdict, eventName, uid, findings, text }: ArrivedEvent, 
   );
 }
 
-/** Returns an event with all details; undefined if the log has removed it. */
+/** Returns an event with all details. Undefined if the log has removed the event. */
 export function eventDetail(log: EventLog, seq: number, figures: Figures): EventDetail | undefined {
   const event = log.at(seq);
   if (event === undefined) return undefined;

@@ -4,29 +4,26 @@ import { setTimeout as delay } from "node:timers/promises";
 export interface StreamSource<Message> {
   /**
    * Returns the messages after `position`, and the new position. Returns all messages if `position` is undefined or
-   * from another server process.
+   * comes from another server process.
    */
   since(position: string | undefined): Update<Message> | Promise<Update<Message>>;
-  /** Calls `changed` each time `since` may have new messages. Returns a function that ends the watch. */
+  /** Calls `changed` each time `since` may have new messages. The returned function ends this. */
   watch(changed: () => void): () => void;
 }
 
-/** The new messages and the position after them. If `messages` is empty, nothing is sent. */
+/** The new messages and the position after them. Without messages, nothing is sent. */
 interface Update<Message> {
   readonly messages: readonly Message[];
   readonly position: string;
 }
 
-/**
- * The minimum time between two updates, in milliseconds. Changes within it are sent together, so that pages redraw
- * rarely.
- */
+/** The minimum milliseconds between two updates. Changes in between are sent together, so that pages redraw rarely. */
 const EVERY_MS = 250;
 /** The interval of keep-alive comments, in milliseconds. They let both sides notice a broken connection. */
 const KEEP_ALIVE_EVERY_MS = 10_000;
 
 interface StreamOptions<Message> {
-  /** Sent at the start of every connection, whatever its position. */
+  /** Sent at the start of every connection, whatever its position is. */
   readonly first: readonly Message[];
   /** Ends the stream when it is aborted, for example because the person's session ended. */
   readonly signal?: AbortSignal | undefined;
@@ -36,8 +33,7 @@ interface StreamOptions<Message> {
 
 /**
  * Returns a response that streams updates (`text/event-stream`): first the messages after the `Last-Event-ID` of the
- * request, then those of each change. Each update is a JSON list of messages. It is computed only when the client
- * reads.
+ * request, then those of each change. An update is a JSON list of messages. It is computed only when the client reads.
  */
 export function eventStream<Message>(
   request: Request,

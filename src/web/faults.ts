@@ -41,7 +41,6 @@ const KINDS = {
 
 const OPERATIONS = ["write", "read", "any", ...Object.keys(ROUTES)];
 
-/** Returns the active faults, and the kinds that can be added. */
 export function faultsMessage(faults: Faults): FaultsMessage {
   const kinds = Object.entries(KINDS).map(([name, { says, fields }]) => ({ name, says, fields }));
   return { kind: "faults", faults: faults.list().map(faultRow), operations: OPERATIONS, kinds };

@@ -11,11 +11,10 @@ import { type LoginWays, type OpenedSession, PATHS, type ShownEnvironment } from
 export interface LinkedPage {
   /** Returns a link that works once. */
   link(): string;
-  /** How long a link is valid, in milliseconds. */
   readonly linkMs: number;
   /** Returns the number of browser tabs that show the page now. */
   readonly open: () => number;
-  /** Resolves to true as soon as a tab shows the page; to false if none does within `ms` milliseconds. */
+  /** Resolves to true when a tab shows the page, or to false if none does within `ms` milliseconds. */
   someoneWithin(ms: number): Promise<boolean>;
   /** Answers a request whose `Host` header the caller has checked. */
   readonly serve: (request: Request) => Promise<Response>;
@@ -100,7 +99,7 @@ export function linkedPage(shown: PageScope, { address, environment, signal }: P
 
 const LINK_MS = 120_000;
 
-/** Keeps the codes of this process's links. Each code works once, within two minutes. */
+/** Creates links with codes. Each code works once, within two minutes. */
 function oneTimeLinks(now: () => number) {
   const made: { readonly code: string; readonly until: number; isUsed: boolean }[] = [];
   return {
@@ -110,7 +109,7 @@ function oneTimeLinks(now: () => number) {
       return code;
     },
     /**
-     * Redeems a code. Returns `fresh`; `used` if it was redeemed before; `unknown` if it has expired or never existed.
+     * Redeems a code. `fresh`: it is valid. `used`: it was redeemed before. `unknown`: it has expired or never existed.
      */
     use(given: string) {
       const link = made.find(({ code }) => isSame(code, given));

@@ -6,43 +6,42 @@ import { type PlacedOption, placedOptions, withContexts } from "../reads/saved-o
 import type { OptionRecord } from "../spec/records.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 
-// Reads the objects that a waiting deletion would remove. The person who decides sees their names and Context IDs; the
-// stored effect has only counts.
+// Reads the objects that a waiting deletion would remove. The stored effect has only counts, but the person who decides
+// sees names and Context IDs.
 
-/** The maximum number of options whose Context IDs are read. If there are more, only names and counts are shown. */
+/** The Context IDs of at most this many options are read. With more options, only names and counts are shown. */
 const MAX_READ = 2000;
 const MAX_LISTED = 20_000;
 const MAX_MS = 60_000;
 const MAX_FREED = 20;
 
-/** An option that would be deleted. */
 export interface LostOption {
   readonly _id: string;
   readonly name: string;
   readonly isGroup: boolean;
-  /** The name of the option's group; null at the top level. */
+  /** The name of the option's group. Null at the top level. */
   readonly group: string | null;
   readonly count: number | undefined;
-  /** The Context IDs of the option. Absent if they were not read. */
+  /** Absent if they were not read. */
   readonly contextIds?: readonly string[];
 }
 
 /**
- * The objects to delete. `options` are options that are deleted individually, by ID. `within` are all options of
- * targetings that are deleted as a whole.
+ * The objects to delete. `options`: options that are deleted one by one, by ID. `within`: all options of targetings
+ * that are deleted as a whole.
  */
 export interface Lost {
   readonly options: ReadonlyMap<string, LostOption>;
   readonly within: readonly LostOption[];
-  /** The names of the first sub-options of deleted groups that are not deleted themselves. */
+  /** The names of the first sub-options that remain although their group is deleted. */
   readonly freed: readonly string[];
   /** Whether all Context IDs were read. */
   readonly isWhole: boolean;
 }
 
 /**
- * Reads the options with these IDs, and all options of the targetings. Returns undefined if there are too many, and
- * "unread" if the service cannot be read now.
+ * Reads the options with these IDs and all options of the targetings. Undefined if there are too many. "unread" if the
+ * service cannot be read now.
  */
 export async function readLost(
   { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },
@@ -84,7 +83,7 @@ export async function readLost(
 }
 
 /**
- * Returns the names of the first of these sub-options, whose group was deleted. Reads the unknown ones; undefined if the
+ * Returns the names of the first of these sub-options, whose group was deleted. Reads unknown names. Undefined if the
  * service cannot be read now.
  */
 export async function freedNamesOf(
@@ -104,7 +103,7 @@ export async function freedNamesOf(
   }
 }
 
-/** Reads the first sub-options of groups that are to be deleted. Omits those that are to be deleted, too. */
+/** Reads the first sub-options of groups to delete. Leaves out sub-options that are deleted themselves. */
 async function freedNames(
   deleted: readonly OptionRecord[],
   api: ManagementApi,

@@ -7,7 +7,7 @@ import { isLoopback } from "../settings/value-types.ts";
 import { asset, type PageAbout, pageDocument } from "./assets.ts";
 import { type LoginWays, PATHS, type Refusal } from "./wire.ts";
 
-// The HTTP application that every server of the web page builds on: headers, files, request checks and error responses.
+// The HTTP application of every server of the web page: headers, files, checks of requests, and error responses.
 
 /** The content security policy of the page: no foreign resources, no inline code, no frames. */
 const POLICY = [
@@ -21,7 +21,6 @@ const POLICY = [
   "form-action 'self'",
 ].join("; ");
 
-/** The headers of every response of the web page. */
 const PAGE_HEADERS = {
   "Content-Security-Policy": POLICY,
   "Referrer-Policy": "no-referrer",
@@ -32,7 +31,7 @@ const PAGE_HEADERS = {
 /** The maximum bytes of a POST body. The page sends only decisions and short forms. */
 const MAX_BYTES = 65_536;
 
-/** Thrown to refuse a request. `why` becomes the response: the reason, or the ways to log in. */
+/** Thrown to refuse a request. `why` becomes the response: a reason, or the ways to log in. */
 export class RefusedRequest extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -45,7 +44,6 @@ export class RefusedRequest extends Error {
   }
 }
 
-/** Returns the value. Throws a RefusedRequest if it is undefined. */
 export function orRefused<Found>(
   found: Found | undefined,
   message = "There is nothing at this address.",
@@ -55,7 +53,7 @@ export function orRefused<Found>(
   return found;
 }
 
-/** The context of a request: the sender's address, the posted JSON and, after `enter` succeeded, the session. */
+/** The context of a request: the sender's address, the posted JSON and, once `enter` has succeeded, the session. */
 export interface PageEnv<Session> {
   readonly Bindings: { readonly peer?: string };
   readonly Variables: { posted: unknown; session: Session };
@@ -63,9 +61,8 @@ export interface PageEnv<Session> {
 
 export type PageApp<Session> = Hono<PageEnv<Session>>;
 
-/** The parts in which the servers of the web page differ: addresses, login and sessions. */
+/** What differs between the servers of the web page: addresses, login and sessions. */
 interface WayIn<Session> {
-  /** The address that people enter in the browser. */
   readonly address: string;
   /** The paths that return the HTML, which contains no data. */
   readonly shownAt: readonly string[];
@@ -73,13 +70,13 @@ interface WayIn<Session> {
   readonly about: () => PageAbout;
   /** Adds the routes that need no session. */
   readonly openRoutes?: (app: PageApp<Session>) => void;
-  /** Returns the session of a request. Throws a RefusedRequest if it has none. */
+  /** Returns the session of a request. Throws a RefusedRequest if there is none. */
   readonly enter: (request: Request) => Promise<Session>;
 }
 
 /**
- * Creates the application of the web page. Routes that callers add to it require a session. Callers must check `Host`
- * before they pass a request on.
+ * Creates the application of the web page. Routes that callers add require a session. Callers must check `Host` before
+ * they pass a request on.
  */
 export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }: WayIn<Session>): PageApp<Session> {
   const app: PageApp<Session> = new Hono();
@@ -102,7 +99,7 @@ export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }:
   }
   app.use(async (context, next) => {
     context.set("session", await enter(context.req.raw));
-    // Checked here, because Hono handles HEAD as GET.
+    // Hono handles HEAD as GET, so the method is checked here.
     if (!["GET", "POST"].includes(context.req.raw.method)) throw notRead();
     await next();
   });
@@ -146,12 +143,11 @@ export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Ar
   });
 }
 
-/** Reads the JSON body of a POST from the page itself; `{}` if the body is empty. Refuses all other POSTs. */
+/** Reads the JSON body of a POST that the page itself sent. An empty body counts as `{}`. Refuses any other POST. */
 export const takePosted: MiddlewareHandler<Pick<PageEnv<unknown>, "Variables">> = async (context, next) => {
   const request = context.req.raw;
   checkPost(request);
-  // The size is limited here, because Hono's own limit fails on chunked bodies with the Node listener that serves the
-  // page.
+  // Hono's own limit fails on chunked bodies with the Node listener of the page, so the size is limited here.
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
@@ -184,8 +180,8 @@ function checkPost({ headers }: Request): void {
 }
 
 /**
- * Refuses a POST from a page with the wrong scheme. The right scheme is that of `address`. If the request went to a
- * loopback address that is not the host of `address`, it is `http`.
+ * Refuses a POST from a page with the wrong scheme. The right scheme is that of `address`. It is `http` if the request
+ * went to a loopback address that is not the host of `address`.
  */
 function checkScheme({ headers }: Request, address: string): void {
   const { protocol, host } = new URL(address);
@@ -196,7 +192,7 @@ function checkScheme({ headers }: Request, address: string): void {
 }
 
 /**
- * Returns the URL that a request was sent to, without the path. The default port is omitted even if `Host` names it.
+ * Returns the URL to which a request was sent, without the path. A default port is left out even if `Host` names it.
  */
 function addressed(headers: Headers, protocol: string): URL | undefined {
   const url = `${protocol}//${headers.get("host") ?? ""}`;

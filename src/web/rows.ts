@@ -66,7 +66,7 @@ export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): P
   return rows.length < MAX_RUNS ? rows : [...rows, ...(await otherOpenRuns(rows, shown))];
 }
 
-/** The last known names of targetings, and the listed runs, by ID. */
+/** By ID: the last known names of targetings, and the listed runs. */
 interface Known {
   readonly names: ReadonlyMap<string, string>;
   readonly runs: ReadonlyMap<string, ListedRun>;
@@ -139,7 +139,7 @@ function listedParts(listed: ListedRun, known: Known): TitleParts {
   };
 }
 
-/** Returns the title of a listed run that does not wait. An undo names the run that it undoes, if that is listed. */
+/** Returns the title of a listed run that does not wait. That of an undo names the undone run if it is listed. */
 function listedTitle(listed: ListedRun, known: Known): string {
   const { did, plannedBy, undoes = "" } = listed.about ?? {};
   const undone = known.runs.get(undoes);
@@ -150,7 +150,7 @@ function listedTitle(listed: ListedRun, known: Known): string {
 }
 
 /**
- * Returns the actions for a listed run that does not wait for approval, with Undo if some of its changes can be undone.
+ * Returns the actions for a listed run that does not wait for approval. Undo is among them if changes can be undone.
  */
 function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: PageScope) {
   const actions = actionsOf(status, open && !about?.isOver, shown);
@@ -175,7 +175,8 @@ function decisionWords(
 }
 
 /**
- * Returns the name of a targeting for a sentence. If the name is unknown, a run that waits for approval shows the ID.
+ * Returns the name of a targeting for a sentence. If the name is unknown and the run waits for approval, returns the
+ * ID.
  */
 function namedIn(targeting: RunRow["targeting"], waiting: Run | undefined): string | undefined {
   return targeting?.name ?? (waiting && targeting?._id && `the targeting ${targeting._id}`);
@@ -187,12 +188,12 @@ function nameIn(run: Run): string | undefined {
 
 const DAY_MS = 86_400_000;
 
-/** Returns what a run changed in objects that existed. While it is running, the kinds include changes that are pending. */
+/** Returns how a run changed existing objects. Undefined while it runs, as the counts include pending changes. */
 function doneKinds(how: RunRow["how"], status: string): RunRow["how"] {
   return status === "running" ? undefined : how;
 }
 
-/** Returns the number of items of a run, how many of them are done, and how many options are inside new targetings. */
+/** Returns how many items a run has, how many of them are done, and how many options are inside new targetings. */
 function workOf(
   { items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"],
   inside: NonNullable<ListedRun["about"]>["inside"],
@@ -206,10 +207,10 @@ function undoneBy(plannedBy: string | undefined, did: RunRow["did"], of?: string
   return did && { isUndo: plannedBy === "undo_run", changes: did, of };
 }
 
-/** Imports the code for the details of a run, on demand to keep the start fast. */
+/** Imported only when needed: the code for the details of a run. */
 const files = () => import("./detail.ts");
 
-/** Returns the details of a damaged run; undefined if the caller has no such run. */
+/** Returns the details of a damaged run. Undefined if the caller has no such run. */
 async function damagedDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
   const listed = await shown.services.runs.damaged(runId, shown.caller);
   return (
@@ -222,7 +223,7 @@ async function damagedDetail(runId: string, shown: PageScope): Promise<RunDetail
   );
 }
 
-/** Returns a run with all its details; undefined if it does not exist or this person may not see it. */
+/** Returns a run with all its details. Undefined if it does not exist or this person may not see it. */
 export async function runDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") return damagedDetail(runId, shown);
@@ -246,7 +247,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   };
 }
 
-/** Describes how much of a run its undo has undone. The counts are absent unless the undo has ended without failures. */
+/** Describes how much of a run was undone. The counts are absent unless the undo has ended without failures. */
 async function undoneOf(by: string | undefined, services: ToolServices): Promise<UndoneRun> {
   const found = by === undefined ? undefined : await undefinedIfUnreadable(services.runs.find(by));
   if (by === undefined || found?.status() !== "succeeded") return { by };
@@ -265,14 +266,14 @@ async function undoneOf(by: string | undefined, services: ToolServices): Promise
   return { by, says, rest: rest.join("; ") || undefined };
 }
 
-/** Returns a file of a run as a download; undefined if it does not exist or this person may not see it. */
+/** Returns a file of a run as a download. Undefined if it does not exist or this person may not see it. */
 export async function downloaded(runId: string, file: string, shown: PageScope): Promise<Response | undefined> {
   if (file === "list") return listedChanges(runId, shown);
   const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
   return run === undefined || run === "damaged" ? undefined : (await files()).downloadOf(run, file, shown.services);
 }
 
-/** The maximum number of characters of the title in the name of a file. Systems accept about 250 bytes. */
+/** The maximum number of characters of a title in a file name. Systems accept about 250 bytes. */
 const FILE_LETTERS = 80;
 
 /** Returns all changes of a run as a CSV file that is named after the run's title. */
@@ -283,7 +284,7 @@ async function listedChanges(runId: string, shown: PageScope): Promise<Response 
   return fileAnswer(`${cutText(title, FILE_LETTERS)}.csv`, changeLines(seen.run, seen.shown.services));
 }
 
-/** Returns the row of a run. `to` is the scope of the person who sees it. */
+/** Returns the row of a run. `to` is the scope of the person who sees the row. */
 async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<RunRow> {
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
@@ -328,7 +329,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   };
 }
 
-/** Returns the title of the run that a plan undoes; undefined if it undoes none, or that run cannot be read. */
+/** Returns the title of the run that a plan undoes. Undefined if it undoes none or that run cannot be read. */
 async function undoneTitle(run: Run, shown: PageScope): Promise<string | undefined> {
   const call = isChangeRun(run) ? run.header.call : undefined;
   const runId = call?.tool === "apply_plan" ? call.input.undoes : undefined;
@@ -344,7 +345,7 @@ function plannedByOf(run: Run): string | undefined {
   return isChangeRun(run) && run.header.call.tool === "apply_plan" ? run.header.call.input.plannedBy : undefined;
 }
 
-/** Returns the targeting of a run with its last known name; undefined if the run has none or several. */
+/** Returns the targeting of a run with its last known name. Undefined if the run has none or several. */
 export async function targetingOf(run: Run, { services: { memory } }: PageScope): Promise<RunRow["targeting"]> {
   const { targetingId: _id } = summaryOf(run.header, run.state, run.status());
   if (_id === undefined) return undefined;
@@ -352,8 +353,8 @@ export async function targetingOf(run: Run, { services: { memory } }: PageScope)
 }
 
 /**
- * Returns the reason why an interrupted run makes no progress. Returns undefined if the run is not interrupted, or if
- * its journal already records the reason and no other process will continue it.
+ * Returns why an interrupted run makes no progress. Undefined for any other run, or if the journal already has the
+ * reason and no other process will continue the run.
  */
 async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;
@@ -364,8 +365,8 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
 }
 
 /**
- * Returns whether this process has the key of the run's project, in the same environment, and whether this or another
- * live process would execute the run.
+ * Returns whether a process would execute the run: this process has the key of its project in the same environment, or
+ * another live process has it.
  */
 export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: PageScope): Promise<boolean> {
   const { changes, events, environment, runs } = services;
@@ -374,7 +375,7 @@ export async function canBeDriven({ header }: Pick<Run, "header">, { services, p
   return isOurs && runs.hasWorker(header.project);
 }
 
-/** Returns the actions for a run, with Undo if some of its changes can be undone. */
+/** Returns the actions for a run. Undo is among them if changes can be undone. */
 async function actionsWithUndo(
   run: Run,
   actions: readonly RunAction[],
@@ -396,20 +397,20 @@ async function actionsWithUndo(
   };
 }
 
-/** Returns whether some changes of a run can be undone, also after its undo was undone or failed in part. */
+/** Returns whether some changes of a run can be undone, even after its undo was undone or failed in part. */
 async function canBeUndone(run: Run, { services }: PageScope): Promise<boolean> {
   if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isWithdrawn(run.state)) return false;
   const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
   if (created + changed + deleted + gone === 0) return false;
   if (!isUndone(run.state)) return true;
-  // Imported on demand to keep the start fast: few runs were undone.
+  // Imported only when needed, because few runs were undone.
   const { isLeftToUndo } = await import("../tools/undo-run.ts");
   return isLeftToUndo(run, callerContext(run, services));
 }
 
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
 
-/** Returns the part of a row about the approval that is required. `to` is the scope of the person who sees it. */
+/** Returns the part of a row about the required approval. `to` is the scope of the person who sees the row. */
 async function waitingFields(
   run: ChangeRun | ApprovalRun,
   { targeting }: Pick<RunRow, "targeting">,
@@ -431,7 +432,7 @@ async function waitingFields(
   };
 }
 
-/** The lists of a run. Each function returns the page that the query requests; undefined if there is no such list. */
+/** The lists of a run. Each function returns the requested page of a list. Undefined if there is no such list. */
 const LISTS = {
   async effect({ run, shown }: SeenRun, query: URLSearchParams): Promise<EffectObjects | undefined> {
     const waiting = await waitingAnywhere(run.header.runId, shown.services);
@@ -445,7 +446,6 @@ const LISTS = {
 } as const;
 export const LIST_NAMES = ["effect", "changes", "failures"] as const satisfies readonly (keyof typeof LISTS)[];
 
-/** Returns one page of a list of a run; undefined if this person may not see it. */
 export async function listOfRun(
   name: keyof typeof LISTS,
   { runId, query }: { readonly runId: string; readonly query: URLSearchParams },

@@ -7,14 +7,14 @@ import { mergeSources, type PageSandbox } from "./sandbox-beside.ts";
 import { type PageScope, runsOfOthers } from "./seen.ts";
 import { type Hello, type Message, PATHS } from "./wire.ts";
 
-/** A person who is logged in: the name for the audit log, and the runs that they may see. */
+/** A person who is logged in: the name for the audit log, and the runs that this person may see. */
 export interface Viewer {
   readonly who: string;
   readonly shown: PageScope;
 }
 
 interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
-  /** The sandbox whose views are shown next to the runs; absent if there is none. */
+  /** The sandbox whose views are shown next to the runs. Absent if there is none. */
   readonly sandbox?: PageSandbox | undefined;
 }
 
@@ -28,10 +28,10 @@ export interface StreamWatch {
   readonly signal?: AbortSignal;
 }
 
-/** How often an open stream checks the session and the runs, in milliseconds. Any process may change them. */
+/** How often an open stream checks the session and the runs, in milliseconds. Other processes may change them. */
 const LOOK_MS = 500;
 
-/** Returns a watch whose streams end with the session. Checks the session while a stream is open. */
+/** Returns a watch whose streams end with the session. The session is checked while a stream is open. */
 export function watchSession(
   isIn: () => Promise<boolean>,
   { opened, signal, ...watch }: Partial<StreamWatch>,
@@ -44,7 +44,7 @@ export function watchSession(
       const look = async (): Promise<void> => {
         if (!(await isIn())) ending.abort();
       };
-      // A failed check is ignored: the next one decides.
+      // A failed check is ignored, because the next check decides.
       const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS).unref();
       return () => {
         clearInterval(timer);
@@ -106,10 +106,10 @@ function helloOf({ services: { readOnly } }: PageScope, { sandbox, ...about }: A
 
 const OWN_VIEWS = ["overview", "approvals", "runs"] as const;
 
-/** How many times as long as a read of the runs the pause after it is. Reads of many runs are slow. */
+/** The pause after reading the runs is this many times as long as the read, because reading many runs is slow. */
 const PAUSE_FACTOR = 5;
 
-/** Returns the updates of the runs page: all recent runs, whenever one of them has changed. */
+/** Returns the updates of the runs page: all recent runs whenever one of them has changed. */
 function runUpdates(shown: PageScope, notice = () => ""): StreamSource<Message> {
   const ofOthers = runsOfOthers(shown);
   const rowsNow = async () => runRows(shown, await ofOthers());

@@ -3,19 +3,18 @@ import type { StreamSource } from "./event-stream.ts";
 import { RefusedRequest } from "./page.ts";
 import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 
-// Shows the views of a sandbox on a server's own web page. Requests are passed on to the sandbox's page.
+// Shows the views of a sandbox on the web page of another server. Requests are passed on to the page of the sandbox.
 
 /** What the page may do in the sandbox: everything if the sandbox is on this machine, otherwise only read. */
 export type SandboxRights = "all" | "reads";
 
 /** A sandbox whose views are shown next to the runs. */
 export interface PageSandbox {
-  /** The sandbox's host and port. */
   readonly address: string;
   readonly views: readonly ViewName[];
-  /** Returns the updates of the sandbox's page, which arrive as long as a tab is open. */
+  /** Returns the updates of the sandbox's page. They arrive as long as a tab is open. */
   readonly updates: () => StreamSource<Message>;
-  /** Answers a request about the sandbox; returns undefined for other requests. */
+  /** Answers a request about the sandbox. Undefined for other requests. */
   answer(request: Request, body: unknown): Promise<Response | undefined>;
 }
 
@@ -26,13 +25,13 @@ const VIEWS = {
 const READS = [PATHS.events, PATHS.targetings];
 const CHANGES = [...READS, PATHS.faults, PATHS.reset];
 
-/** The server's parts that may contain a sandbox. */
+/** The parts of a server that may contain a sandbox. */
 interface SandboxAccess {
   readonly sandbox?: unknown;
   readonly testBench?: { readonly url: () => Promise<string> } | undefined;
 }
 
-/** Returns the sandbox of a server; undefined if it has none, or if the sandbox does not answer. */
+/** Returns the sandbox of a server. Undefined if there is none or it does not answer. */
 export async function findPageSandbox(
   { sandbox, testBench }: SandboxAccess,
   rights: SandboxRights,
@@ -48,12 +47,12 @@ export async function findPageSandbox(
       answer: (request, body) => answerOf(page, rights, request, body),
     };
   } catch {
-    // If the sandbox does not answer, the page shows only the runs. The tools report the reason.
+    // Without an answer of the sandbox, the page shows only the runs. The tools report the reason.
     return undefined;
   }
 }
 
-/** Returns a function that remembers the sandbox once it is found. After a failure, it tries again later. */
+/** Returns a function that finds the sandbox and remembers it. After a failure, it tries again later. */
 export function findOnce(find: () => Promise<PageSandbox | undefined>, now = Date.now) {
   let finding: Promise<PageSandbox | undefined> | undefined;
   let at = 0;
@@ -68,7 +67,7 @@ export function findOnce(find: () => Promise<PageSandbox | undefined>, now = Dat
 
 const FIND_AGAIN_MS = 10_000;
 
-/** The sandbox's own web page. It opens a session for any program on this machine. */
+/** The web page of the sandbox. Any program on this machine can open a session there. */
 interface SandboxPage {
   readonly url: string;
   token(isOver?: string): Promise<string>;
@@ -100,7 +99,7 @@ async function sessionOf(url: string): Promise<string> {
 }
 
 /**
- * Sends a request to the sandbox's page. If its session has ended, because the sandbox was restarted, opens a new
+ * Sends a request to the page of the sandbox. After a restart of the sandbox, the session has ended; then opens a new
  * session and sends the request again.
  */
 async function sendToPage(page: SandboxPage, path: string, init: RequestInit = {}): Promise<Response> {
@@ -138,7 +137,7 @@ async function answerOf(
     );
   });
   const { status, headers, body: content } = answer;
-  // A 401 means that the sandbox refused this server's session. The person's own session is valid, so they get
+  // A 401 means that the sandbox refused the session of this server. The session of the person is valid, so they get
   // another status.
   if (status === 401) throw new RefusedRequest(502, "The sandbox refused the session of this page.");
   const kept = ["content-type", "content-disposition"].flatMap((name) => {
@@ -148,9 +147,8 @@ async function answerOf(
   return new Response(content, { status, headers: Object.fromEntries(kept) });
 }
 
-/** The pause before the sandbox's stream is opened again, in milliseconds. */
 const AGAIN_MS = 1000;
-/** The maximum number of messages that wait for a tab. If a tab does not read them, it later gets everything again. */
+/** The maximum number of messages that wait for a tab. A tab that does not read them gets everything again later. */
 const MAX_WAITING = 50;
 
 /** Returns the updates of the sandbox's page. Reads its stream as long as a tab of this page is open. */

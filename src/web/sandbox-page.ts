@@ -20,8 +20,8 @@ const newEvent = z.strictObject({ text: z.string() });
 
 /**
  * Returns the request handler of a sandbox's web page at `url`: its events, targetings and faults. The caller has
- * checked that requests come from this machine. Loading the page opens a session without login, because the data is not
- * real.
+ * checked that requests come from this machine. The data is not real, so opening the page starts a session without
+ * login.
  */
 export function sandboxPage(world: World, url: string): (request: Request) => Promise<Response> {
   const sessions = pageSessions({ person: z.literal("local") });
@@ -79,7 +79,6 @@ function addChanges(app: SandboxApp, world: World): void {
   });
 }
 
-/** The sources of the routes that only read. */
 interface Read {
   readonly world: World;
   readonly figures: Figures;
@@ -125,7 +124,7 @@ function countIn(given = "", otherwise: number): number {
   return /^\d{1,9}$/.test(given) ? Number(given) : otherwise;
 }
 
-/** The state of a page in the stream: the last event that it has, and the versions of its other parts. */
+/** What a page in the stream has: the number of its last event, and the versions of its other parts. */
 interface Position {
   readonly newest: number;
   readonly cleared: number;
@@ -138,7 +137,7 @@ export function sandboxUpdates(
   world: World,
   figures = eventFigures(world.events, world.sources.now),
 ): StreamSource<Message> {
-  // Positions contain this mark, so that those from an earlier process are recognized and not used.
+  // Positions contain this mark, so that those of an earlier process are not used.
   const process = randomBytes(6).toString("hex");
   const targetings = targetingSizes(world);
   const versions = { state: 0, faults: 0 };
@@ -188,9 +187,9 @@ export function isTestFormat(format: string): format is TestFormat {
 }
 
 /**
- * Generates a test file for events and parameters that have not arrived: all cases for missing events, and the full
- * event if only a parameter is missing. Returns undefined if everything has arrived. `sandboxUrl` is the address to
- * which the tested website sends its events.
+ * Generates a test file for events and parameters that have not arrived: all cases of a missing event, and the full
+ * event if only a parameter is missing. Undefined if everything has arrived. `sandboxUrl` is the address to which the
+ * tested website sends its events.
  */
 export async function testsForUnseen(
   coverage: readonly CoverageRow[],
@@ -202,7 +201,7 @@ export async function testsForUnseen(
     .filter(({ count, parameters }) => count > 0 && parameters.some((parameter) => parameter.count === 0))
     .map(({ name }) => name);
   if (never.length + partly.length === 0) return undefined;
-  // Imported on demand to keep the start fast: few people generate tests.
+  // Imported only when needed, because few people generate tests.
   const [{ generateEventTests }, { emitSuite, SUITE_FORMATS }] = await Promise.all([
     import("../events/suites/generate.ts"),
     import("../events/suites/emit.ts"),

@@ -1,23 +1,23 @@
 // The messages about a sandbox: its events, targetings and faults. wire.ts has the other messages.
 
-/** Announces the sandbox whose views the page shows. Its views are empty until this message arrives. */
+/** Announces the sandbox whose views the page shows. The views are empty until this message arrives. */
 export interface SandboxMessage {
   readonly kind: "sandbox";
   /** The base address of the sandbox's APIs. */
   readonly address: string;
   readonly appKey: string;
-  /** Whether the page cannot add faults or send test events, because it does not run on the sandbox's own machine. */
+  /** Set if the page runs on another machine than the sandbox. It then cannot add faults or send test events. */
   readonly readOnly?: boolean | undefined;
-  /** Whether the sandbox does not answer, so that the page shows its last known state. */
+  /** Set if the sandbox does not answer. The page then shows the last known state. */
   readonly isLost?: boolean | undefined;
 }
 
 /** The events that arrived since the last update, with the statistics of all events. */
 export interface EventsMessage extends EventFigures {
   readonly kind: "events";
-  /** Whether the page must drop earlier events, because the log was reset or the stream has just started. */
+  /** Set if the page must drop earlier events, because the log was reset or the stream has just started. */
   readonly whole?: boolean;
-  /** The newest events that are not on the page yet, oldest first, at most 100. */
+  /** The newest events that the page does not have yet, the oldest first. At most 100. */
   readonly events: readonly EventRow[];
   readonly counts: Readonly<Record<Verdict, number>>;
 }
@@ -49,15 +49,15 @@ export interface EventCause {
   readonly id: number;
   readonly verdict: Exclude<Verdict, "recorded">;
   readonly count: number;
-  /** An event name with this cause; null if the events have no name. `otherNames` counts the other names. */
+  /** An event name with this cause. Null if the events have no name. `otherNames` is the number of other names. */
   readonly name: string | null;
   readonly otherNames?: number;
-  /** The documented event that was probably intended. Absent if none is similar, or if the cause does not depend on the event name. */
+  /** The documented event that was probably meant. Absent if none is similar or the event name does not matter. */
   readonly event?: string;
   readonly cause: Words;
   /**
-   * How to fix most events of the cause: `rename transaction_id to tx_id`. If the others differ, it ends with `(112
-   * of 113)`.
+   * How to fix most events of this cause: `rename transaction_id to tx_id`. If other events need another fix, `(112 of
+   * 113)` follows.
    */
   readonly fix: Words;
   readonly firstAt: number;
@@ -81,7 +81,7 @@ export interface EventRow {
 }
 
 /**
- * The answer of `GET /page/events?filter=…&verdict=…&problem=ID&before=SEQ`: the newest 100 matching events, oldest
+ * The answer of `GET /page/events?filter=…&verdict=…&problem=ID&before=SEQ`: the newest 100 matching events, the oldest
  * first.
  */
 export interface EventList {
@@ -97,7 +97,7 @@ export interface EventDetail {
   /** Problems that prevented recording come first. */
   readonly problems: readonly EventProblem[];
   readonly corrected?: CorrectedEvent;
-  /** The cause of the problem: all events that were not recorded for the same reason. */
+  /** The cause of the problem, with all events that were not recorded for the same reason. */
   readonly sameProblem?: EventCause;
   /** The answer of the real endpoint, if events are forwarded to one. */
   readonly forwarded?: { readonly status: number; readonly message: string };
@@ -106,7 +106,7 @@ export interface EventDetail {
 export interface EventProblem {
   readonly message: string;
   readonly fix: string;
-  /** Whether the event was not recorded, or may not be recorded by the service, because of this problem. */
+  /** Whether this problem prevents, or may prevent, that the event is recorded. */
   readonly isDecisive: boolean;
   /** The section of the event API document. */
   readonly section?: string;
@@ -114,13 +114,12 @@ export interface EventProblem {
 
 /** A suggested correction of an event. */
 export interface CorrectedEvent {
-  /** The event as JSON. */
   readonly text: string;
-  /** The renamed fields, each as `orderId → tx_id`. A corrected event name is not listed here. */
+  /** The renamed fields, each as `orderId → tx_id`. A corrected event name is not among them. */
   readonly renamed: readonly string[];
   /** The original body with the differences marked. */
   readonly lines: readonly BodyLine[];
-  /** Paths of added fields. The person must replace their example values. */
+  /** The paths of added fields. Their values are examples, which the person must replace. */
   readonly examples: readonly string[];
 }
 
@@ -139,7 +138,7 @@ export interface CoverageRow {
 export interface ParameterCoverage {
   readonly name: string;
   readonly required: boolean;
-  /** How many events had the parameter. `missing` counts those that were dropped because it was absent. */
+  /** `count`: how many events had the parameter. `missing`: how many were dropped because it was absent. */
   readonly count: number;
   readonly missing: number;
 }
@@ -161,9 +160,8 @@ export type TestFormat = "vitest" | "playwright" | "curl" | "json";
 export interface TargetingsMessage {
   readonly kind: "targetings";
   readonly targetings: readonly TargetingRow[];
-  /** A number that changes whenever any targeting changes. The page then reads its open branches again. */
+  /** Changes whenever any targeting changes. The page then reads its open branches again. */
   readonly version: number;
-  /** The server's clock. */
   readonly now: number;
 }
 
@@ -176,9 +174,9 @@ export interface TargetingRow {
   readonly options: number;
   readonly groups: number;
   readonly contexts: number;
-  /** When the targeting or one of its options was last changed; absent if nothing changed since the sandbox started. */
+  /** When the targeting or one of its options was last changed. Absent if nothing changed since the sandbox started. */
   readonly changedAt?: number;
-  /** When the targeting was created; absent if it is as old as the sandbox. */
+  /** When the targeting was created. Absent if it is as old as the sandbox. */
   readonly createdAt?: number;
 }
 
@@ -192,16 +190,16 @@ export interface OptionRow {
   readonly name: string;
   readonly isGroup: boolean;
   readonly contexts: number;
-  /** Of a group: the Context IDs of its sub-options. */
+  /** Only for groups: the number of Context IDs of the sub-options. */
   readonly contextsInside?: number;
   readonly children: number;
   /** When the option was last changed. Absent if it was neither created nor changed since the sandbox started. */
   readonly changedAt?: number;
-  /** When the option was created; absent if it is as old as the sandbox, or was changed afterwards. */
+  /** When the option was created. Absent if it is as old as the sandbox, or was changed afterwards. */
   readonly createdAt?: number;
-  /** The names of the option's targeting and group; only in search results. */
+  /** Only in search results: the names of the targeting and the group. */
   readonly group?: string;
-  /** The ID of the option's targeting; only in search results. */
+  /** Only in search results: the ID of the targeting. */
   readonly targeting?: string;
 }
 
@@ -216,7 +214,7 @@ export interface OptionDetail {
   readonly total: number;
 }
 
-/** The active faults. `POST /page/faults` adds a NewFault, and a POST to `/page/faults/{id}/remove` removes one. */
+/** The active faults. POST a NewFault to `/page/faults` to add one, and to `/page/faults/{id}/remove` to remove one. */
 export interface FaultsMessage {
   readonly kind: "faults";
   readonly faults: readonly FaultRow[];
@@ -232,7 +230,7 @@ export interface FaultRow {
   readonly times: string;
   /** Describes what happens to a request that triggers the fault. */
   readonly says: string;
-  /** How many requests the fault matched, and how many of them it affected. */
+  /** How many requests the fault matched, and how many of these it affected. */
   readonly met: number;
   readonly struck: number;
 }
@@ -247,13 +245,13 @@ export interface FaultKind {
 export interface FaultField {
   readonly name: string;
   readonly label: string;
-  /** The default value: a number, or a boolean for a checkbox. A number without a default is optional. */
+  /** The default value: a number, or a boolean for a checkbox. A number without a default value is optional. */
   readonly value?: number | boolean;
   readonly least?: number;
   readonly most?: number;
 }
 
-/** The body of a request that adds a fault. Further fields are those of its kind. */
+/** The body of a request that adds a fault. All further fields belong to its kind. */
 export interface NewFault {
   readonly operation: string;
   readonly kind: string;

@@ -7,26 +7,26 @@ import type { ToolServices } from "../tools/define-tool.ts";
 import { waitingOfAnyKind } from "../tools/write/waiting.ts";
 import type { ShownEnvironment } from "./wire.ts";
 
-/** The runs that a person may see: those of one caller, and those of other callers that the person may approve. */
+/** The runs that a person may see: those of one caller, and those of other callers that this person may approve. */
 export interface PageScope {
   readonly services: ToolServices;
-  /** The caller whose runs are shown. "" is a person without own runs. */
+  /** The caller whose runs are shown. Empty for a person without own runs. */
   readonly caller: string;
   /** The project whose runs this process can execute, with the name that the page shows. */
   readonly project: { readonly id: string; readonly name: string };
-  /** Present if this person approves runs of other callers. */
+  /** Set if this person approves runs of other callers. */
   readonly approves?: ApproverScope;
 }
 
 /** The runs of other callers that a person may approve. */
 interface ApproverScope {
-  /** Returns the scope of the process that can execute a run; undefined if this person may not approve it. */
+  /** Returns the scope of the process that can execute a run. Undefined if this person may not approve the run. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
-  /** The caller name of the person, who may not approve the runs of this caller. */
+  /** The caller that this person uses. The person may not approve runs of this caller. */
   readonly except?: string | undefined;
 }
 
-/** Returns the environment that a server changes, as the page shows it. A project without its own name is omitted. */
+/** Returns the environment that a server changes, as the page shows it. A project without its own name is left out. */
 export function shownEnvironment(
   { environment, apiUrl }: Pick<ToolServices, "environment" | "apiUrl">,
   { id, name }: PageScope["project"],
@@ -42,12 +42,13 @@ export interface SeenRun {
   readonly run: Run;
   readonly shown: PageScope;
   /**
-   * Whether the run belongs to the caller of the scope. Of other runs, the person sees only those that they approve.
+   * Whether the run belongs to the caller of the scope. Of all other runs, the person sees only those that they
+   * approve.
    */
   readonly isOwn: boolean;
 }
 
-/** Returns a run of this person, or one that they may approve or have decided on; undefined if they may not see it. */
+/** Returns a run of this person, or one that they may approve or have decided about. Undefined for any other. */
 export async function visibleRun(runId: string, shown: PageScope): Promise<SeenRun | undefined> {
   const run = await shown.services.runs.find(runId);
   if (run === undefined) return undefined;
@@ -56,7 +57,7 @@ export async function visibleRun(runId: string, shown: PageScope): Promise<SeenR
   return its && { run, shown: its, isOwn: false };
 }
 
-/** Returns the result of `reading`; "damaged" if the stored run cannot be read. */
+/** Returns the result of a read, or "damaged" if the stored run cannot be read. */
 export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | "damaged"> {
   try {
     return await reading;
@@ -66,7 +67,7 @@ export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | "damage
   }
 }
 
-/** Returns whether a run waits, or has waited, for a decision outside the client that requested it. */
+/** Returns whether a run waits, or has waited, for a decision outside of the client that requested it. */
 function isDecidedOnPage(run: Run): boolean {
   if (!(isChangeRun(run) || isApproval(run))) return false;
   const { waits, decided } = run.state.facts;
@@ -77,7 +78,7 @@ function isDecidedOnPage(run: Run): boolean {
 
 export const OWN_REQUEST = "You requested this change yourself, so another person must approve it.";
 
-/** Returns the reason why this person may not approve a run; undefined if they may. */
+/** Returns why this person may not approve a run. Undefined if they may. */
 export function whyNotApprovable(
   { header: { caller } }: Pick<Run, "header">,
   { approves }: PageScope,
@@ -87,15 +88,15 @@ export function whyNotApprovable(
 }
 
 /**
- * The minimum time between two reads of a run that does not wait for approval, in milliseconds. A run younger than
- * `NEW_MS` is read each time, because it may soon need approval.
+ * The minimum milliseconds between two reads of a run that does not wait for approval. A run younger than `NEW_MS` is
+ * read each time, because it may soon need approval.
  */
 const LOOK_AGAIN_MS = 2000;
 const NEW_MS = 10_000;
 
 /**
- * Returns a function that finds the runs of other callers that wait for this person's approval. Runs that were decided
- * stay in the result, so that the person sees the outcome.
+ * Returns a function that finds the runs of other callers that wait for this person's approval. Decided runs stay in
+ * its result, so that the person sees the outcome.
  */
 export function runsOfOthers(shown: PageScope): () => Promise<readonly SeenRun[]> {
   const waited = new Set<string>();

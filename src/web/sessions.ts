@@ -4,13 +4,13 @@ import type { EndedSessions } from "../runs/backend.ts";
 import { TOKEN_HEADER } from "./wire.ts";
 
 /**
- * A person's login session on the web page. The page stores the token and sends it with each request; the server stores
- * nothing.
+ * A login session of a person on the web page. The page stores the token and sends it with each request. The server
+ * stores nothing.
  */
 export interface PageSession<Person> {
-  /** The ID of the session, which stays the same when the session is renewed. */
+  /** The ID of the session. It stays the same when the session is renewed. */
   readonly id: string;
-  /** The person, as they were when the session was opened or last renewed. */
+  /** The person when the session was opened or last renewed. */
   readonly person: Person;
   readonly endsAt: number;
 }
@@ -18,25 +18,25 @@ export interface PageSession<Person> {
 interface PageSessions<Person> {
   /** Opens a session for 12 hours, or for `lastsMs` if that is shorter. Returns its token. */
   open(person: Person, lastsMs?: number): string;
-  /** Returns a new token for a session, with the same end and current data about the person. */
+  /** Returns a new token for a session. It has the same end and the current data about the person. */
   renew(session: PageSession<Person>, person: Person): string;
   /**
-   * Returns the session of the token in a request's header; undefined if the token is not valid or has expired. Throws
-   * if the store of ended sessions cannot be read.
+   * Returns the session of the token in a request. Undefined if the token is invalid or has expired. Throws if the
+   * store of ended sessions cannot be read.
    */
   of(request: Request): Promise<PageSession<Person> | undefined>;
-  /** Ends a session. This process refuses its tokens immediately, other processes after at most two seconds. */
+  /** Ends a session. This process refuses its tokens at once, other processes within two seconds. */
   end(session: PageSession<Person>): Promise<void>;
 }
 
 const LAST_MS = 12 * 3_600_000;
-/** How long a session counts as open after a check, in milliseconds. Another process may end it. */
+/** For how many milliseconds after a check a session counts as open. Another process may end it. */
 const FRESH_MS = 2000;
 
 /**
- * Keeps each session in its own encrypted token. With a key of this process, the sessions end with the process; with a
- * shared key, they are valid in all processes. `person` is the schema of the stored person. `shared` is the store in
- * which all processes record the sessions that they end.
+ * Keeps each session in its own encrypted token. With a key of this process, the sessions end with the process. With a
+ * shared key, they are valid in all processes. `person` is the schema of the stored person. In `shared`, all processes
+ * record the sessions that they end.
  */
 export function pageSessions<Person>({
   person: form,
@@ -52,11 +52,11 @@ export function pageSessions<Person>({
   const content = z.object({ id: z.string(), person: form });
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
   /**
-   * The IDs of sessions that were ended early. They are never removed, because a clock that is set back would make
-   * their tokens valid again.
+   * The IDs of sessions that were ended early. They are never removed: if a clock is set back, their tokens would
+   * become valid again.
    */
   const ended = new Set<string>();
-  /** When `shared` was last asked whether a session has ended, by session ID. */
+  /** By session ID: when `shared` was last asked whether the session has ended. */
   const lookedAt = new Map<string, number>();
   const isEnded = async (id: string): Promise<boolean> => {
     if (ended.has(id) || shared === undefined) return ended.has(id);
@@ -88,7 +88,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Encrypts and decrypts texts of one purpose. Without the key, nobody can read, create or change such a text. */
+/** Encrypts and decrypts texts for one purpose. Without the key, nobody can read, create or change such a text. */
 interface Seal<Content> {
   /** Encrypts content that is valid until `endsAt`, in milliseconds since 1970. */
   seal(content: Content, endsAt: number): string;
@@ -101,16 +101,16 @@ interface SealOptions<Content> {
   readonly purpose: string;
   readonly content: z.ZodType<Content>;
   /**
-   * The maximum validity, in milliseconds. Texts that end later are refused: the clock was ahead when they were made.
+   * The maximum validity in milliseconds. A text that ends later was made while the clock was ahead, and is refused.
    */
   readonly mostMs: number;
   readonly now: () => number;
 }
 
-/** Encrypts texts of one purpose with authenticated encryption (AES-GCM). Derives a separate key for the purpose. */
+/** Encrypts texts for one purpose with authenticated encryption (AES-GCM). Each purpose has its own key. */
 export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOptions<Content>): Seal<Content> {
   const own = new Uint8Array(hkdfSync("sha256", key, "", purpose, KEY_BYTES));
-  // The end must be a finite number, which zod checks: a text with an infinite end would never expire.
+  // A text with an infinite end would never expire. zod accepts only finite numbers.
   const sealed = z.object({ endsAt: z.number(), content });
   return {
     seal(given, endsAt) {
@@ -121,7 +121,7 @@ export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOpt
     },
     open(text) {
       const bytes = Buffer.from(text, "base64url");
-      // Several texts decode to the same bytes. Only the canonical text is accepted.
+      // Several texts decode to the same bytes. Only one of them is accepted.
       const decrypted = bytes.toString("base64url") === text ? decrypt(bytes, own) : undefined;
       if (decrypted === undefined) return undefined;
       const { data } = sealed.safeParse(JSON.parse(decrypted));
@@ -131,7 +131,7 @@ export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOpt
   };
 }
 
-/** Returns the decrypted text; undefined if the bytes were not made with this key. */
+/** Returns the decrypted text. Undefined if the bytes were not made with this key. */
 function decrypt(bytes: Buffer, key: Uint8Array): string | undefined {
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
   const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
@@ -140,7 +140,7 @@ function decrypt(bytes: Buffer, key: Uint8Array): string | undefined {
   try {
     return Buffer.concat([text, decipher.final()]).toString("utf8");
   } catch {
-    // If decrypting fails, the tag does not match: another key, or a changed text. Node has no error class for this.
+    // If decrypting fails, the key is another one or the text was changed. Node has no error class for this.
     return undefined;
   }
 }

@@ -20,29 +20,29 @@ import {
 } from "./waiting.ts";
 import type { ChangeCounts } from "./wire.ts";
 
-/** The facts from which the title of a run is composed. Unknown facts are absent. */
+/** The facts from which the title of a run is made. Unknown facts are absent. */
 export interface TitleParts extends OtherKinds {
   readonly tool: string;
   readonly status: string;
   readonly items: number;
   readonly done: number;
   readonly did?: ChangeCounts | undefined;
-  /** What the run changed in objects that existed. Absent if that is not known. */
+  /** How the run changed existing objects. Absent if that is unknown. */
   readonly how?: ChangeKinds | undefined;
   /** Absent if the run has no targeting or several. */
   readonly targeting?: string | undefined;
-  /** The object's name, if the run has only one object. */
+  /** The name of the run's only object. Absent if there are several. */
   readonly only?: string | undefined;
   /** How many options are created or deleted together with their targetings. */
   readonly options?: number | undefined;
-  /** The names of the few objects that a run waiting for approval would delete. */
+  /** The names of the objects that a waiting run would delete, if there are only a few. */
   readonly deletes?: string | undefined;
-  /** The new name, if the run renames its only object. */
+  /** The new name of the run's only object, if the run renames it. */
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
-  /** Whether several rows of its file are one item. */
+  /** Whether several rows of the file are one item. */
   readonly mergesRows?: boolean | undefined;
-  /** For a plan: whether it is an undo plan, how many changes it contains, and the title of the run that it undoes. */
+  /** Only for plans: whether it is an undo plan, how many changes it contains, and the title of the undone run. */
   readonly plan?: PlanParts | undefined;
 }
 
@@ -73,7 +73,7 @@ const VERBS = {
   resume: ["Resumed", "Resume"],
 } as const;
 
-/** The objects that the counts of a run count, by its tool. For all other tools, they are options. */
+/** By tool: the noun for the objects that a run counts. For other tools, these are options. */
 const NOUNS: Readonly<Record<string, string>> = {
   create_targetings: "targeting",
   rename_targetings: "targeting",
@@ -88,8 +88,8 @@ const NOUNS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the noun for the counted items of a run, in the singular. Items of a file are rows, unless several rows
- * become one item. Items of several kinds are objects.
+ * Returns the noun for the counted items of a run in the singular. Items of a file are rows, unless several rows are
+ * one item. Items of several kinds are objects.
  */
 export function nounOf(
   { tool, fileName, mergesRows, groups }: Pick<TitleParts, "tool" | "fileName" | "mergesRows" | "groups">,
@@ -117,7 +117,7 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
   };
   const targetings = only === undefined ? names.deletes || countOf("targeting") : `the targeting ${only}`;
   const renamed = to === undefined ? "" : ` to ${to}`;
-  /** Says what the run changed in its objects: `Renamed 2 options and moved 1 to Bags in Shop`. */
+  /** Returns how the run changed its objects: `Renamed 2 options and moved 1 to Bags in Shop`. */
   const changed = (otherwise: string): string => {
     if (status === "succeeded" && did?.changed === 0) return `Changed nothing${within("in")}`;
     const parts =
@@ -130,7 +130,7 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
     const isSaid = !isPartial || words.some((word) => word.includes(` of ${thousands(items)} `));
     return commaList(words) + within("in") + (isSaid ? "" : part);
   };
-  /** Says what was added if some of the options existed already. */
+  /** Returns what was added, if some of the options already existed. */
   const addedWords = ({ created, changed: extended }: ChangeCounts = { created: items, changed: 0, deleted: 0 }) => {
     if (created >= items) return undefined;
     if (created === 0 && extended > 0) return `Context IDs to ${many(extended, "option")}${within("in")}`;
@@ -191,11 +191,11 @@ interface ChangePart {
 }
 
 interface ChangedObjects extends OtherKinds, Pick<TitleParts, "only" | "to"> {
-  /** How many objects the run has. A part of the title that is about all of them has a noun for each kind. */
+  /** How many objects the run has. If a part of the title is about all of them, it has a noun for each kind. */
   readonly whole: number;
 }
 
-/** Returns what a run changed in objects that existed. `of`: which objects are counted. */
+/** Returns how a run changed existing objects, as parts of a title. `of`: which objects are counted. */
 function changeParts(how: ChangeKinds, objects: ChangedObjects, of: "items" | "changed"): readonly ChangePart[] {
   const { only, to, whole, groups, targetings } = objects;
   const others = (groups?.[of] ?? 0) + (targetings?.[of] ?? 0);
@@ -276,8 +276,8 @@ export function waitingTitle(
 const MAX_NAMED = 3;
 
 /**
- * Names what would be deleted: `group Clothing and option Bags`. The noun of a single option is omitted. Returns
- * undefined if there are more objects than a title can name.
+ * Returns what would be deleted: `group Clothing and option Bags`. A single option has no noun. Undefined if a title
+ * cannot name all objects.
  */
 function deletedNames(parts: readonly EffectPart[]): string | undefined {
   const kinds = parts.flatMap(({ title, count, objects }) => {

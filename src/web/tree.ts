@@ -16,7 +16,7 @@ export interface Part {
 
 /**
  * Returns a function that lists all targetings with their sizes and the time of their last change since the sandbox was
- * ready. It recognizes deletions by comparison with the previous call.
+ * ready. To find deletions, it compares the targetings with those of its previous call.
  */
 export function targetingSizes(world: World): () => readonly TargetingRow[] {
   const known = new Map<string, { readonly options: number; readonly contexts: number; readonly changedAt: number }>();
@@ -40,12 +40,12 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
   };
 }
 
-/** Returns the times of creation and change, without those before the start of the sandbox. */
+/** Returns the times of creation and change. Times before the start of the sandbox are left out. */
 function since(times: Readonly<Record<"createdAt" | "changedAt", number>>, { readyAt }: World) {
   return Object.fromEntries(Object.entries(times).filter(([, at]) => at > readyAt));
 }
 
-/** Returns, by targeting, the numbers of Context IDs and groups, and the time at which one of its options last changed. */
+/** By targeting: the numbers of Context IDs and groups, and the time of the last change of one of its options. */
 function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; groups: number; lastAt: number }> {
   const sizes = new Map<string, { contexts: number; groups: number; lastAt: number }>();
   for (const { targeting, contexts, type, updatedAt } of options.values()) {
@@ -58,7 +58,7 @@ function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; 
   return sizes;
 }
 
-/** Returns the options directly below a targeting or group; undefined if it does not exist. */
+/** Returns the options directly below a targeting or group. Undefined if it does not exist. */
 export function optionsIn(
   world: World,
   targetingId: string,
@@ -75,7 +75,7 @@ export function optionsIn(
   return undefined;
 }
 
-/** Returns the Context IDs of an option in the order in which they were added; undefined if it does not exist. */
+/** Returns an option's Context IDs in the order in which they were added. Undefined without such an option. */
 export function contextIdsOf(world: World, targetingId: string, optionId: string): OptionDetail | undefined {
   for (const { options } of world.projects.values()) {
     const option = options.get(optionId);

@@ -13,7 +13,7 @@ import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Wait
 
 /** The maximum number of objects of one kind in a row, or in one page of a list. */
 const MAX_OBJECTS = 100;
-/** From this number of deletions on, a person must type the targeting's name to approve them. */
+/** From this number of deletions on, a person must type the name of the targeting to approve. */
 const LARGE = 100;
 /** The maximum number of objects for which the page computes an undo plan. 10,000 objects take about 100 ms. */
 const MAX_PLANNED = 10_000;
@@ -21,7 +21,7 @@ const MAX_PLANNED = 10_000;
 const TYPED = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+(?: [\p{L}\p{M}\p{N}\p{P}\p{S}]+)*$/u;
 const MAX_TYPED = 60;
 
-/** Describes the approval that a run waits for; undefined if it does not wait. */
+/** Describes the approval for which a run waits. Undefined if it does not wait. */
 export function waitingOf(
   run: ChangeRun | ApprovalRun,
   { days, targeting }: { readonly days: number; readonly targeting: RunRow["targeting"] },
@@ -60,7 +60,7 @@ interface UndoContext {
   readonly newGroups?: number;
 }
 
-/** Describes what can be undone. Objects that were deleted come back under new IDs, or not at all. */
+/** Describes what can be undone. Deleted objects come back under new IDs, or not at all. */
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
   parts: readonly EffectPart[],
@@ -79,7 +79,7 @@ export function undoOf(
     counts.newIds > 0 && `use in ${hasTargeting(parts) ? "" : "campaigns and "}ad products`,
   ].filter((words) => words !== false);
   const notes = [
-    // The title says what comes back if the run also creates or changes objects.
+    // If the run also creates or changes objects, the title says what comes back.
     counts.newIds > 0 &&
       created + changed === 0 &&
       `Back: ${restoredWithin(parts, counts.newIds === 1)}${freedWords(parts)?.undo ?? ""}, under ${isOne ? "a new ID" : "new IDs"}.`,
@@ -98,7 +98,7 @@ function hasTargeting(parts: readonly EffectPart[]): boolean {
   return parts.some(({ title }) => title === TARGETINGS);
 }
 
-/** Says what follows for campaigns if objects are deleted. The service does not delete a targeting that they use. */
+/** Returns what deleting objects means for campaigns. The service does not delete a targeting that a campaign uses. */
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const kinds = parts.filter((part) => Object.hasOwn(DELETED, part.title));
   const targetings = kinds.find(({ title }) => title === TARGETINGS)?.count ?? 0;
@@ -113,7 +113,7 @@ function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   return [refused, lost].filter((one) => one !== false).join(" ");
 }
 
-/** Says what an undo restores with the objects: `its name, group and Context IDs`. */
+/** Returns what an undo restores together with the objects: `its name, group and Context IDs`. */
 function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
   const kinds = parts.filter(({ title }) => Object.hasOwn(DELETED, title));
   const options = optionsWithin(parts);
@@ -126,7 +126,7 @@ function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
   return commaList([name, ...(hasGroup ? [group] : []), ...(holdsNone ? [] : ["Context IDs"])]);
 }
 
-/** Says what follows from the new IDs of the objects that an undo creates again; undefined if there are none. */
+/** Returns what the new IDs of restored objects mean. Undefined if there are none. */
 function restoredNote([targetings, groups, options]: NewObjects): string | undefined {
   const count = targetings + groups + options;
   if (count === 0) return undefined;
@@ -139,8 +139,8 @@ function restoredNote([targetings, groups, options]: NewObjects): string | undef
 }
 
 /**
- * Says what happens to the sub-options of deleted groups that are not deleted, and what an undo does with them;
- * undefined if there are none.
+ * Returns what happens to sub-options that remain although their group is deleted, and what an undo does with them.
+ * Undefined if there are none.
  */
 function freedWords(parts: readonly EffectPart[]): { readonly stay: string; readonly undo: string } | undefined {
   const groups = parts.flatMap(({ objects }) => objects).filter(({ freed = 0 }) => freed > 0);
@@ -161,8 +161,8 @@ function newObjects(created: number, groups: number, parts: readonly EffectPart[
 }
 
 /**
- * How many new objects an undo deletes, and how many objects it restores exactly, under new
- * IDs, with other differences, and not at all.
+ * How many new objects an undo deletes, and how many objects it restores: exactly, under new IDs, with other
+ * differences, and not at all.
  */
 type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & {
   readonly created: NewObjects;
@@ -229,7 +229,7 @@ function restoredWords(
 
 /**
  * Returns what an undo of a run would do if nothing else changes. Objects with an unknown result count as not restored.
- * Returns undefined while the run is running, and if it is too large for a quick plan.
+ * Undefined while the run is running, and if the run is too large for a quick plan.
  */
 export async function undoOfRun(run: ChangeRun, { runs }: Pick<ToolServices, "runs">): Promise<string | undefined> {
   const { header, state } = run;
@@ -304,7 +304,7 @@ export function isUndoPlan(run: Run): boolean {
   return call.tool === "apply_plan" && call.input.plannedBy === "undo_run";
 }
 
-/** Describes what would be deleted, e.g. `1 group and 2 options`; "" if nothing is deleted. */
+/** Describes what would be deleted, for example `1 group and 2 options`. Empty if nothing is deleted. */
 export function deletionWords(parts: readonly EffectPart[]): string {
   const kinds = parts.flatMap(({ title, count }) => {
     const noun = Object.hasOwn(DELETED, title) ? DELETED[title] : undefined;
@@ -332,8 +332,8 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
 }
 
 /**
- * Returns the text that a person must type to approve a large deletion; undefined for other changes. The text is the
- * targeting's name, the ID if the name cannot be typed, or the number of deletions.
+ * Returns the text that a person must type to approve a large deletion. Undefined for other changes. It is the name of
+ * the targeting, its ID if the name cannot be typed, or the number of deletions.
  */
 export function textToType(parts: readonly EffectPart[], targeting: RunRow["targeting"]): string | undefined {
   const { deleted } = countsOfEffect(parts);
@@ -345,7 +345,7 @@ export function textToType(parts: readonly EffectPart[], targeting: RunRow["targ
   return _id ?? thousands(deleted);
 }
 
-/** Returns whether a person typed the required text. Spaces around it and decomposed letters make no difference. */
+/** Returns whether a person typed the required text. Outer spaces and decomposed letters make no difference. */
 export function isTyped(typed: string | undefined, wanted: string): boolean {
   return typed?.trim().normalize("NFC") === wanted;
 }
@@ -353,7 +353,7 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
 /** Returns the first objects of one kind. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
-  // "Changed since and will not be undone" is shortened, because it is too long for a narrow screen.
+  // "Changed since and will not be undone" is too long for a narrow screen, so it is shortened.
   return {
     title: title.replace(" and will not", ": will not"),
     count,
@@ -432,7 +432,7 @@ export function optionsWithin(parts: readonly EffectPart[]): number {
   return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
 }
 
-/** Returns how many objects an effect creates, changes and deletes. An object that is in several parts counts once. */
+/** Returns how many objects an effect creates, changes and deletes. An object in several parts counts once. */
 function countsOfEffect(parts: readonly EffectPart[]): ChangeCounts {
   const counts = { created: 0, changed: 0, deleted: 0 };
   const changed = new Set<string>();
@@ -458,7 +458,7 @@ const KINDS_OF_PARTS: Readonly<Record<string, keyof ChangeCounts>> = {
   "Options created": "created",
 };
 
-/** Returns the kind of change that a part of an effect lists; undefined if the part is a note about an undo. */
+/** Returns the kind of change that a part of an effect lists. Undefined if the part is a note about an undo. */
 export function kindOfPart(title: string): keyof ChangeCounts | undefined {
   return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;
 }

@@ -1,12 +1,12 @@
 import type { EventsMessage, FaultsMessage, SandboxMessage, TargetingsMessage } from "./sandbox-wire.ts";
 
-// The types of the data between a server and its web page. Undefined fields are omitted. Times are milliseconds since
-// 1970. All texts are plain text; the server cuts very long ones. The page must insert them as text nodes, with
+// The types of the data between a server and its web page. Undefined fields are left out. Times are milliseconds since
+// 1970. All texts are plain text; the server cuts very long ones. The page must insert texts as text nodes, with
 // invisible characters escaped.
 
 /**
- * The views of the web page. A sandbox's own page has only the last three. Other servers have the first three, and
- * the last three if they have a sandbox.
+ * The views of the web page. The page of a sandbox has only the last three. Other servers have the first three and, if
+ * they have a sandbox, the last three.
  */
 export type ViewName = "overview" | "approvals" | "runs" | "targetings" | "events" | "faults";
 
@@ -24,7 +24,7 @@ export type Message =
 export interface Hello {
   readonly kind: "hello";
   readonly views: readonly ViewName[];
-  /** The environment of the runs. If `sandbox` is absent, also the environment of the sandbox's views. */
+  /** The environment of the runs. It is also that of the sandbox's views if `sandbox` is absent. */
   readonly environment: ShownEnvironment;
   /** The environment of the sandbox's views, if it differs from that of the runs. */
   readonly sandbox?: ShownEnvironment | undefined;
@@ -42,11 +42,11 @@ export interface ShownEnvironment {
   readonly project?: string | undefined;
   /** The host of the service, or the address of the sandbox. */
   readonly address?: string | undefined;
-  /** The name of the logged-in person; absent if the page needs no login. */
+  /** The name of the person who is logged in. Absent if the page needs no login. */
   readonly who?: string | undefined;
 }
 
-/** A message for the person about the session, e.g. that its link was tried a second time. */
+/** A message for the person about the session, for example that its link was used a second time. */
 interface NoticeMessage {
   readonly kind: "notice";
   readonly text: string;
@@ -55,7 +55,7 @@ interface NoticeMessage {
 /** New and changed runs since the last update. The first message of a stream contains all recent runs. */
 export interface RunsMessage {
   readonly kind: "runs";
-  /** Whether the message contains all runs, so that the page must drop all others. */
+  /** Set if the message contains all runs. The page must then drop all others. */
   readonly whole?: boolean;
   readonly runs: readonly RunRow[];
   /** The IDs of runs that are no longer stored. */
@@ -81,34 +81,34 @@ export type ChangeCounts = Readonly<Record<"created" | "changed" | "deleted", nu
 /** A run in a list. */
 export interface RunRow {
   readonly runId: string;
-  /** The title, without a full stop, e.g. `Added 3,000 options to Footwear KR`. Long names are cut. */
+  /** The title without a full stop, for example `Added 3,000 options to Footwear KR`. Long names are cut. */
   readonly title: string;
   readonly tool: string;
   readonly status: (typeof RUN_STATUSES)[number];
   readonly startedAt: number;
-  /** When the run was approved. Until then, it waited for approval. Absent if unknown. */
+  /** When the run was approved. Before, it waited for approval. Absent if unknown. */
   readonly beganAt?: number | undefined;
   readonly updatedAt: number;
   readonly counts: RunCounts;
   /** The noun for the counted items, in the singular: `row`, `option`, `event`. */
   readonly noun: string;
   readonly environment?: "live" | "sandbox";
-  /** What the run changed; absent for runs that only read. */
+  /** What the run changed. Absent for runs that only read. */
   readonly did?: ChangeCounts | undefined;
   /**
-   * How many objects of those that existed it renamed, moved, and set to show or hide their sub-options, and how many
-   * Context IDs it added to them and removed. Absent if it changed none, or if that is not known.
+   * How many existing objects were renamed or moved, and how many now show or hide their sub-options; and how many
+   * Context IDs were added and removed. Absent if nothing of this happened, or if it is unknown.
    */
   readonly how?: Readonly<Record<"renamed" | "moved" | "exposed" | "added" | "removed", number>> | undefined;
   /** How many of the created objects are options of new targetings. */
   readonly optionsInside?: number | undefined;
-  /** Whether the run undoes another one. What it creates is restored. */
+  /** Set if the run undoes another one. What it creates was deleted before. */
   readonly isUndo?: true | undefined;
   /** The caller of the tool, e.g. `local` or `token:ci`. */
   readonly caller?: string;
-  /** The name by which the client calls itself, at most 40 characters. It is not verified. */
+  /** The name that the client gives itself, at most 40 characters. It is not verified. */
   readonly client?: string | undefined;
-  /** The person who requested the run on the page, e.g. `you (ann)`. Absent if an agent requested it. */
+  /** The person who requested the run on the page, for example `you (ann)`. Absent if an agent requested it. */
   readonly requestedBy?: string | undefined;
   /** The name of the call's input file. */
   readonly fileName?: string | undefined;
@@ -121,49 +121,49 @@ export interface RunRow {
   /** Until when the changes of the run can be undone. */
   readonly undoUntil?: number | undefined;
   /**
-   * For an unfinished run without progress: the reason and how to continue it. For a damaged run: that its record
-   * cannot be read.
+   * For an unfinished run without progress: why, and how to continue it. For a damaged run: that its record cannot be
+   * read.
    */
   readonly standsStill?: string | undefined;
-  /** Present only if the run waits for an approval. */
+  /** Only if the run waits for approval. */
   readonly waiting?: Waiting | undefined;
   /** The actions for which the page shows buttons. */
   readonly actions: readonly RunAction[];
-  /** For actions that cannot be taken now: the reason. The page disables their buttons and shows it. */
+  /** By action that is not possible now: the reason. The page disables the button and shows the reason. */
   readonly disabled?: Readonly<Partial<Record<RunAction, string>>> | undefined;
 }
 
 /** What a person needs to know to approve or decline a run. */
 export interface Waiting {
-  /** The digest of the effect. A decision must contain the digest that the person saw. */
+  /** The digest of the effect. A decision must contain the digest of the effect that the person saw. */
   readonly digest: string;
   /** The label of the Approve button, e.g. `Delete 260 options`. */
   readonly act: string;
   readonly counts: ChangeCounts;
-  /** How many options the run deletes or changes, and how many the targeting has, if known. */
+  /** How many options the run deletes or changes, and how many the targeting has. Absent if unknown. */
   readonly magnitude?: Magnitude | undefined;
   /** How many options are deleted because their targetings are deleted. */
   readonly optionsInside?: number | undefined;
   /** How many Context IDs are removed, including those of deleted options. */
   readonly contextIds?: number | undefined;
-  /** What follows for objects that stay or come back, e.g. for the sub-options of deleted groups. */
+  /** What follows for objects that stay or come back, for example for the sub-options of deleted groups. */
   readonly consequence?: string | undefined;
-  /** What follows for campaigns, which the API does not show: what to check before approving a deletion. */
+  /** What to check about campaigns before a deletion is approved. The API does not show campaigns. */
   readonly check?: string | undefined;
   /** The text that a person must type to approve a large deletion, usually the name of the targeting. */
   readonly typed?: string | undefined;
-  /** The facts about the effect that the label, the counts and the parts do not show; empty if there are none. */
+  /** Facts about the effect that the label, the counts and the parts do not show. Empty if there are none. */
   readonly effect: string;
   /** The affected objects by kind, with names. */
   readonly parts: readonly EffectPart[];
   /** What can be undone and what cannot: a title and further sentences. Absent if nothing in the service changes. */
   readonly undo?: { readonly title: string; readonly notes: readonly string[] } | undefined;
   readonly expiresAt: number;
-  /** What has changed since the run was planned, one sentence each. If present, the run can no longer be approved. */
+  /** What has changed since the run was planned, one sentence each. If set, the run can no longer be approved. */
   readonly stale?: readonly string[] | undefined;
-  /** The only channel that can approve the run, if it is not this page. The page can still decline it. */
+  /** Where the run can be approved, if not on this page. The page can still decline it. */
   readonly elsewhere?: "client" | "token" | undefined;
-  /** Whether the server that requested the approval has ended, and no other process can execute the run. */
+  /** Set if the server that requested the approval has ended and no other process can execute the run. */
   readonly ended?: boolean | undefined;
 }
 
@@ -172,7 +172,7 @@ interface Magnitude {
   readonly count: number;
   readonly whole?: number | undefined;
   readonly verb: "deleted" | "changed";
-  /** The count with its noun, or with each of its nouns: `1 group and 2 options`. */
+  /** The count with its noun or nouns: `1 group and 2 options`. */
   readonly what: string;
   /** The text after `what` if whole targetings are deleted. */
   readonly within?: string | undefined;
@@ -185,8 +185,8 @@ export interface EffectPart {
   /** The first objects of the part. The page requests the others when it needs them. */
   readonly objects: readonly EffectObject[];
   /**
-   * What happens to the objects. `inside`: they are deleted together with an object of another part. Absent if
-   * nothing happens to them: the part is a note, e.g. that they cannot be restored.
+   * What happens to the objects. `inside`: they are deleted together with an object of another part. Absent if the part
+   * is only a note, for example that objects cannot be restored.
    */
   readonly kind?: keyof ChangeCounts | "inside" | undefined;
 }
@@ -215,15 +215,15 @@ export interface ChangeList {
   /** How many changes match the search and the kind. */
   readonly total: number;
   readonly counts: ChangeCounts;
-  /** How many options of the targeting do not change, if known. */
+  /** How many options of the targeting do not change. Absent if unknown. */
   readonly unchanged?: number | undefined;
-  /** The sub-options of deleted groups that move to the top level: how many, and the first names if they were read. */
+  /** Sub-options that move to the top level, as their group is deleted: how many, and the first names if read. */
   readonly freed?: { readonly count: number; readonly names: readonly string[] } | undefined;
   /** How many Context IDs are removed, including those of deleted options. */
   readonly removed?: number | undefined;
-  /** Whether the deleted objects are still being read from the service. The page must then request the list again. */
+  /** Set if the deleted objects are still being read from the service. The page must then request the list again. */
   readonly isReading?: boolean;
-  /** Whether some of the removed Context IDs are unknown, so that the search compares only names. */
+  /** Set if some of the removed Context IDs are unknown. The search then compares only names. */
   readonly findsNames?: boolean;
 }
 
@@ -232,7 +232,7 @@ export interface ChangeRow {
   /** Whether the row is a group whose sub-options follow. */
   readonly isHead?: true | undefined;
   readonly kind: keyof ChangeCounts;
-  /** The group of the object after the change; null: top level; absent: unknown, or the object is a targeting. */
+  /** The group of the object after the change. Null: top level. Absent: unknown, or the object is a targeting. */
   readonly group?: string | null | undefined;
   readonly before?: ChangeSide | undefined;
   readonly after?: ChangeSide | undefined;
@@ -242,18 +242,18 @@ export interface ChangeRow {
 export interface ChangeSide {
   readonly name: string;
   readonly isGroup?: boolean | undefined;
-  /** Present only if the object moves: its group on this side; null: top level. */
+  /** Only if the object moves: its group on this side. Null: top level. */
   readonly within?: string | null | undefined;
-  /** How many Context IDs the object has, loses or gets, and the first of these. */
+  /** How many Context IDs the object has, loses or gets, and the first of them. */
   readonly count?: number | undefined;
   readonly contextIds?: readonly string[] | undefined;
-  /** A further note, e.g. `shows its sub-options`. */
+  /** A further note, for example `shows its sub-options`. */
   readonly says?: string | undefined;
 }
 
 /**
  * The answer of `GET /page/runs/{runId}/failures?of=…&from=N`: one page of the rows or items that did not succeed.
- * `of=unknown` selects those with an unknown result, every other value the others.
+ * `of=unknown` selects those with an unknown result, any other value all others.
  */
 export interface ProblemList {
   readonly rows: readonly ProblemRow[];
@@ -275,11 +275,11 @@ export interface RunDetail {
   readonly story: readonly StoryStep[];
   readonly failures: readonly FailureRow[];
   readonly plan?: PlanView;
-  /** For a run that has not started: its first changes, deletions first. */
+  /** For a run that is not started: its first changes, deletions first. */
   readonly changes?: ChangeList | undefined;
   /**
-   * What an undo would restore, e.g. `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if nothing
-   * can be undone.
+   * What an undo would restore, for example `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if
+   * nothing can be undone.
    */
   readonly undo?: string | undefined;
   /** Only for a run that was undone: the run that undid it, if known. */
@@ -292,7 +292,7 @@ export interface RunDetail {
 
 export interface UndoneRun {
   readonly by?: string | undefined;
-  /** How much was undone: `4 of 5 changes undone`. Absent if that is unknown. */
+  /** How much was undone: `4 of 5 changes undone`. Absent if unknown. */
   readonly says?: string | undefined;
   /** What was not undone: `1 was kept since it was changed later`. */
   readonly rest?: string | undefined;
@@ -303,14 +303,14 @@ export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";
 /** The objects that did not succeed for the same reason. */
 export interface FailureRow {
   readonly outcome: "skipped" | "failed" | "notApplied" | "unknown";
-  /** Whether the rows are events that were not sent on purpose, because they would not count. */
+  /** Set if the rows are events that were not sent on purpose, because they would not count. */
   readonly isHeldBack?: true;
   readonly count: number;
   /** The positions of the objects in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */
   readonly places: string;
   /** The first of these positions: `lines 3, 9-12 and 30 more`. */
   readonly firstPlaces?: string | undefined;
-  /** The wrong values of the first objects, if they have any. `areAll`: the others have the same values. */
+  /** The wrong values of the first objects. `areAll`: all other objects have the same values. */
   readonly examples: readonly string[];
   readonly areAll?: boolean | undefined;
   /** The cause and how to fix it in a few words. Absent if the message and the remedy are short or rare. */
@@ -324,14 +324,14 @@ export interface FailureRow {
 export interface PlanView {
   readonly conflicts: readonly PlanDifference[];
   readonly drift: readonly PlanDifference[];
-  /** Why the plan cannot be applied, e.g. exceeded limits, one sentence each. */
+  /** Why the plan cannot be applied, for example because of exceeded limits. One sentence each. */
   readonly refused?: readonly string[];
-  /** For an undo plan: what is not restored, or is restored with differences, one sentence each. */
+  /** Only for undo plans: what is not restored, or restored with differences. One sentence each. */
   readonly differs?: readonly string[];
   readonly omitted?: Readonly<Partial<Record<"conflicts" | "drift" | "differs", number>>>;
 }
 
-/** The value of a field. A parent is its name (null: top level), Context IDs are their number. */
+/** The value of a field. A parent is shown by its name (null: top level), Context IDs by their number. */
 export type ShownValue = string | number | boolean | null;
 
 /** A value that differs between the base, the file and the service. */
@@ -359,7 +359,7 @@ export interface LoginWays {
   readonly token?: boolean;
   /** The path for a POST that starts a login at the authorization server. Its answer is an IssuerLogin. */
   readonly issuer?: string;
-  /** The page must renew its session with a POST to `/page/renew`, which returns a new token. */
+  /** Set if the page must renew its session with a POST to `/page/renew`, which returns a new token. */
   readonly renews?: boolean;
 }
 
@@ -372,8 +372,8 @@ export interface IssuerLogin {
   /** The address to which the page must redirect the person. */
   readonly location: string;
   /**
-   * The state of the login. The page stores it until the person returns, and then sends it with the query of the
-   * address to which they return.
+   * The state of the login. The page stores it until the person returns. Then it sends it together with the query of
+   * the address to which the person returned.
    */
   readonly login: string;
 }

@@ -20,14 +20,13 @@ interface Message {
   readonly error?: { readonly message: string };
 }
 
-/** The handlers of the host's messages, by method. */
 type HostHandlers = Readonly<Record<string, (params: HostParams) => void>>;
 
 const waiting = new Map<number, (answer: Message) => void>();
 let last = 0;
 
 function post(message: object): void {
-  // A view does not know the origin of its host. The message goes only to its parent, which is the host.
+  // A view does not know the origin of its host. The message goes only to its parent window, which is the host.
   parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
 }
 

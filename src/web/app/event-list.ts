@@ -21,30 +21,27 @@ const ALL: Wanted = { filter: "", verdict: undefined, problem: undefined };
 
 export const wanted = signal<Wanted>(ALL);
 /**
- * The events that are shown while new ones are held back, and the number of events that had arrived by then; undefined
- * if the list is live.
+ * The rows that are shown while new events are held back, and how many events had arrived by then. Undefined if the
+ * list is live.
  */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 export const isPaused = signal(false);
 /** The events that the server found for the filter. */
 const found = signal<EventList>({ events: [], older: false });
-/** The open pages of older events, each as the sequence number before which it begins. The last one is shown. */
+/** The opened pages of older events: the sequence numbers before which they begin. The last one is shown. */
 const before = signal<readonly number[]>([]);
 const olderPage = signal<EventList>({ events: [], older: false });
 
 export const isOlder = computed(() => before.value.length > 0);
-/** Whether a filter is set. */
 export const isNarrowed = computed(() => {
   const { filter, verdict, problem } = wanted.value;
   return filter !== "" || verdict !== undefined || problem !== undefined;
 });
 
 const newest = computed(() => (isNarrowed.value ? found.value.events : events.value));
-/** The shown events, newest first. */
 export const shownEvents = computed(() =>
   isOlder.value ? olderPage.value.events : (held.value?.rows ?? newest.value),
 );
-/** Whether events older than the shown ones may exist. */
 export const hasOlder = computed(() => {
   if (isOlder.value) return olderPage.value.older;
   const last = shownEvents.value.at(-1);
@@ -56,14 +53,13 @@ export const hasOlder = computed(() => {
 /** How many events have arrived while new ones are held back. */
 export const late = computed(() => (held.value === undefined ? 0 : Math.max(0, arrived.value - held.value.from)));
 
-/** Pauses the list, or resumes it. */
 export function pause(): void {
   isPaused.value = !isPaused.value;
   hold(isPaused.value);
 }
 
 effect(() => {
-  // The held events are dropped after a reset of the log or a restart of the sandbox, because they no longer exist.
+  // After a reset of the log or a restart of the sandbox, the held events no longer exist.
   if (eventsAge.value > 0 && !isPaused.peek()) held.value = undefined;
 });
 
@@ -91,7 +87,6 @@ async function showBefore(positions: readonly number[]): Promise<void> {
   });
 }
 
-/** Reads events that match the filter, newest first. If that fails, shows the error and returns undefined. */
 async function readEvents(position?: number): Promise<EventList | undefined> {
   const { filter, verdict, problem } = wanted.peek();
   const query = new URLSearchParams({
@@ -127,7 +122,6 @@ effect(() => {
   if (isNarrowed.value && wanted.value && isLive) readEventsSoon();
 });
 
-/** Changes the filter, and shows the newest matching events. */
 export function want(change: Partial<Wanted>): void {
   batch(() => {
     wanted.value = { ...wanted.peek(), ...change };
@@ -138,7 +132,6 @@ export function want(change: Partial<Wanted>): void {
   });
 }
 
-/** Removes the filter of the list of events. */
 export function clearFilter(): void {
   want(ALL);
 }

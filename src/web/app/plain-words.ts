@@ -8,7 +8,6 @@ const YEAR = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", yea
 const DATE = new Intl.DateTimeFormat("sv");
 const TO_THE_MINUTE = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 const TO_THE_MILLISECOND = { ...TO_THE_MINUTE, second: "2-digit", fractionalSecondDigits: 3 } as const;
-/** The formats of a time of day. */
 const CLOCKS = {
   minute: new Intl.DateTimeFormat("en", TO_THE_MINUTE),
   second: new Intl.DateTimeFormat("en", { timeStyle: "medium", hourCycle: "h23" }),
@@ -64,12 +63,10 @@ export function durationWords(ms: number): string {
 
 const NUMBERS = new Intl.NumberFormat("en");
 
-/** Returns a number with thousands separators. */
 export function number(value: number): string {
   return NUMBERS.format(value);
 }
 
-/** Returns a count with its noun, in singular or plural. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }

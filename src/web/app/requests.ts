@@ -22,7 +22,6 @@ export async function read<Data>(path: string): Promise<Answered<Data>> {
 
 /** The pause after typing before a search starts, in milliseconds. */
 export const SEARCH_AFTER_MS = 250;
-/** The pause before a failed read is repeated, in milliseconds. */
 const AGAIN_MS = 3000;
 
 interface Reading {
@@ -35,7 +34,7 @@ interface Reading {
 }
 
 /**
- * Reads data for a component. Reads it again whenever `path` or `version` changes; reads nothing if `path` is
+ * Reads data for a component. Reads it again when `path` or `version` changes, and reads nothing if `path` is
  * undefined. If the server fails or does not answer, tries again. A late answer never replaces a newer one.
  */
 export function useRead<Data>(path: string | undefined, reading: Reading = {}): Signal<Data | undefined> {
@@ -123,17 +122,17 @@ export async function logOut(): Promise<void> {
   location.reload();
 }
 
-/** The requests in progress. While one is in progress, pressing its button again has no effect. */
+/** The requests in progress. Pressing the button of such a request again has no effect. */
 const underWay = new Set<string>();
 
-/** Sends the request of a button. Shows `done` if it succeeds, otherwise the error. Returns whether it succeeded. */
+/** Sends the request of a button. Shows `done` after success, otherwise the error. Returns whether it succeeded. */
 export async function act(path: string, body: unknown, done: string): Promise<boolean> {
   return (await acted<unknown>(path, body, done)) !== undefined;
 }
 
 /**
- * Sends the request of a button. Shows `done` if it succeeds, otherwise the error. Returns the answer; undefined if the
- * request failed or is already in progress.
+ * Sends the request of a button. Shows `done` after success, otherwise the error. Undefined if the request failed or is
+ * already in progress.
  */
 async function acted<Data>(path: string, body: unknown, done: string): Promise<{ readonly data: Data } | undefined> {
   const asked = path + JSON.stringify(body);
@@ -193,7 +192,8 @@ function messageOf(data: unknown, status: number): string {
 // of the same host. The token is never part of an address.
 
 /**
- * The keys in the tab's storage: the session's token, the state of a login, and the view in which the login started.
+ * The keys in the storage of the tab: the session's token, the state of a login, and the view in which the login
+ * started.
  */
 const SESSION = "session";
 const LOGIN = "login";
@@ -205,12 +205,10 @@ export function written<Content>(name: "login" | "session", page: ParentNode = d
   return content === undefined ? undefined : JSON.parse(decodeURIComponent(content));
 }
 
-/** Returns the token of the session; undefined if there is none. */
 export function sessionToken(): string | undefined {
   return sessionStorage.getItem(SESSION) ?? undefined;
 }
 
-/** Stores the token of a session; undefined removes it. */
 export function keepSession(token: string | undefined): void {
   if (token === undefined) sessionStorage.removeItem(SESSION);
   else sessionStorage.setItem(SESSION, token);

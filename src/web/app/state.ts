@@ -9,7 +9,6 @@ export type Link =
   | { readonly is: "waiting" | "live" | "lost" | "ended" }
   | { readonly is: "refused"; readonly ways: LoginWays };
 
-/** Sets the value of a signal. */
 export function set<Value>(to: { value: Value }, value: NoInfer<Value>): void {
   to.value = value;
 }
@@ -74,7 +73,7 @@ export const sandbox = signal<SandboxMessage | undefined>(undefined);
 export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0, now: 0 });
 export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });
 
-/** The maximum number of rows in a list. The list of events has fewer, because it changes up to four times a second. */
+/** The maximum number of rows in a list. The list of events is shorter, as it changes up to four times a second. */
 export const MAX_ROWS = 500;
 export const MAX_EVENTS = 100;
 
@@ -89,12 +88,12 @@ export const VIEW_TITLES = {
 } as const satisfies Record<ViewName, string>;
 
 const hash = signal(location.hash);
-/** The text to show after the next change of view. */
+/** The message to show in the view that opens next. */
 let carried = "";
 addEventListener("hashchange", () => {
   if (placeOf(hash.value) !== placeOf(location.hash)) scrollTo(0, 0);
   hash.value = location.hash;
-  // The result of an action is shown only in the view of that action, or in the view that it opens.
+  // The result of an action is shown in the view of that action and in the view that it opens.
   outcome.value = carried;
   carried = "";
 });
@@ -107,7 +106,7 @@ function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
 
-/** Reads the address again. Must be called after a script has changed it, which triggers no event. */
+/** Reads the address again. Call it after a script has changed the address, because that triggers no event. */
 export function noteAddress(): void {
   hash.value = location.hash;
 }
