@@ -41,10 +41,10 @@ import {
   unfinishedPlanState,
   unplannedState,
 } from "./run-rules.ts";
-import type { ChangeDriver } from "./settle/change-driver.ts";
 import { changedSince } from "./settle/changed-since.ts";
 import { COMPARE_AGAIN, drive } from "./settle/drive.ts";
-import { ServerClock } from "./settle/service-clock.ts";
+import { type ChangeDriver, ServerClock } from "./settle/evidence.ts";
+
 import { requestReason } from "./state/api-reasons.ts";
 import { RunState } from "./state/change-state.ts";
 

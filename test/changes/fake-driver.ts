@@ -1,7 +1,7 @@
 import type { BulkAnswer, ManagementApi } from "../../src/api/management.ts";
 import type { JournalEntry, Step, StepChange } from "../../src/changes/rows/entries.ts";
-import type { ChangeDriver } from "../../src/changes/settle/change-driver.ts";
-import { ServerClock } from "../../src/changes/settle/service-clock.ts";
+import { type ChangeDriver, ServerClock } from "../../src/changes/settle/evidence.ts";
+
 import { RunState } from "../../src/changes/state/change-state.ts";
 import { permitWithoutLease } from "../../src/runs/turn.ts";
 import { ulidSource } from "../../src/spec/names-and-contexts.ts";

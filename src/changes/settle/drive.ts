@@ -6,8 +6,8 @@ import { nextRequests, type Requests } from "../plan/requests.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
 import { StepMaker } from "../rows/steps.ts";
 import type { RunState } from "../state/change-state.ts";
-import type { ChangeDriver } from "./change-driver.ts";
-import { noteNewest } from "./evidence.ts";
+import { type ChangeDriver, noteNewest } from "./evidence.ts";
+
 import { adoptLostCreates, existingIds } from "./reconcile.ts";
 import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";

@@ -12,8 +12,7 @@ import { ulidTime } from "../../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { type Step, type StepChange, targetOf } from "../rows/entries.ts";
 import type { RunState } from "../state/change-state.ts";
-import type { ChangeDriver } from "./change-driver.ts";
-import { clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
+import { type ChangeDriver, clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 

@@ -8,7 +8,7 @@ import { type BulkResult, type ItemError, itemError } from "../../spec/records.t
 import { APPLIED_AS, type BulkOperation } from "../../spec/routes.ts";
 import type { MadeRows, Step, StepChange } from "../rows/entries.ts";
 import { ADDRESS_REJECTIONS, itemReason, requestReason } from "../state/api-reasons.ts";
-import type { ChangeDriver } from "./change-driver.ts";
+import type { ChangeDriver } from "./evidence.ts";
 import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-items.ts";
 
 type Attempt =

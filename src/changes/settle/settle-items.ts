@@ -17,8 +17,8 @@ import {
 } from "../rows/entries.ts";
 import { StepMaker, sentFields } from "../rows/steps.ts";
 import { itemReason, requestReason } from "../state/api-reasons.ts";
-import type { ChangeDriver, Consequences } from "./change-driver.ts";
-import { type MadeStep, withInsideIds } from "./evidence.ts";
+import { type ChangeDriver, type Consequences, type MadeStep, withInsideIds } from "./evidence.ts";
+
 import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates } from "./reconcile.ts";
 import { takeBack } from "./take-back.ts";
 

@@ -2,7 +2,7 @@ import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
 import type { StepMaker } from "../rows/steps.ts";
-import type { ChangeDriver, Consequences } from "./change-driver.ts";
+import type { ChangeDriver, Consequences } from "./evidence.ts";
 
 /**
  * Reverses the applied parts of a change after one part was refused, and drops the remaining parts, so that `failed`

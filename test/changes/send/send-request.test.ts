@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { AmbiguousError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
 import type { BulkAnswer } from "../../../src/api/management.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
-import type { ChangeDriver } from "../../../src/changes/settle/change-driver.ts";
+import type { ChangeDriver } from "../../../src/changes/settle/evidence.ts";
 import { sendBatch, sendingOf } from "../../../src/changes/settle/send-request.ts";
 import { LeaseLostError, permitWithoutLease } from "../../../src/runs/turn.ts";
 import { changesIn, entriesOf, fakeDriver, idAt, START } from "../fake-driver.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ServerClock } from "../../../src/changes/settle/service-clock.ts";
+import { ServerClock } from "../../../src/changes/settle/evidence.ts";
 
 const SENT = 1_800_000_000_000;
 const wholeSecond = (time: number): number => Math.floor(time / 1000) * 1000;
