@@ -15,8 +15,8 @@ import { authenticator } from "../src/http/auth.ts";
 import { createHttpServer } from "../src/http/server.ts";
 import { questionSeal } from "../src/mcp/elicitation.ts";
 import { createMcpServer } from "../src/mcp/server.ts";
-import { callsUnderWay } from "../src/mcp/server-parts.ts";
-import { catalogue, listedTools, toolsThatWrite } from "../src/mcp/tool-list.ts";
+import { callsUnderWay, catalogue, listedTools, toolsThatWrite } from "../src/mcp/server-parts.ts";
+
 import { createLog, followWork } from "../src/observe/log.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { fileSuites } from "../src/runs/files/backend.ts";

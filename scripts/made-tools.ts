@@ -1,4 +1,4 @@
-import { catalogue } from "../src/mcp/tool-list.ts";
+import { catalogue } from "../src/mcp/server-parts.ts";
 import type { Tool } from "../src/tools/define-tool.ts";
 import { everyTool, everyViewTool } from "../src/tools/registry.ts";
 

@@ -1,4 +1,4 @@
-import { catalogue, type ListedTool, schemaAlternatives } from "../../src/mcp/tool-list.ts";
+import { catalogue, type ListedTool, schemaAlternatives } from "../../src/mcp/server-parts.ts";
 import { isJsonObject, type JsonObject } from "../../src/platform/json.ts";
 import type { Effect } from "../../src/tools/define-tool.ts";
 import { everyTool } from "../../src/tools/registry.ts";

@@ -1,6 +1,6 @@
 import { type Redactor, redactorFor } from "../answers/fence.ts";
 import { checkAccess, projectsWithoutApprover } from "../http/check-access.ts";
-import { allTools, listedTools, type ToolAvailability } from "../mcp/tool-list.ts";
+import { allTools, listedTools, type ToolAvailability } from "../mcp/server-parts.ts";
 import { RunStoreError } from "../runs/store.ts";
 import { type ServerProcess, withServices } from "../runtime/connect.ts";
 import { inputOf, isOn, routesOf, settingsFrom, VERSION } from "../runtime/settings-input.ts";

@@ -8,17 +8,20 @@ import type { Projects } from "../http/projects.ts";
 import { createHttpServer, type HttpOptions, MCP_PATH, protectedResource } from "../http/server.ts";
 import { questionSeal } from "../mcp/elicitation.ts";
 import { createMcpServer } from "../mcp/server.ts";
-import type { ServerParts } from "../mcp/server-parts.ts";
-import { type CallsUnderWay, callsUnderWay } from "../mcp/server-parts.ts";
-import { loadSkills } from "../mcp/skills.ts";
 import {
   allTools,
+  type CallsUnderWay,
+  callsUnderWay,
   hiddenTools,
   type ListedTool,
   listedTools,
+  type ServerParts,
   toolsThatWrite,
   toolsWithLists,
-} from "../mcp/tool-list.ts";
+} from "../mcp/server-parts.ts";
+
+import { loadSkills } from "../mcp/skills.ts";
+
 import type { Log } from "../observe/log.ts";
 import { bracketed, originOf } from "../platform/listen.ts";
 import { inputOf, settingsFrom, VERSION } from "../runtime/settings-input.ts";

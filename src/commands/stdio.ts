@@ -5,10 +5,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { RootGuard } from "../files/folders.ts";
 import { questionSeal, showsViews } from "../mcp/elicitation.ts";
 import { createMcpServer } from "../mcp/server.ts";
-import { callsUnderWay } from "../mcp/server-parts.ts";
+import { allTools, callsUnderWay, hiddenTools, listedTools, toolsThatWrite } from "../mcp/server-parts.ts";
 import { loadSkills } from "../mcp/skills.ts";
 import { StdioConnection } from "../mcp/stdio.ts";
-import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../mcp/tool-list.ts";
+
 import type { Audit } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
 import { systemClock } from "../platform/clock.ts";

@@ -61,8 +61,7 @@ import {
   withoutAbsent,
   withUpperIds,
 } from "./read-arguments.ts";
-import { arrivalOf, type ServerParts } from "./server-parts.ts";
-import type { ListedTool } from "./tool-list.ts";
+import { arrivalOf, type ListedTool, type ServerParts } from "./server-parts.ts";
 
 type CallParts = Pick<
   ServerParts,

@@ -3,7 +3,7 @@ import { quoteShort } from "../answers/fence.ts";
 import { nearestName } from "../events/spelling.ts";
 import { isJsonObject, type JsonObject } from "../platform/json.ts";
 import { ToolError } from "../tools/define-tool.ts";
-import { schemaAlternatives } from "./tool-list.ts";
+import { schemaAlternatives } from "./server-parts.ts";
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
 

@@ -1,13 +1,191 @@
-import type { McpServer } from "@modelcontextprotocol/server";
+import type { McpServer, ToolAnnotations } from "@modelcontextprotocol/server";
+import * as z from "zod";
 import type { Redactor } from "../answers/fence.ts";
 import type { RootGuard } from "../files/folders.ts";
 import type { Audit } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
 import type { Observer } from "../observe/observer.ts";
-import type { ToolAnswer, ToolContext, ToolServices } from "../tools/define-tool.ts";
+import { isJsonObject, type JsonObject } from "../platform/json.ts";
+import {
+  once,
+  type Prepared,
+  type Tool,
+  type ToolAnswer,
+  type ToolContext,
+  type ToolFacts,
+  type ToolServices,
+  type Toolset,
+} from "../tools/define-tool.ts";
 import type { QuestionSeal } from "./elicitation.ts";
+import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 import type { Skills } from "./skills.ts";
-import type { Hidden, ListedTool } from "./tool-list.ts";
+
+export interface ToolAvailability {
+  readonly readOnly: boolean;
+  readonly toolsets: readonly Exclude<Toolset, "either">[];
+  readonly configured: readonly Exclude<Toolset, "either">[];
+  readonly hasSandbox: boolean;
+}
+
+export interface Hidden {
+  readonly why: "readOnly" | "toolset" | "notConfigured" | "noSandbox";
+  readonly toolset: Toolset;
+}
+
+function writes({ effect }: ToolFacts): boolean {
+  return effect === "adds" || effect === "changes";
+}
+
+const HIDDEN_BY: readonly (readonly [
+  why: Hidden["why"],
+  hides: (tool: ToolFacts, offer: ToolAvailability) => boolean,
+])[] = [
+  ["readOnly", (tool, { readOnly }) => readOnly && writes(tool)],
+  ["toolset", ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset)],
+  [
+    "notConfigured",
+    ({ toolset }, { toolsets, configured }) =>
+      toolset === "either" ? !toolsets.some((chosen) => configured.includes(chosen)) : !configured.includes(toolset),
+  ],
+  ["noSandbox", ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox],
+];
+
+export function hiddenTools(tools: readonly ListedTool[], offer: ToolAvailability): ReadonlyMap<string, Hidden> {
+  return new Map(
+    tools.flatMap(({ tool }) => {
+      const [why] = HIDDEN_BY.find(([, hides]) => hides(tool, offer)) ?? [];
+      return why === undefined ? [] : [[tool.name, { why, toolset: tool.toolset }] as const];
+    }),
+  );
+}
+
+export interface ListedTool {
+  readonly tool: ToolFacts;
+  readonly annotations: ToolAnnotations;
+  readonly inputSchema: () => JsonObject;
+  readonly outputSchema: () => JsonObject;
+  /** Loads the tool's code when it is first called. */
+  readonly prepare: (given: unknown) => Promise<Prepared>;
+}
+
+/** Returns all tools in a fixed order. Without a build, the tools are created from the code. */
+export async function allTools(): Promise<readonly ListedTool[]> {
+  if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
+  return catalogue(await (await import("../tools/registry.ts")).everyTool());
+}
+
+export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
+  const loaded = once(async () => (await import("../tools/registry.ts")).toolNamed(tool.name));
+  return {
+    tool,
+    annotations: annotationsOf(tool),
+    inputSchema: () => inputSchema,
+    outputSchema: () => outputSchema,
+    prepare: async (given) => (await loaded()).prepare(given),
+  };
+}
+
+/** Returns the listed tools. Removes sentences about hidden tools from their descriptions. */
+export function listedTools(tools: readonly ListedTool[], offer: ToolAvailability): readonly ListedTool[] {
+  const hidden = hiddenTools(tools, offer);
+  if (hidden.size === 0) return tools;
+  const aboutHidden = new RegExp(`[.;] [^.;]*\\b(?:${[...hidden.keys()].join("|")})\\b[^.;]*`, "g");
+  return tools.flatMap(({ tool, ...rest }) =>
+    hidden.has(tool.name)
+      ? []
+      : [{ ...rest, tool: { ...tool, description: tool.description.replace(aboutHidden, "") } }],
+  );
+}
+
+export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
+  return tools.map((tool) => ({
+    tool,
+    annotations: annotationsOf(tool),
+    inputSchema: once(() => advertised(tool.input(), "input")),
+    outputSchema: once(() => advertised(tool.output(), "output")),
+    prepare: async (given) => tool.prepare(given),
+  }));
+}
+
+function annotationsOf({ effect, idempotent, toolset }: ToolFacts): ToolAnnotations {
+  return {
+    readOnlyHint: effect === "reads",
+    destructiveHint: effect === "changes",
+    idempotentHint: idempotent,
+    openWorldHint: effect !== "local" && toolset !== "either",
+  };
+}
+
+export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string> {
+  return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
+}
+
+/** Returns the tools whose calls may be large, because they accept unlimited lists or objects with any fields. */
+export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
+  const isLarge = ({ type, maxItems, properties }: JsonObject): boolean =>
+    (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);
+  const hasList = ({ inputSchema }: ListedTool): boolean => {
+    const schema = inputSchema();
+    const fields = isJsonObject(schema.properties) ? Object.values(schema.properties).filter(isJsonObject) : [];
+    return fields.flatMap((field) => schemaAlternatives(field, schema)).some(isLarge);
+  };
+  return new Set(tools.filter(hasList).map(({ tool }) => tool.name));
+}
+
+/** Returns a short JSON Schema that strict clients accept. */
+export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonObject {
+  const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
+  return simplifiedObject(json);
+}
+
+export function schemaAlternatives(schema: JsonObject, root: JsonObject): readonly JsonObject[] {
+  if (typeof schema.$ref === "string") {
+    const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
+    return isJsonObject(target) ? schemaAlternatives(target, root) : [];
+  }
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (!Array.isArray(alternatives)) return [schema];
+  return alternatives.filter(isJsonObject).flatMap((alternative) => schemaAlternatives(alternative, root));
+}
+
+function stepInto(node: unknown, name: string): unknown {
+  return isJsonObject(node) && Object.hasOwn(node, name) ? node[name] : undefined;
+}
+
+function simplified(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(simplified);
+  return isJsonObject(node) ? simplifiedObject(node) : node;
+}
+
+function simplifiedObject(node: JsonObject): JsonObject {
+  const kept = Object.entries(node).filter(([keyword, value]) => !saysNothing(keyword, value));
+  const parts: Record<string, unknown> = {};
+  for (const [keyword, value] of kept) {
+    const isNamed = (keyword === "properties" || keyword === "$defs") && isJsonObject(value);
+    parts[keyword] = isNamed
+      ? Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, simplified(schema)]))
+      : simplified(value);
+  }
+  // Some clients refuse an object schema that has neither `properties` nor `additionalProperties`.
+  if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
+    parts.additionalProperties = true;
+  }
+  if (!Array.isArray(parts.type)) return parts;
+  // Some clients support only one type in `type`, so several types become alternatives.
+  const { type, ...rest } = parts;
+  return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
+}
+
+/**
+ * Returns whether a keyword only repeats a default: the bounds of `z.int()`, or empty `additionalProperties` and
+ * `properties`.
+ */
+function saysNothing(keyword: string, value: unknown): boolean {
+  if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
+  if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;
+  const isEmpty = isJsonObject(value) && Object.keys(value).length === 0;
+  return isEmpty && (keyword === "additionalProperties" || keyword === "properties");
+}
 
 /** What the server needs for clients that show views of runs (MCP Apps, 2026-01-26). */
 export interface Views {

@@ -14,8 +14,7 @@ import { failureAnswer, once } from "../tools/define-tool.ts";
 import { followsTasks, TASKS } from "./elicitation.ts";
 import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources.ts";
-import type { ServerParts } from "./server-parts.ts";
-import type { Hidden, ListedTool } from "./tool-list.ts";
+import type { Hidden, ListedTool, ServerParts } from "./server-parts.ts";
 
 /**
  * How clients may cache the lists of tools, prompts and resources. The lists depend on settings and caller, and stay

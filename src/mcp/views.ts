@@ -2,8 +2,7 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import type { ToolAnswer, ToolContext } from "../tools/define-tool.ts";
 import { VIEW_TYPE } from "./elicitation.ts";
 import { MADE_VIEW_TOOLS } from "./made-view-tools.ts";
-import type { Views } from "./server-parts.ts";
-import { asMade, catalogue, listedTools, type ToolAvailability } from "./tool-list.ts";
+import { asMade, catalogue, listedTools, type ToolAvailability, type Views } from "./server-parts.ts";
 
 const VIEW_URI = "ui://targeting/run.html";
 /** For content that changes only with the version of the server: clients may cache it for a day. */

@@ -8,7 +8,7 @@ import { Changes } from "../changes/changes.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
 import { observerOf } from "../events/run/verdicts.ts";
 import { suiteStore } from "../events/suites/suite-store.ts";
-import type { ToolAvailability } from "../mcp/tool-list.ts";
+import type { ToolAvailability } from "../mcp/server-parts.ts";
 import { type Audit, auditInto, auditRun } from "../observe/audit.ts";
 import type { Log, LogFields } from "../observe/log.ts";
 import type { Observer } from "../observe/observer.ts";

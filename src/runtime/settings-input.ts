@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import packageJson from "../../package.json" with { type: "json" };
-import type { ToolAvailability } from "../mcp/tool-list.ts";
+import type { ToolAvailability } from "../mcp/server-parts.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
 import { SettingsError, toggle } from "../settings/value-types.ts";

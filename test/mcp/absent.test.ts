@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseStringifiedArguments, withoutAbsent, withUpperIds } from "../../src/mcp/read-arguments.ts";
-import { catalogue } from "../../src/mcp/tool-list.ts";
+import { catalogue } from "../../src/mcp/server-parts.ts";
 import { everyTool } from "../../src/tools/registry.ts";
 
 const TOOLS = await everyTool();

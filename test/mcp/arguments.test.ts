@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { describeIssues, parseStringifiedArguments } from "../../src/mcp/read-arguments.ts";
-import { advertised } from "../../src/mcp/tool-list.ts";
+import { advertised } from "../../src/mcp/server-parts.ts";
 
 const schema = z.strictObject({
   targetingId: z.string(),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { cutAtIssueLimit } from "../../src/mcp/read-arguments.ts";
-import { advertised } from "../../src/mcp/tool-list.ts";
+import { advertised } from "../../src/mcp/server-parts.ts";
 
 const schema = z.strictObject({
   kinds: z.array(z.enum(["one", "two"])).optional(),

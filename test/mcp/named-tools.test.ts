@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { instructions } from "../../src/mcp/server.ts";
-import { allTools, hiddenTools, listedTools } from "../../src/mcp/tool-list.ts";
+import { allTools, hiddenTools, listedTools } from "../../src/mcp/server-parts.ts";
 
 const EITHER = [false, true];
 const SETS = [["targeting"], ["events"], ["targeting", "events"]] as const;

@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { redactorFor } from "../../src/answers/fence.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
 import { createMcpServer } from "../../src/mcp/server.ts";
-import { callsUnderWay } from "../../src/mcp/server-parts.ts";
-import { catalogue, listedTools, toolsThatWrite } from "../../src/mcp/tool-list.ts";
+import { callsUnderWay, catalogue, listedTools, toolsThatWrite } from "../../src/mcp/server-parts.ts";
+
 import { createLog } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { everyTool } from "../../src/tools/registry.ts";

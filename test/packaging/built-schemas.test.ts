@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { fileAt } from "../../scripts/packaging/generated.ts";
-import { catalogue } from "../../src/mcp/tool-list.ts";
+import { catalogue } from "../../src/mcp/server-parts.ts";
 import { everyTool } from "../../src/tools/registry.ts";
 import { OPENING, startCommand } from "../support/server-process.ts";
 

@@ -3,9 +3,9 @@ import * as z from "zod";
 import { redactorFor } from "../../src/answers/fence.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
 import { createMcpServer } from "../../src/mcp/server.ts";
-import { callsUnderWay } from "../../src/mcp/server-parts.ts";
+import { callsUnderWay, catalogue, listedTools } from "../../src/mcp/server-parts.ts";
 import { StdioConnection } from "../../src/mcp/stdio.ts";
-import { catalogue, listedTools } from "../../src/mcp/tool-list.ts";
+
 import { createLog } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { ToolDefinition } from "../../src/tools/define-tool.ts";

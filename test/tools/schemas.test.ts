@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { catalogue } from "../../src/mcp/tool-list.ts";
+import { catalogue } from "../../src/mcp/server-parts.ts";
 import { everyTool } from "../../src/tools/registry.ts";
 
 const TOOLS = await everyTool();
