@@ -1,5 +1,5 @@
 import { RATE_LIMITED } from "../api/errors.ts";
-import type { LeftoverName } from "../changes/run-rules.ts";
+import type { LeftoverName } from "../changes/change-kinds.ts";
 import { thousands } from "../platform/text.ts";
 import type { SummarizedFailure } from "./failures.ts";
 import { joinedRanges, placesWords, plain, quoteUntrusted } from "./fence.ts";

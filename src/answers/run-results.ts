@@ -1,5 +1,5 @@
+import type { LeftoverName } from "../changes/change-kinds.ts";
 import type { PlannedRequest, StaleField } from "../changes/rows/entries.ts";
-import type { LeftoverName } from "../changes/run-rules.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { endingOf } from "../changes/change-kinds.ts";
 import { decided, waits } from "../changes/rows/entries.ts";
-import { endingOf } from "../changes/run-rules.ts";
 import type { Fixed } from "../platform/json.ts";
 import {
   type Run,

@@ -23,14 +23,10 @@ import type { Turn } from "../runs/turn.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
-import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
-import { isGoing, type Plan, type Planning } from "./plan/plan.ts";
-import { canSendInAnyOrder, plannedRequests, type Requests } from "./plan/requests.ts";
-import { type JournalEntry, journalEntry, journalLine, type RunFacts, type Step } from "./rows/entries.ts";
-import { RowBlock } from "./rows/row-block.ts";
-import { rowOf } from "./rows/steps.ts";
 import {
+  changeOf,
   endingOf,
+  fileOf,
   isUndone,
   isWithdrawn,
   madeBefore,
@@ -40,7 +36,15 @@ import {
   settleDeletedBefore,
   unfinishedPlanState,
   unplannedState,
-} from "./run-rules.ts";
+  WRITE_TOOLS,
+  writeCall,
+} from "./change-kinds.ts";
+import { isGoing, type Plan, type Planning } from "./plan/plan.ts";
+import { canSendInAnyOrder, plannedRequests, type Requests } from "./plan/requests.ts";
+import { type JournalEntry, journalEntry, journalLine, type RunFacts, type Step } from "./rows/entries.ts";
+import { RowBlock } from "./rows/row-block.ts";
+import { rowOf } from "./rows/steps.ts";
+
 import { changedSince } from "./settle/changed-since.ts";
 import { COMPARE_AGAIN, drive } from "./settle/drive.ts";
 import { type ChangeDriver, ServerClock } from "./settle/evidence.ts";

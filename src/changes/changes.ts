@@ -10,17 +10,11 @@ import { ownReason } from "../runs/outcome.ts";
 import { DamagedRunError, isUnstarted, type RunHeader, RunStoreError, undefinedIfUnreadable } from "../runs/store.ts";
 import type { Lease } from "../runs/turn.ts";
 import type { BaseFile, PlanningTool, WriteCall } from "./call.ts";
-import { changeOf, fileOf } from "./change-kinds.ts";
-import { type ChangeRun, type ChangeWorld, changeRunKind, type NewApproval } from "./change-run.ts";
-import { effectsOfRun } from "./done.ts";
-import type { Loss, Plan, Planning } from "./plan/plan.ts";
-import { plannedRequests, weighed } from "./plan/requests.ts";
-import { preparingRun } from "./planned-later.ts";
-import type { JournalEntry, Settlement } from "./rows/entries.ts";
-import { StepList } from "./rows/steps.ts";
 import {
   CONFIRMATION_MS,
+  changeOf,
   endingOf,
+  fileOf,
   isUndone,
   isWithdrawn,
   madeBefore,
@@ -29,7 +23,15 @@ import {
   UNREADABLE_FILE,
   undoingRuns,
   unfinishedPlanState,
-} from "./run-rules.ts";
+} from "./change-kinds.ts";
+import { type ChangeRun, type ChangeWorld, changeRunKind, type NewApproval } from "./change-run.ts";
+import { effectsOfRun } from "./done.ts";
+import type { Loss, Plan, Planning } from "./plan/plan.ts";
+import { plannedRequests, weighed } from "./plan/requests.ts";
+import { preparingRun } from "./planned-later.ts";
+import type { JournalEntry, Settlement } from "./rows/entries.ts";
+import { StepList } from "./rows/steps.ts";
+
 import { RunState } from "./state/change-state.ts";
 
 export type ChangeHeader = RunHeader<WriteCall>;

@@ -5,10 +5,10 @@ import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
 import type { ChangedOption, Done, OptionEffect, UncertainObject } from "../runs/kind.ts";
 import { undefinedIf } from "../runs/store.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
+import { undoingRuns } from "./change-kinds.ts";
 import type { ChangeRun } from "./change-run.ts";
 import { effectsOfRun, type Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
-import { undoingRuns } from "./run-rules.ts";
 import type { RunState } from "./state/change-state.ts";
 
 /** What was read about unanswered steps. With `areApplied`, all of them were applied and no request is in progress. */

@@ -1,7 +1,7 @@
 import { unmarked } from "../answers/fence.ts";
+import { needsConfirmation } from "../changes/change-kinds.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader, StoredPlan } from "../changes/changes.ts";
-import { needsConfirmation } from "../changes/run-rules.ts";
 import type { MadePlan } from "../plans/plan-document.ts";
 import { asPlanned } from "../plans/planned-undo.ts";
 import { stopSignal } from "../runtime/terminal.ts";

@@ -1,5 +1,5 @@
 import type { ManagementApi } from "../api/management.ts";
-import { endingOf } from "../changes/run-rules.ts";
+import { endingOf } from "../changes/change-kinds.ts";
 import type { ContentsStore } from "../runs/backend.ts";
 import type { ExecutableRun, Run, RunExecution, RunKind, RunsContext } from "../runs/kind.ts";
 import { KindRuns, type Requested } from "../runs/kind-runs.ts";

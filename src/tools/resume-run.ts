@@ -13,11 +13,18 @@ import {
 } from "../answers/approvals.ts";
 import { confirmationStep, renderReport } from "../answers/run-report.ts";
 import { isApproval } from "../approvals/approvals.ts";
-import { changeOf } from "../changes/change-kinds.ts";
+import {
+  CONFIRMATION_MS,
+  changeOf,
+  countOpenRemovals,
+  isUndone,
+  isWithdrawn,
+  undoneByRun,
+} from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import type { EffectObject } from "../changes/rows/entries.ts";
-import { CONFIRMATION_MS, countOpenRemovals, isUndone, isWithdrawn, undoneByRun } from "../changes/run-rules.ts";
+
 import { textOf } from "../plans/look-again.ts";
 import { readPlan } from "../plans/plan-document.ts";
 import { parseJson } from "../platform/json.ts";

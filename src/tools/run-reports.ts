@@ -18,9 +18,9 @@ import { confirmationStep, renderReport, tokenAgainStep } from "../answers/run-r
 import type { ReportedRun } from "../answers/run-results.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
-import { fileOf } from "../changes/change-kinds.ts";
+import { fileOf, isUndone, isWithdrawn, leftoverNames, lossDigest, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-import { isUndone, isWithdrawn, leftoverNames, lossDigest, undoneByRun } from "../changes/run-rules.ts";
+
 import { isEventRun } from "../events/run/event-runs.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import { FileError } from "../platform/files.ts";

@@ -1,12 +1,12 @@
 import * as z from "zod";
 import { undoAnswer } from "../answers/plan-answers.ts";
 import type { ManagementApi } from "../api/management.ts";
+import { isUndone, isWithdrawn, undoingRuns, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import { effectsOfRun, possibleRemovals } from "../changes/done.ts";
 import type { Plan } from "../changes/plan/plan.ts";
 import { type EarlierUndo, earlierUndos, hasNoEffect, withoutUndone } from "../changes/resolve-doubts.ts";
-import { isUndone, isWithdrawn, undoingRuns, undoneByRun } from "../changes/run-rules.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
 import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
 import { unlessMissing } from "../plans/read-targeting.ts";

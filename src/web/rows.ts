@@ -2,8 +2,8 @@ import { approvalWords, approvedIn, declinedIn, personWords } from "../answers/a
 import { groupFailures } from "../answers/failures.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
+import { isUndone, isWithdrawn, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-import { isUndone, isWithdrawn, undoneByRun } from "../changes/run-rules.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
 import { cutText, thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";

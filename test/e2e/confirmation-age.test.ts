@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { lossDigest } from "../../src/changes/run-rules.ts";
+import { lossDigest } from "../../src/changes/change-kinds.ts";
 import { sealKeys } from "../../src/runtime/store.ts";
 import { sealConfirmation } from "../../src/tools/write/confirmation-token.ts";
 import { type Answer, CLIENTS, call, type TestClient, textOf } from "../support/clients.ts";

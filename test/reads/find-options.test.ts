@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { lossDigest } from "../../src/changes/run-rules.ts";
+import { lossDigest } from "../../src/changes/change-kinds.ts";
 import { findOptions } from "../../src/reads/option-contents.ts";
 import { startService } from "../changes/service.ts";
 

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { CONFIRMATION_MS } from "../../changes/run-rules.ts";
+import { CONFIRMATION_MS } from "../../changes/change-kinds.ts";
 import { ulidBytes, ulidOfBytes } from "../../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "../define-tool.ts";
 

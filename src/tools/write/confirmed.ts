@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { changedEffect } from "../../answers/approvals.ts";
 import type { WriteCall, WriteTool } from "../../changes/call.ts";
-import { writeCall } from "../../changes/change-kinds.ts";
+import { isWithdrawn, needsConfirmation, writeCall } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import { isGoing, type Plan } from "../../changes/plan/plan.ts";
-import { isWithdrawn, needsConfirmation } from "../../changes/run-rules.ts";
+
 import { isUnstarted } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "../define-tool.ts";

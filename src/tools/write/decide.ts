@@ -11,11 +11,11 @@ import {
 } from "../../answers/approvals.ts";
 import { staleText } from "../../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
+import { lossDigest, needsConfirmation } from "../../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import type { Decided } from "../../changes/rows/entries.ts";
-import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { Run } from "../../runs/kind.ts";
 import { type Asked, ownReason } from "../../runs/outcome.ts";

@@ -8,10 +8,10 @@ import {
   waitsOnPage,
 } from "../../answers/approvals.ts";
 import type { ApprovalCall } from "../../approvals/approvals.ts";
+import { lossDigest } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import { lossDigest } from "../../changes/run-rules.ts";
 import type { Run, ToolCall } from "../../runs/kind.ts";
 import type { RunHeader } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";

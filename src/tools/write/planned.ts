@@ -3,11 +3,11 @@ import { groupFailures } from "../../answers/failures.ts";
 import { confirmationStep, renderReport } from "../../answers/run-report.ts";
 import { type ApiError, isApiError } from "../../api/errors.ts";
 import type { WriteCall } from "../../changes/call.ts";
-import { fileOf } from "../../changes/change-kinds.ts";
+import { CONFIRMATION_MS, fileOf, lossDigest } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import type { Plan, Planning } from "../../changes/plan/plan.ts";
-import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
+
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { countsOf, countsWithin } from "../../runs/report.ts";

@@ -1,11 +1,11 @@
 import { type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import type { WriteCall } from "../../changes/call.ts";
+import { CONFIRMATION_MS, lossDigest } from "../../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import type { Loss, Plan } from "../../changes/plan/plan.ts";
 import type { RunFacts } from "../../changes/rows/entries.ts";
-import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
 import { thousands } from "../../platform/text.ts";
 import type { Run } from "../../runs/kind.ts";
 import { ownReason } from "../../runs/outcome.ts";

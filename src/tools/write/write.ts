@@ -2,11 +2,11 @@ import * as z from "zod";
 import { declinedBeforeNote, type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
 import { newRunHint, resumedRunHint } from "../../answers/run-headline.ts";
 import type { WriteCall } from "../../changes/call.ts";
-import { changeOf } from "../../changes/change-kinds.ts";
+import { CONFIRMATION_MS, changeOf, lossDigest, needsConfirmation } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
-import { CONFIRMATION_MS, lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
+
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { changesOf } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "../define-tool.ts";

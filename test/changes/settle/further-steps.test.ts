@@ -1,9 +1,9 @@
 // What a refusal leads to besides a failure: waiting for another change, a change of what exists, a temporary name.
 import { describe, expect, test } from "vitest";
 import type { OnExisting } from "../../../src/changes/call.ts";
+import { leftoverNames } from "../../../src/changes/change-kinds.ts";
 import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
-import { leftoverNames } from "../../../src/changes/run-rules.ts";
 import { mayWorkLater } from "../../../src/changes/settle/reconcile.ts";
 import { existingOption, settleAnswers } from "../../../src/changes/settle/settle-items.ts";
 import { takeBack } from "../../../src/changes/settle/take-back.ts";
