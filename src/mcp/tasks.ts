@@ -21,7 +21,7 @@ import { failureAnswer, type ToolAnswer, type ToolContext } from "../tools/defin
 import { followResumedRun } from "../tools/get-run.ts";
 import { decideInClient, type RunQuestion, runQuestion } from "../tools/granted-approval.ts";
 import { reportRun } from "../tools/run-reports.ts";
-import { progressWords, waitWithinCall } from "../tools/write/follow-run.ts";
+import { progressWords, waitWithinCall } from "../tools/write/planned.ts";
 import { endIfExpired, waitsForDecision } from "../tools/write/waiting.ts";
 import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
 import { canAsk, canOpen, type Declaring, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { STOP_REQUESTED } from "../answers/run-headline.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
-import { waitForEnd } from "./write/follow-run.ts";
+import { waitForEnd } from "./write/planned.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });

@@ -14,8 +14,8 @@ import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError, time
 import { planPageOf, shownPlan } from "./kept-plan.ts";
 import { originalItemsOf } from "./original-items.ts";
 import { ownRun, reportOf, savedAnswer, undoNoteOf } from "./run-reports.ts";
-import { waitForEnd } from "./write/follow-run.ts";
 import { untilDecided } from "./write/on-page.ts";
+import { waitForEnd } from "./write/planned.ts";
 import { waitsForDecision } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 

@@ -18,7 +18,7 @@ import { savesOf } from "./apis.ts";
 import type { FoundByName, SaveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
 import { reportedRun } from "./run-reports.ts";
-import { followRun } from "./write/follow-run.ts";
+import { followRun } from "./write/planned.ts";
 
 export interface Part<Position> extends OptionsTotals {
   /** Each option with the position at which the list continues after it. */

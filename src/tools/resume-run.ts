@@ -48,9 +48,9 @@ import { startUndoPlan } from "./undo-run.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
 import { type Approved, type Decision, decide, decided, inClient, personOf, refusedError } from "./write/decide.ts";
-import { followRun, waitWithinCall } from "./write/follow-run.ts";
 import { decideApprovalOnPage, declineApproval, declinedBefore, tokenInstead } from "./write/on-page.ts";
-import { checkNoDryRun } from "./write/planned.ts";
+import { checkNoDryRun, followRun, waitWithinCall } from "./write/planned.ts";
+
 import { effectOf } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 

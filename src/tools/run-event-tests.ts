@@ -23,7 +23,6 @@ import { reportRun } from "./run-reports.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
 import { decided, personOf, readQuestion } from "./write/decide.ts";
-import { waitWithinCall } from "./write/follow-run.ts";
 import {
   type DeclinedBefore,
   decideApprovalOnPage,
@@ -31,6 +30,7 @@ import {
   declinedBefore,
   tokenInstead,
 } from "./write/on-page.ts";
+import { waitWithinCall } from "./write/planned.ts";
 
 const input = () =>
   z.strictObject({

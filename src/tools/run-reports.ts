@@ -36,8 +36,15 @@ import { bytesOf, isUlid, ulidTime } from "../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventRunReport } from "./event-report.ts";
 import { askFor } from "./write/confirmation-token.ts";
-import { followRun, interruptedHints, shortReads, totalsAfter, undefinedIfFailed } from "./write/follow-run.ts";
-import { dryRunSteps } from "./write/planned.ts";
+import {
+  dryRunSteps,
+  followRun,
+  interruptedHints,
+  shortReads,
+  totalsAfter,
+  undefinedIfFailed,
+} from "./write/planned.ts";
+
 import { effectOf, endIfExpired } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;

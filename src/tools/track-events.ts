@@ -25,7 +25,7 @@ import {
 } from "./arguments.ts";
 import { type ToolDefinition, ToolError, timeLeft, type Waiting } from "./define-tool.ts";
 import { checkNotSentWithoutResult, eventRunReport, plannedEventReport } from "./event-report.ts";
-import { followRun, interruptedHints } from "./write/follow-run.ts";
+import { followRun, interruptedHints } from "./write/planned.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 
 const input = () =>

@@ -19,8 +19,8 @@ import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from 
 import { approvalOfRun, ownRun, reportedRun, reportRun } from "../run-reports.ts";
 import { decisionFor } from "./confirmation-token.ts";
 import { decide, inClient } from "./decide.ts";
-import { waitWithinCall } from "./follow-run.ts";
-import type { Given } from "./planned.ts";
+import { type Given, waitWithinCall } from "./planned.ts";
+
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
 /** Answers with a token because nobody opened the page. In strict mode, throws a ToolError. */

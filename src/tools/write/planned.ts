@@ -1,21 +1,33 @@
 import { effectText, undecidedNote, undecidedSteps } from "../../answers/approvals.ts";
 import { groupFailures } from "../../answers/failures.ts";
+import { interruptedHint } from "../../answers/run-headline.ts";
 import { confirmationStep, renderReport } from "../../answers/run-report.ts";
+import type { ReportedRun } from "../../answers/run-results.ts";
 import { type ApiError, isApiError } from "../../api/errors.ts";
+import { aroundReads, type ManagementApi } from "../../api/management.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { CONFIRMATION_MS, fileOf, lossDigest } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import type { Plan, Planning } from "../../changes/plan/plan.ts";
-
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
+import { thousands } from "../../platform/text.ts";
+import type { Run } from "../../runs/kind.ts";
+import type { Interrupted } from "../../runs/registry.ts";
 import { countsOf, countsWithin } from "../../runs/report.ts";
-import { changesOf } from "../apis.ts";
-import { type ToolAnswer, type ToolContext, ToolError, type Undecided, type UndecidedAnswer } from "../define-tool.ts";
+import { undefinedIf, undefinedIfNothingStored } from "../../runs/store.ts";
+import { changesOf, DeadlineExceeded, managementOf } from "../apis.ts";
+import {
+  type ToolAnswer,
+  type ToolContext,
+  ToolError,
+  timeLeft,
+  type Undecided,
+  type UndecidedAnswer,
+} from "../define-tool.ts";
 import { askFor } from "./confirmation-token.ts";
 import { beginPlanned, decide, personOf } from "./decide.ts";
-import { interruptedHints, waitWithinCall } from "./follow-run.ts";
 import { effectOf, storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
 export interface Given {
@@ -199,4 +211,125 @@ export async function undecided(
       await changes.prepare(header, planning, begin, { meanwhile: state, ask: tokenLater(context) });
     },
   };
+}
+
+type Followed = Pick<Run, "kept" | "rest" | "watch" | "stop">;
+
+/** Waits until a run ends or the call must be answered. Stops the run if the caller cancels. */
+export async function followRun(run: Followed, context: ToolContext): Promise<void> {
+  if (context.asTask) {
+    context.goesOn?.(run.rest);
+    return run.kept;
+  }
+  const stop = (): boolean => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
+  const unwatch = reportProgress(run, context);
+  context.signal.addEventListener("abort", stop, { once: true });
+  if (context.signal.aborted) stop();
+  context.goesOn?.(run.rest);
+  try {
+    await waitWithinCall(run.rest, context);
+  } finally {
+    unwatch();
+    context.signal.removeEventListener("abort", stop);
+  }
+}
+
+function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolContext, "progress">): () => void {
+  return run.watch(({ items, pending }, waitingMs) => {
+    progress?.(items - pending, items, progressWords(items - pending, items, waitingMs));
+  });
+}
+
+/** Describes the progress of a run. Undefined as long as the number of items is unknown. */
+export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
+  if (items === 0) return undefined;
+  const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
+  return `${thousands(done)} of ${thousands(items)} ${items === 1 ? "item" : "items"}${waiting}`;
+}
+
+export function waitWithinCall(work: Promise<unknown>, context: ToolContext): Promise<void> {
+  return waitAtMost(work, timeLeft(context), context);
+}
+
+/** Waits until the work ends, `ms` milliseconds are over, or `gaveUp` is aborted. Rejects if the work rejects. */
+async function waitAtMost(
+  work: Promise<unknown>,
+  ms: number,
+  { clock }: Pick<ToolContext, "clock">,
+  gaveUp?: AbortSignal,
+): Promise<void> {
+  const timer = new AbortController();
+  const signal = gaveUp === undefined ? timer.signal : AbortSignal.any([timer.signal, gaveUp]);
+  const time = clock.sleep(ms, signal).catch((thrown: unknown) => {
+    if (!signal.aborted) throw thrown;
+  });
+  try {
+    await Promise.race([work, time]);
+  } finally {
+    timer.abort();
+  }
+}
+
+export async function waitForEnd(
+  run: Pick<Followed, "rest" | "watch">,
+  ms: number,
+  context: ToolContext,
+): Promise<void> {
+  const unwatch = reportProgress(run, context);
+  await waitAtMost(run.rest, ms, context, context.signal).finally(unwatch);
+}
+
+/** Returns hints that name the caller's interrupted runs, except `runId`. */
+export async function interruptedHints(
+  { runs, caller }: Pick<ToolContext, "runs" | "caller">,
+  runId: string,
+): Promise<readonly string[]> {
+  const others = (await runs.interrupted(caller)).filter((one) => one.runId !== runId);
+  if (others.length === 0) return [];
+  const helped = await Promise.all(others.map((one) => isWorthResuming(one, runs)));
+  return interruptedHint(others.filter((_, index) => helped[index]));
+}
+
+/** Returns whether resuming a run is useful. An event that may have been recorded is not sent again. */
+async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
+  if (tool !== "track_event") return true;
+  const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();
+  return counts !== undefined && counts.pending + counts.notApplied > 0;
+}
+
+const OPTION_TOOLS: ReadonlySet<string> = new Set([
+  "bulk_add_options",
+  "update_options",
+  "update_contexts",
+  "delete_options",
+  "apply_plan",
+]);
+
+/** The limits of reads that an answer can do without. */
+const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
+
+/** Returns how many options the targeting now has. Undefined unless options of exactly one targeting were changed. */
+export async function totalsAfter(
+  { header, state, status }: ChangeRun,
+  context: ToolContext,
+): Promise<ReportedRun["totals"] | undefined> {
+  const targetingId = state.facts.within;
+  const isOver = status() !== "running" && status() !== "needs_confirmation";
+  const hasChanged = state.counts().succeeded > 0;
+  if (targetingId === undefined || !isOver || !hasChanged || !OPTION_TOOLS.has(header.call.tool)) return undefined;
+  const { signal } = context;
+  const reading = shortReads(context).getTargeting(targetingId, { signal });
+  const { name, optionCount } = (await undefinedIfFailed(reading, context)) ?? {};
+  return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
+}
+
+/** Returns the management API with reads that give up after a short time. */
+export function shortReads(context: ToolContext): ManagementApi {
+  return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
+}
+
+/** Returns the result of a read. Undefined if the read fails or the call must be answered. */
+export function undefinedIfFailed<Value>(reading: Promise<Value>, { signal }: ToolContext): Promise<Value | undefined> {
+  const isExpected = (thrown: unknown) => isApiError(thrown) || thrown instanceof DeadlineExceeded || signal.aborted;
+  return undefinedIf(isExpected, reading);
 }
