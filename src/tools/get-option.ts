@@ -12,7 +12,7 @@ import type { OptionRecord } from "../spec/records.ts";
 import { managementOf } from "./apis.ts";
 import { findTargeting, optionsNamed, saveArguments, targetingArguments, ulidArgument, withNote } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
-import { type PageAsked, placeOf, type RequestedOption, savedContexts } from "./option-page.ts";
+import { type PageAsked, placeOf, type RequestedOption, savedContexts } from "./option-search.ts";
 
 const input = () =>
   z.strictObject({

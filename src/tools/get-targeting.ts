@@ -26,7 +26,7 @@ import {
 } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, timeLeft, type Waiting } from "./define-tool.ts";
 import { allowedText } from "./execution-guard.ts";
-import { placeOf } from "./option-page.ts";
+import { placeOf } from "./option-search.ts";
 
 const input = () =>
   z.strictObject({

@@ -14,6 +14,7 @@ import { managementOf } from "./apis.ts";
 import { neededTargeting, saveArguments, targetingArguments, ulidArgument, withNote } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
 import {
+  type Counted,
   type ListForm,
   type OptionsQuery,
   optionsAnswer,
@@ -21,8 +22,9 @@ import {
   placeOf,
   rowsOf,
   savedList,
-} from "./option-page.ts";
-import { type Counted, searchOptions, sortedPart } from "./option-search.ts";
+  searchOptions,
+  sortedPart,
+} from "./option-search.ts";
 
 const MAX_CONTEXT_IDS = 50;
 
