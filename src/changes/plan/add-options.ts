@@ -7,8 +7,8 @@ import type { OptionRecord } from "../../spec/records.ts";
 import type { AddOptionInput, Inputs } from "../call.ts";
 import { unchangedOption } from "../rows/entries.ts";
 import type { RowRange } from "../rows/row-block.ts";
-import { noteJoinedIds, noteSimilarIds } from "./former-values.ts";
-import { found, isOption } from "./names.ts";
+import { found, isOption, noteJoinedIds, noteSimilarIds } from "./current-values.ts";
+
 import {
   addParts,
   atomic,

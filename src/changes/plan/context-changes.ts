@@ -3,7 +3,7 @@ import type { Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { bytesOf } from "../../spec/names-and-contexts.ts";
 import type { ContextChanges } from "../../spec/records.ts";
-import { groupMark, notePreviousContents } from "./former-values.ts";
+import { groupMark, notePreviousContents } from "./current-values.ts";
 import { bytesInBody, PART_BYTES, type Plan, parts, tooManyForOption } from "./plan.ts";
 
 export interface RequestedContextChange {

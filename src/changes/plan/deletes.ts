@@ -7,8 +7,16 @@ import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { groupMark, noteCommonTargeting } from "./former-values.ts";
-import { isOption, optionFinder, reasonIfRenamed, unnamed, withoutNames } from "./names.ts";
+import {
+  groupMark,
+  isOption,
+  noteCommonTargeting,
+  optionFinder,
+  reasonIfRenamed,
+  unnamed,
+  withoutNames,
+} from "./current-values.ts";
+
 import { badId, type Loss, type LostOption, MAX_FREED_NAMES, Plan, type PlanningContext } from "./plan.ts";
 
 interface WantedDelete {

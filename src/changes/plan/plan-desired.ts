@@ -5,8 +5,8 @@ import type { PlacedOption } from "../../reads/saved-options.ts";
 import { type KnownChange, type OptionPosition, ownReason, type ReportedObject } from "../../runs/outcome.ts";
 import type { PlannedRequest, StaleField } from "../rows/entries.ts";
 import { type RowBlock, RowWriter } from "../rows/row-block.ts";
+import { groupMark } from "./current-values.ts";
 import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts";
-import { groupMark } from "./former-values.ts";
 import { type Loss, MAX_FREED_NAMES, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 

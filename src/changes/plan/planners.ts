@@ -1,7 +1,6 @@
 export { planAddOptions } from "./add-options.ts";
+export { notePreviousValues, noteTargetingFacts, optionFinder, readCurrentNames } from "./current-values.ts";
 export { planDeleteOptions, planDeleteTargetings } from "./deletes.ts";
-export { notePreviousValues, noteTargetingFacts } from "./former-values.ts";
-export { optionFinder, readCurrentNames } from "./names.ts";
 export { OptionDrafts } from "./option-drafts.ts";
 export { Plan } from "./plan.ts";
 export { planDesired } from "./plan-desired.ts";

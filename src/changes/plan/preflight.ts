@@ -11,7 +11,7 @@ import type { OptionRecord } from "../../spec/records.ts";
 import { bindingOf, type Settlement, type Step, type StepOf, targetOf } from "../rows/entries.ts";
 import { sentFields } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { orMissing } from "./names.ts";
+import { orMissing } from "./current-values.ts";
 import type { Plan } from "./plan.ts";
 
 interface PredictionContext {

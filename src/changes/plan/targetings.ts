@@ -4,8 +4,15 @@ import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { contextCount, optionCount } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { noteJoinedIds } from "./former-values.ts";
-import { type CurrentNames, type FindOption, isOption, reasonIfRenamed, unnamed } from "./names.ts";
+import {
+  type CurrentNames,
+  type FindOption,
+  isOption,
+  noteJoinedIds,
+  reasonIfRenamed,
+  unnamed,
+} from "./current-values.ts";
+
 import {
   checkOption,
   givenContextIds,

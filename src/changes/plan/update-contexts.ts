@@ -17,8 +17,10 @@ import {
   noteUnread,
   type OptionalReads,
   optionalReads,
-} from "./former-values.ts";
-import { optionFinder, orMissing } from "./names.ts";
+  optionFinder,
+  orMissing,
+} from "./current-values.ts";
+
 import { badId, checkContextIds, invisibleContextIds, Plan, type PlanningContext, tooManyForOption } from "./plan.ts";
 
 /**
