@@ -26,7 +26,7 @@ export const SUITE_FORMATS = {
   playwright: {
     fileName: "events.spec.ts",
     mimeType: "text/typescript",
-    emit: async (...given) => (await import("./emit-playwright.ts")).emitPlaywright(...given),
+    emit: async (...given) => (await import("./emit-scripts.ts")).emitPlaywright(...given),
   },
   curl: {
     fileName: "events.sh",
