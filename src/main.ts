@@ -170,7 +170,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     meaning: "shows how a run would be undone, asks, and undoes it; exit code 0: all done, 1: not",
     options: [{ flag: "yes", toggle: true, meaning: "undoes the run without asking" }],
     ...ONE_WORD_IN_CI,
-    run: async (line) => (await import("./commands/undo.ts")).runUndo(line),
+    run: async (line) => (await import("./commands/runs.ts")).runUndo(line),
   },
   drift: {
     usage: `drift FILE [--targeting T] [--fresh] ${SHEET_USAGE}`,

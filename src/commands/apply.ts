@@ -22,7 +22,6 @@ import { ToolError } from "../tools/define-tool.ts";
 import { checkApplicable, documentOf } from "../tools/kept-plan.ts";
 import { reportedRun } from "../tools/run-reports.ts";
 import { dryRunToApply } from "../tools/write/dry-runs.ts";
-import { carriedOut, forPerson, isApproved, isUnfinished, printReport, rested, storePlan } from "./carry-out.ts";
 import {
   type AskedFile,
   askedFile,
@@ -35,6 +34,7 @@ import {
   writeOver,
 } from "./plan-files.ts";
 import { type PlanContext, printLines, printNote, withProject } from "./project.ts";
+import { carriedOut, forPerson, isApproved, isUnfinished, printReport, rested, storePlan } from "./runs.ts";
 
 interface ApplyLine extends AskedFile {
   readonly yes: boolean;
