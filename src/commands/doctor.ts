@@ -16,12 +16,12 @@ import {
   checkFolders,
   checkNode,
   checkStore,
+  exposures,
   note,
   ok,
   problem,
   type StoreShown,
 } from "./doctor-machine.ts";
-import { exposures } from "./exposures.ts";
 
 /** The time limit of a probe in milliseconds. A person waits for the result, so probes are not retried. */
 const PROBE_TIMEOUT_MS = 10_000;

@@ -61,7 +61,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const url = (await listen(face.server, host, port)) + MCP_PATH;
   listensAt(url);
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asks });
-  const { logStartWarnings } = await import("./exposures.ts");
+  const { logStartWarnings } = await import("./doctor-machine.ts");
   logStartWarnings(log, settings, input, problem);
   const lacking = projectsWithoutApprover(settings, access, { asksWho: asks, environment: input.environment });
   if (lacking !== undefined) log.warn(lacking.found, { remedy: lacking.remedy });

@@ -122,7 +122,7 @@ async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promis
 }
 
 async function warn(log: Log, settings: Settings, input: SettingsInput, problem: unknown): Promise<void> {
-  const { logStartWarnings } = await import("./exposures.ts");
+  const { logStartWarnings } = await import("./doctor-machine.ts");
   logStartWarnings(log, settings, input, problem);
   for (const [variable, problem] of settings.unusable) log.warn(problem, { variable });
   const { environment } = settings;
