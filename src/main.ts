@@ -5,9 +5,7 @@ import { SettingsError } from "./settings/value-types.ts";
 
 /** A command. Its code is imported when it is called, so that the program starts fast. */
 interface Command extends HelpedCommand {
-  /** The maximum number of words after the command. Default: 0. */
   readonly mostWords?: number;
-  /** The exit code for wrong usage. Default: 2. */
   readonly wrongUsage?: number;
   readonly run: (line: CommandLine) => Promise<number>;
 }

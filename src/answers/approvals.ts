@@ -312,7 +312,6 @@ function contextIdWords(count: number): string {
   return count === 0 ? "no Context IDs" : many(count, "Context ID");
 }
 
-/** Names the first sub-options that become top-level options. */
 function freedNamesOf({ freedNames = [] }: Loss, freed: number): string {
   if (freedNames.length === 0 || freed === 0) return "";
   const more = freed - freedNames.length;
@@ -342,7 +341,6 @@ export function shortName(name: string): string {
 }
 
 const MAX_NAMED = 20;
-/** The maximum number of objects for agents. It is low to save tokens. */
 const MAX_FOR_AGENT = 10;
 /** The maximum tokens for the names in an answer, with IDs and details or without them. */
 const DETAILED_TOKENS = 350;
@@ -423,7 +421,6 @@ export function changedQuestion(changed: string, message: string): string {
   return `Something has changed since you were asked: ${changed}\n${message}`;
 }
 
-/** A decision about a run: how it was made and, if known, by whom. */
 export interface Approval {
   readonly decision: "approved" | "declined" | "not_needed";
   readonly channel?: "client" | "view" | "page" | "token" | "terminal";

@@ -387,7 +387,6 @@ function pathMeant(path: string): string | undefined {
   return meant === path ? undefined : meant;
 }
 
-/** Returns the supported events as text, one per line. */
 export function eventTypesText(events: readonly EventType[]): string {
   const lines = events.map(({ eventName, meaning, required, optional }) => {
     const parameters = [...required.map((name) => `${name}*`), ...optional].join(", ");

@@ -69,7 +69,6 @@ export function takeRows<Item>(
   return taken;
 }
 
-/** Returns the first rows that fit. Subtracts their tokens from the budget. */
 export function takeFittingRows<Made extends Pick<Row, "line"> & { readonly data: unknown }>(
   rows: readonly Made[],
   budget: Budget,
@@ -107,7 +106,6 @@ function estimateOf(text: string, seen?: ReadonlySet<string>): number {
   return measure(text, Number.POSITIVE_INFINITY, seen).tokens;
 }
 
-/** Cuts a text to a number of tokens and adds an ellipsis. */
 export function withinTokens(text: string, most: number): string {
   const { end } = measure(text, most);
   return end === text.length ? text : `${text.slice(0, end)}…`;

@@ -55,7 +55,6 @@ function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
-/** Returns a reason as one line, for files of failed rows. */
 export function reasonWords(reason: Reason): string {
   const { message, remedy } = messageFor(reason);
   return `${codeWords(reason.code)}: ${message}. ${remedy}`;
@@ -83,7 +82,6 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
 /** The maximum length of a text in an answer. Valid names and IDs are shorter. */
 const LONGEST_TEXT = 120;
 
-/** Objects that failed or were not applied, all for the same reason. */
 export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly errorCode: string;
   readonly statusCode?: number | undefined;
@@ -126,7 +124,6 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
   });
 }
 
-/** Two messages that differ only in a size are of the same kind. */
 const SIZE = /\b\d+(?= (?:bytes|characters) \(at most)/g;
 
 function groupingWords(reason: Reason): { readonly remedy: string; readonly kind: string } {
@@ -163,7 +160,6 @@ function inPlace(message: string, shared: string | undefined, place: FailureDeta
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
 }
 
-/** Returns the details that the message does not contain. */
 function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, ...facts }: Detail): Detail {
   return facts;
 }

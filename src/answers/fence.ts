@@ -6,7 +6,6 @@ import { nameProblem } from "../spec/names-and-contexts.ts";
 
 const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
-/** The maximum length of a valid name (management-api 8.3). */
 const LONGEST_NAME = 36;
 /**
  * The number of random hexadecimal digits in the mark of foreign text. They come from a UUID, for which Node caches
@@ -33,7 +32,6 @@ export function withForeignLast(lines: readonly string[], rows: readonly string[
   return foreign.length === 0 ? ours : [...ours, fenced(foreign)];
 }
 
-/** Marks all lines as foreign text if one of them contains foreign text. */
 export function fenceIfForeign(lines: readonly string[]): readonly string[] {
   return lines.length === 0 || lines.every(isOurs) ? lines : [fenced(lines)];
 }
@@ -126,7 +124,6 @@ export function placeWords({ index, line, child, grandchild }: Omit<FailureDetai
   return `${line === undefined ? `item ${index + 1}` : `line ${line}`}${within.join("")}`;
 }
 
-/** Joins adjacent positions to ranges. */
 export function joinedRanges(places: readonly PlaceRange[]): readonly PlaceRange[] {
   const ranges: [from: number, to: number][] = [];
   for (const [from, to] of places) {
@@ -166,7 +163,6 @@ const SHORTEST = 4;
 const SHORTEST_INSIDE = 8;
 /** Matches a short secret of letters only, which may be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
-/** How many levels of JSON inside JSON texts are searched. */
 const NESTED_JSON = 3;
 
 interface WrittenSecret {

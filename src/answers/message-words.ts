@@ -5,7 +5,6 @@ import type { Reason } from "../runs/outcome.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import { quoteUntrusted } from "./fence.ts";
 
-/** What is wrong, and the next step. */
 export interface Message {
   readonly message: string;
   /** The beginning that all messages of this code share. One line can then state it for several reasons. */
@@ -17,7 +16,6 @@ export type Detail = Readonly<Record<string, unknown>>;
 
 /** Who reads a text: an agent, or a person on the page, in a terminal, or in a sheet with results. */
 export type Reader = "agent" | "page" | "terminal" | "sheet";
-/** One text for all readers, or a text for each reader. */
 export type Text = string | Readonly<Record<Reader, string>>;
 
 export interface Entry extends Omit<Message, "message" | "remedy"> {
@@ -242,7 +240,6 @@ export function separatorWords(separators: string): string {
 
 const MAX_STALE = 5;
 
-/** Returns what has changed in each object since the plan was made. */
 export function staleText(fields: readonly StaleField[]): string {
   const picked = fields
     .slice(0, MAX_STALE)

@@ -166,7 +166,6 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
   ];
 }
 
-/** The tools that make plans. A failed plan is not resumed. */
 const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
 function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
@@ -254,12 +253,10 @@ function failedPlaces(failed: readonly SummarizedFailure[]): string {
 
 const MAX_PLACES = 5;
 
-/** The codes of objects that a resumed run does not send. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
 ]);
 
-/** Counts the objects that a resumed run would apply. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   const neverSent = failures.filter(
     ({ outcome, errorCode, isOfFile = false }) =>

@@ -57,7 +57,6 @@ interface AnsweredPlan {
   readonly requests: readonly PlannedRequest[];
   readonly nextSteps: readonly string[];
   readonly isError?: boolean;
-  /** Why this server must not apply the plan, apart from its content. */
   readonly refused?: string | undefined;
 }
 
@@ -248,7 +247,6 @@ function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
   return rows.toSorted((one, other) => RANK.indexOf(one.undo) - RANK.indexOf(other.undo));
 }
 
-/** The results of an undo in the order in which they are shown. */
 export const RANK: readonly RowLabel[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
 
 function undoPlanRow(row: UndoRow, document: PlanDocument | undefined): Row {
@@ -316,7 +314,6 @@ interface AnsweredUndo {
   readonly environment: "live" | "sandbox";
   readonly undoes: string;
   readonly rows: readonly UndoRow[];
-  /** How many more objects already are as they were before the run. */
   readonly already: number | undefined;
   readonly notes?: readonly string[] | undefined;
   readonly readOnly: boolean;

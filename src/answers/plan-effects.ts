@@ -72,7 +72,6 @@ function object(says: (change: ListedChange) => string): OtherKind["of"] {
   };
 }
 
-/** The kinds of changes other than deletions and removals. */
 const KINDS: readonly OtherKind[] = [
   {
     title: "Targetings renamed",

@@ -99,7 +99,6 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
 
-/** Returns what to write into the file to keep the state of the service. */
 function resolution({ field, file, service, contextIds: ids }: Difference): string {
   if (field === "deleted") return "remove it from the file, or remove its _id to create it again";
   if (file === "deleted" || field === "subOptions") return "put it back into the file";
@@ -121,7 +120,6 @@ function idList(verb: string, ids: NonNullable<Difference["contextIds"]>["onlyFi
   return `${verb} ${named}${more > 0 ? ` and ${count(more)} more` : ""}`;
 }
 
-/** Returns in short why a plan cannot be applied. */
 export function obstacles({ conflicts, problems, limits }: StatePlan): string {
   const few = limits.map(({ limit, of, there, wanted, fits }) =>
     limit.startsWith(SETTING)
@@ -197,7 +195,6 @@ interface ShownPlan {
   readonly groupName: (id: string) => string;
 }
 
-/** Returns a complete plan as lines for a terminal. */
 export function planLines({ plan, file, digest, groupName }: ShownPlan): readonly TonedLine[] {
   const changes = changesOf(plan, groupName);
   const { targeting } = plan;

@@ -24,7 +24,6 @@ function fieldsOf(record: Readonly<Record<string, unknown>>, names: readonly str
   );
 }
 
-/** Counts of a list of options, as far as they are known. */
 export interface OptionsTotals {
   readonly total?: number | undefined;
   readonly topLevel?: number | undefined;

@@ -12,13 +12,11 @@ import { thousands } from "../platform/text.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import type { Message } from "./message-words.ts";
 
-/** What went wrong, and the next step. */
 export interface Failure {
   readonly message: string;
   readonly remedy?: string | undefined;
 }
 
-/** The details of a failed request, as `problemOf` returns them. */
 const requestProblem = z.object({
   effect: z.enum(["notSent", "rejected", "busy", "ambiguous"]),
   operation: z.string().optional(),
@@ -45,7 +43,6 @@ export function planningFailure(detail: Readonly<Record<string, unknown>>): Fail
   return stored === undefined ? { message: "the reason is not known" } : problemWords(stored);
 }
 
-/** Describes a failed request that belongs to no run. */
 export function requestFailure(error: ApiError): Failure {
   if (error instanceof ListError) return LIST_FAILURES[error.problem];
   return planningFailure(problemOf(error));
@@ -75,7 +72,6 @@ function problemWords(problem: Problem): Failure {
   }
 }
 
-/** Returns what to do if a request was not sent or not answered. */
 export function remedyOf(problem: Known): string {
   const { network = "lost" } = problem;
   return (isCause(network) ? REMEDIES[network] : REMEDIES.lost)(endpointOf(problem));
@@ -240,7 +236,6 @@ interface FolderRequest {
   readonly allowedDirs: readonly string[];
 }
 
-/** Returns how a person can allow the folder in the host of the client. */
 export function allowFolderRemedy({ client, path, allowedDirs }: FolderRequest, delimiter: string): string {
   if (client === undefined) {
     return "Over HTTP, `folders` in the token's entry of TARGETING_MCP_ACCESS_FILE lists the allowed folders. Or give the data in the call.";

@@ -234,7 +234,6 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
 
 const MAX_MATCHES_SHOWN = 5;
 
-/** Returns a note about names that matched only approximately. */
 export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[] {
   if (takenFor.length === 0) return [];
   const named = takenFor
@@ -298,7 +297,6 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
   ];
 }
 
-/** Returns what a resumed run did now and what it had done before. */
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
@@ -337,7 +335,6 @@ export interface FullOption {
   readonly limit: "count" | "bytes" | "project";
 }
 
-/** The current counts of a targeting, as far as they were read. */
 export interface FullTargeting {
   readonly _id: string;
   readonly name: string;
@@ -468,7 +465,6 @@ export interface RunRow {
   /** The ID of the targeting. Absent if the run changes several. */
   readonly targetingId?: string;
   readonly targetingName?: string;
-  /** The number of items by outcome. Absent if the run is damaged. */
   readonly counts?: Readonly<Record<string, number>>;
   readonly error?: { readonly errorCode: string };
   readonly startedAt: string;

@@ -38,9 +38,7 @@ import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
 import { joinedNote, sheetNotes, undoFirstNote } from "./sheets.ts";
 
-/** The tokens of the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
-/** The tokens of a confirmation and its explanation, without the effect. */
 const CONFIRMATION_TOKENS = 250;
 const MAX_GROUPS = 10;
 const MAX_GROUPS_BESIDE_PAGE = 3;
@@ -239,7 +237,6 @@ const FAILURE_FORMS: readonly FailureForm[] = [
   { details: 0, places: 1, isBare: true, tokens: 30 },
   { details: 0, places: 1, isBare: true, tokens: 12 },
 ];
-/** The maximum share of the remaining tokens for one failure. */
 const DETAILS_SHARE = 0.6;
 
 /**
@@ -319,7 +316,6 @@ export function confirmationText(confirmation: NonNullable<ReportedRun["confirma
     : effect;
 }
 
-/** Returns the step for an agent that has lost the token of a run. */
 export function tokenAgainStep(tool: string): string {
   return `without its token: the same ${tool} call again asks about this run and gives a new token`;
 }

@@ -24,11 +24,9 @@ import { escapeInvisible, placeWords, plain, quoteUntrusted } from "./fence.ts";
 
 export interface ReportedRun {
   readonly environment: "live" | "sandbox";
-  /** Absent if nothing is stored. */
   readonly runId?: string;
   readonly tool: string;
   readonly onlyEmpty?: boolean | undefined;
-  /** The ID of the run that this run undoes. */
   readonly undoes?: string;
   readonly status: RunStatus;
   readonly counts: ReportCounts;
@@ -72,7 +70,6 @@ export interface ReportedRun {
   readonly otherCounts?: readonly OtherCount[];
   readonly resumed?: Counts;
   readonly temporaryNames?: number;
-  /** When the run last changed, in milliseconds since 1970. */
   readonly lastAt?: number;
   readonly stale?: readonly StaleField[];
   readonly blocked?: Refusal | undefined;
@@ -176,7 +173,6 @@ export function changeLines(
   return lines;
 }
 
-/** Returns how objects changed, if all changed in the same way. */
 function titleOf(title: string, results: readonly ObjectResult[], { done, isPlanned }: ChangeWords): string {
   if (title === "Done") return done ?? title;
   if (title !== "Changed") return title;
@@ -208,7 +204,6 @@ function positionWords(results: readonly ObjectResult[]): string {
 
 type Side = NonNullable<KnownChange["from"]>;
 
-/** Returns the names and groups before and after a change, if they differ. */
 function differencesOf({ from, to }: KnownChange) {
   if (from === undefined || to === undefined) return {};
   const sides = [from, to].map((side) => (typeof side === "string" ? { name: side } : side));

@@ -70,11 +70,8 @@ export function resultSheetText({
   readonly savedTo: string;
   readonly results: ReadonlyMap<string, number>;
   readonly isOver: boolean;
-  /** The call that applies the corrected sheet. */
   readonly again: string;
-  /** Whether that call also applies rows that have already succeeded. */
   readonly isAppliedAgain: boolean;
-  /** Whether only the rows of one outcome were saved. */
   readonly isPart: boolean;
   /** For a sheet of events that were not sent: the outcomes of all events of the run. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
@@ -97,7 +94,6 @@ export function resultSheetText({
 
 const NEEDING_ROWS = " The rows that were not applied need one of the failed rows, so they are included.";
 
-/** Describes the saved rows of a file that is not a sheet. */
 export function failedRowsText(savedTo: string, failed: number, tool: string): string {
   return (
     `Saved what failed, with its reason, to ${quoteUntrusted(savedTo)}: ${many(failed, "row")}.\n` +
@@ -212,7 +208,6 @@ function skippedWords(lines: readonly number[], kind: string): string | undefine
   return `lines ${[first, ...named].join(", ")} and ${last} skipped as rows ${kind}`;
 }
 
-/** A row of a file as this program understood it. */
 export interface PreviewRow {
   readonly line?: number | undefined;
   readonly option?: string | undefined;

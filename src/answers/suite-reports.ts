@@ -24,7 +24,6 @@ export function liveTestsEffect({ cases }: EventSuite): Effect {
   return { sentence, parts: effectPart("Event names sent", objects) };
 }
 
-/** Returns the answer with a report. It contains as many mismatches as fit. */
 export function suiteReportAnswer(run: {
   readonly environment: string;
   readonly suiteId: string;
@@ -179,7 +178,6 @@ const HOW_TO_RUN = {
   curl: "sh runs it.",
 } as const satisfies Record<SuiteFormat, string>;
 
-/** What a generated file tests if it sends the events itself. */
 const SERVICE_TESTS =
   "It tests the service, not the app, in a sandbox that it starts itself. To test another service, set EVENT_API_URL.";
 

@@ -197,7 +197,6 @@ function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): Ambiguo
   return new AmbiguousError({ operation, reason, statusCode, setBy, network, messages });
 }
 
-/** The status of a proxy that requires a user and a password. */
 const PROXY_CREDENTIALS = 407;
 /** A proxy may answer a large body with this status. Smaller requests then pass. */
 const TOO_LARGE = 413;
@@ -276,7 +275,6 @@ export function serverTimeOf({ date }: HttpAnswer["headers"]): number | undefine
 export interface CallParts {
   readonly parameters?: Readonly<Record<string, string | undefined>>;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
-  /** JSON, as a string or as UTF-8 bytes. */
   readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
   readonly fence?: Fence | undefined;

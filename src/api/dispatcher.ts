@@ -10,7 +10,6 @@ const CONNECT_TIMEOUT_MS = 10_000;
 interface Way {
   readonly connections?: number | undefined;
   readonly requestTimeoutMs: number;
-  /** The address of the proxy. It may contain a user and a password. */
   readonly proxy?: string | undefined;
   readonly largestAnswer: number;
 }

@@ -14,7 +14,6 @@ interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;
   readonly setBy?: string | undefined;
-  /** The title of the page of a proxy or firewall. It is foreign text. */
   readonly messages?: readonly string[];
 }
 

@@ -7,7 +7,6 @@ import { call, errorOf, isSuccess, jsonIn, valueIn } from "./answers.ts";
 import type { Http } from "./http.ts";
 import type { RequestOptions } from "./management.ts";
 
-/** The answer to one event (event-tracking-api 4, 7). */
 export interface EventAnswer {
   readonly statusCode: number;
   /** The word of the service: `ok`, `!invalid` or an unknown one. Undefined if the body has no `message`. */
@@ -25,7 +24,6 @@ export interface EventApi {
   connect?(): Promise<void>;
 }
 
-/** Sends events over HTTP (event-tracking-api 4, 7). */
 export function eventsOver(http: Http, routes: RouteTable): EventApi {
   return {
     connect: () => http.connect("trackEvent"),
@@ -46,7 +44,6 @@ const sandboxEvent = z.looseObject({
   eventName: z.string().nullable(),
   bytes: z.number(),
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
-  /** The parsed body. Absent if it is not JSON or is too large. */
   body: z.unknown().optional(),
   text: z.string().optional(),
 });
@@ -58,7 +55,6 @@ export type SandboxEvent = z.output<typeof sandboxEvent>;
 /** The events, the oldest first. `total` counts all matches, `dropped` the events that are no longer stored. */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 
-/** Selects events. `since` is in milliseconds since 1970. */
 export interface SandboxQuery {
   readonly uid?: string | undefined;
   readonly eventName?: string | undefined;

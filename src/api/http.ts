@@ -15,7 +15,6 @@ export interface HttpSettings {
   readonly credential: Readonly<Record<string, string>>;
   /** The maximum time of one request until the last byte of its answer, in milliseconds. */
   readonly requestTimeoutMs: number;
-  /** The address of the proxy. It may contain a user and a password. */
   readonly proxy?: string | undefined;
   /** How many requests may run at a time. At least 16. */
   readonly connections?: number | undefined;
@@ -29,10 +28,8 @@ interface HttpRequest {
   readonly method: Method;
   readonly path: string;
   readonly body?: string | Uint8Array | undefined;
-  /** The content type of the body, if it is not JSON. */
   readonly type?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Checks that may stop the request right before it is sent. */
   readonly fence?: Fence | undefined;
   readonly timeoutMs?: number | undefined;
 }
@@ -239,7 +236,6 @@ async function* sliced(
   fence?.hasLeft();
 }
 
-/** The channel on which undici reports which connection a request uses. */
 const LEAVING = "undici:client:sendHeaders";
 /** The pause between two checks of a connection, in milliseconds. It grows while a slow connection is sending. */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };

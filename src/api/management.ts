@@ -26,7 +26,6 @@ export interface BulkAnswer {
 /** The items or IDs of a bulk request. They were serialized earlier to measure their size. */
 export interface BulkItems {
   readonly count: number;
-  /** A JSON array in UTF-8. */
   readonly json: Uint8Array;
 }
 
@@ -137,7 +136,6 @@ const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
 /** The maximum number of attempts to reach a service. If all fail, the settings are probably wrong. */
 const TRIES_TO_REACH = 4;
-/** The longest delay that a Node timer accepts. */
 const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**

@@ -133,7 +133,6 @@ export type WriteTool = keyof typeof INPUTS;
 
 export type Inputs = { readonly [Tool in WriteTool]: Fixed<z.infer<(typeof INPUTS)[Tool]>> };
 
-/** A tool call that changes the service, as the caller sent it. */
 export type WriteCall<Tool extends WriteTool = WriteTool> = {
   readonly [T in Tool]: { readonly tool: T; readonly input: Inputs[T] };
 }[Tool];

@@ -268,7 +268,6 @@ export const CONFIRMATION_MS = 600_000;
 /** The maximum number of Context IDs that `update_contexts` removes without approval. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
 
-/** Returns whether a plan removes so much that a person must approve it. */
 export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   let contextIds = 0;
   for (const { kind, count, empties } of losses) {
@@ -339,7 +338,6 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
 
 export const UNREADABLE_FILE: JournalEntry = { t: "objects", objects: [{ index: 0 }] };
 
-/** Returns a state that lists the targeting of the plan as the only object. */
 export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
   const state = new RunState();
   if (tool !== "apply_plan") return state;

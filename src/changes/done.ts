@@ -115,7 +115,6 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
   };
 }
 
-/** Returns the names of the objects of a run, by ID. */
 export function namesOf(state: RunState): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -142,7 +141,6 @@ class Tracks {
   /** The ID of the only targeting that the run changes. Undefined if there are several. */
   readonly #within: string | undefined;
   readonly #options = new Map<string, Track>();
-  /** By group ID: the options that the run moved into the group. */
   readonly #wentInto = new Map<string, Set<string>>();
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 

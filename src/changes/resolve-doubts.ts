@@ -174,7 +174,6 @@ function withoutEffects(done: Done, undo: Done): Done {
   return { ...done, targetings, options };
 }
 
-/** Returns the fields of an option that an undo did not restore. */
 function changesLeft(
   { name, parent, exposeChildren, contexts, ...about }: ChangedOption,
   back: ChangedOption | undefined,
@@ -199,7 +198,6 @@ function changesLeft(
   return Object.keys(some).length === 0 ? [] : [{ ...about, ...some }];
 }
 
-/** Returns whether a run changed nothing and has no unresolved request. */
 export function hasNoEffect({ targetings, options, unknown, unresolved }: Done): boolean {
   return targetings.length + options.length + unknown.length + unresolved.length === 0;
 }

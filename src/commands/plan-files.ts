@@ -25,7 +25,6 @@ export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
     targeting: optionOf(line, "targeting", text),
-    /** The path of the base. Absent if the base is next to the file. */
     base: optionOf(line, "base", path),
     prune: isOn(line, "prune"),
     byName: isOn(line, "by-name"),

@@ -101,7 +101,6 @@ export function onlyWord({ words }: CommandLine, what: string): string {
   return word;
 }
 
-/** Without a terminal, each line of progress counts this many options. */
 const OPTIONS_PER_LINE = 10_000;
 
 /** Reads a whole targeting and shows the progress. `fresh`: without the cache of Context IDs. */

@@ -161,7 +161,6 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
   return run;
 }
 
-/** Without a terminal, each line of progress counts this many objects. */
 const OBJECTS_PER_LINE = 1000;
 
 /** Waits until a run stops, and shows the progress. After a signal, the run stops before its next request. */
@@ -189,7 +188,6 @@ export function isUnfinished(run: ChangeRun): boolean {
   return pending + notApplied + unknown > 0;
 }
 
-/** Removes markers for agents and next steps that call tools from a report. */
 export function forPerson(text: string): string {
   return unmarked(text)
     .split("\n")

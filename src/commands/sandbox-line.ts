@@ -21,7 +21,6 @@ interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward"
   readonly isQuiet?: boolean;
 }
 
-/** Runs a sandbox that also accepts the configured API keys. */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
   const seed = line.flags.get("seed");
   const flags = new Map([

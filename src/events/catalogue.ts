@@ -24,7 +24,6 @@ export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
   entries.map(([name, { parameters }]) => [name, shapeOf({ ...parameters, ...EVENT_FIELDS })]),
 );
 
-/** The fields of one entry of `items` (event-tracking-api 2.3). */
 export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);

@@ -6,11 +6,9 @@ import type { ArrivedEvent } from "./expectations.ts";
 import { nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-/** How many events of a name were not recorded (`wrong` of `of`), and why. */
 export interface WrongEvents {
   readonly wrong: number;
   readonly of: number;
-  /** By `rule path`, the count of the three most frequent findings. */
   readonly rules: Readonly<Record<string, number>>;
 }
 
@@ -27,13 +25,10 @@ interface UnsupportedName {
 export interface Coverage {
   readonly summary: string;
   readonly neverSeen: readonly string[];
-  /** The names whose events were all recorded, with the number of events. */
   readonly alwaysRight: Readonly<Record<string, number>>;
   readonly sometimesWrong: Readonly<Record<string, WrongEvents>>;
   readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
-  /** By event name: the parameters that no received event had. */
   readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
-  /** The ten most frequent unsupported names. Long names are cut. */
   readonly unsupported: Readonly<Record<string, UnsupportedName>>;
   /** By rule: how often events broke it. Rules that only cause warnings are included. */
   readonly rules: Readonly<Partial<Record<RuleName, number>>>;
@@ -44,7 +39,6 @@ interface Seen {
   wrong: number;
   readonly parameters: Map<string, number>;
   readonly platforms: Map<string, number>;
-  /** By rule: how often events that were not recorded broke it. */
   readonly rules: Map<string, number>;
 }
 

@@ -3,7 +3,6 @@ import { thousands } from "../platform/text.ts";
 import type { Verdict } from "./catalogue.ts";
 import { nearestName } from "./spelling.ts";
 
-/** An event that arrived. `arrivedAt` is in milliseconds since 1970. */
 export interface ArrivedEvent {
   readonly body: unknown;
   readonly verdict: Verdict;
@@ -106,7 +105,6 @@ interface Stretch {
   readonly end: number;
 }
 
-/** Returns the first time window in which most expectations are met. */
 function bestStretch(
   events: readonly ArrivedEvent[],
   all: readonly Found[],
@@ -131,7 +129,6 @@ function bestStretch(
 interface Judgement {
   readonly met: boolean;
   readonly found: number;
-  /** The index of an event that was ignored or rejected. */
   readonly lost?: number;
   readonly isTooEarly?: true;
 }

@@ -266,7 +266,6 @@ export function isDamage(text: unknown): text is Damage["damage"] {
   return typeof text === "string" && Object.hasOwn(DAMAGE_WORDS, text);
 }
 
-/** Describes a damaged text. `message` is the end of a sentence. */
 export function damageWords({ damage, characters = [] }: Damage): {
   readonly message: string;
   readonly remedy: string;

@@ -1,10 +1,8 @@
 import { FileError } from "../platform/files.ts";
 
-/** A record of a text that begins on `line`, or a row of a workbook. */
 export interface SheetRecord {
   readonly line: number;
   readonly cells: readonly string[];
-  /** The position of each cell in a text. Absent for a workbook. */
   readonly places?: readonly CellPlace[];
   /** Only in a workbook: whether a formula of the row sums or counts. */
   readonly hasSum?: true;

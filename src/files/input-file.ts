@@ -18,7 +18,6 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
   macintosh: "Mac Roman",
 };
 
-/** The delimiters of text files in the order in which they are tried. */
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
@@ -56,7 +55,6 @@ const sheetSeen = z.object({
   continued: count,
   filled: count,
   blankGroups: count,
-  /** The heading of the column of groups, if it has empty cells. */
   groupHeading: z.string().exactOptional(),
   composed: count,
   grouped: count,
@@ -89,7 +87,6 @@ const sheetSeen = z.object({
   hidden: count,
   /** Set if the workbook has macros. They were ignored. */
   macros: z.literal(true).exactOptional(),
-  /** The targeting that the first filled row names. */
   targeting: z.string().exactOptional(),
 });
 export type SheetSeen = Fixed<z.infer<typeof sheetSeen>>;
@@ -108,7 +105,6 @@ export const inputFile = z.object({
   format: z.enum(FORMATS),
   encoding: z.enum(ENCODINGS),
   digest: z.string(),
-  /** Only for sheets. */
   given: sheetGiven.exactOptional(),
   /** How to read the sheet. Absent if the file is no sheet or its form is not detected yet. */
   sheet: sheetForm.exactOptional(),

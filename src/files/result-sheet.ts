@@ -185,7 +185,6 @@ const NUMBER = /^[+-]?[\d.,]+%?$/;
 
 export interface Rejected {
   readonly failed: ReadonlyMap<number, readonly FailedObject[]>;
-  /** Returns the sentence that explains a reason. */
   readonly words: (reason: Reason) => string | Promise<string>;
 }
 

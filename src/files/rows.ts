@@ -24,7 +24,6 @@ export type RowContent<Item> =
 export interface MoreOfSheet {
   /** The separator of several Context IDs in one cell. Absent if none was detected. */
   readonly separator?: string | undefined;
-  /** The separator of cells. Absent for a workbook. */
   readonly delimiter?: string | undefined;
   /** The texts that name the call's targeting in a row. Absent if rows may name any targeting. */
   readonly targeting?: readonly string[] | undefined;

@@ -21,7 +21,6 @@ import { EncodingDetector, textOf } from "./text.ts";
 import { isNumber, type RowKind, TotalRows } from "./total-rows.ts";
 import { uninertCell } from "./written-rows.ts";
 
-/** The header of a sheet. `above` is the number of filled rows above it. */
 export interface SheetHeader extends Header {
   readonly line: number;
   readonly cells: readonly string[];
@@ -39,7 +38,6 @@ export interface SheetRow {
   readonly skipped?: number;
 }
 
-/** What is counted while a sheet is read (`sheetSeen` in `input-file.ts`). */
 type SheetNotes = ReturnType<typeof noNotes>;
 
 export interface SkippedLines {

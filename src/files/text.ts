@@ -57,7 +57,6 @@ async function cp949(): Promise<Decode> {
   };
 }
 
-/** Counts the lines of a chunk before its first invalid UTF-8 byte. */
 function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
   if (chunk === undefined) return 0;
   const start = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80);

@@ -205,7 +205,6 @@ export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "
   };
 }
 
-/** Returns whether a person can approve the changes that a caller requests. */
 export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonly name: string }): boolean {
   const { tokens, projects, requireOtherApprover } = of.access();
   const { ofKeys, ofRun } = placesOf(of);
@@ -218,7 +217,6 @@ export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonl
   });
 }
 
-/** Returns the keys of a project. Undefined for the configured keys. */
 export function keysOfProject(name: string | undefined, projects: Access["projects"]): ProjectKeys | undefined {
   return name === undefined ? undefined : projects.get(name);
 }

@@ -33,12 +33,10 @@ const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-ev
 
 export interface SeenToken {
   readonly name: string;
-  /** The client that the token was issued to. Empty if the token names none. */
   readonly client: string;
   /** The owner of the runs of this token. Empty if this server has no project for the token. */
   readonly owner: string;
   readonly writes: boolean;
-  /** When the token expires, in milliseconds since 1970. */
   readonly until: number;
 }
 

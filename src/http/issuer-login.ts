@@ -10,7 +10,6 @@ import { keptRead } from "./issuer-reads.ts";
 import { jwtVerifier } from "./jwt.ts";
 
 const APPROVE = "targeting:approve";
-/** How long a person may take to log in at the authorization server. */
 const LOGIN_MS = 600_000;
 /** The maximum length of a refresh token. The session contains it and is sent in a header of each request. */
 const LONGEST_REFRESH_TOKEN = 4000;

@@ -17,7 +17,6 @@ export interface AccessClaims {
   readonly name: `oauth:${string}` | `client:${string}`;
   readonly client: string;
   readonly scopes: readonly string[];
-  /** When the token expires, in milliseconds since 1970. */
   readonly until: number;
   /** The value of the project claim. Undefined only if no claim is configured. */
   readonly project: string | undefined;

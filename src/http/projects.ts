@@ -37,7 +37,6 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     use: () => () => undefined,
     forgotten: undefined,
   };
-  /** By owner: the projects. The one that was used last comes last. */
   const cache = new Map<string, CachedProject>();
   const { environment } = settings;
   // All callers share an embedded sandbox, so their keys make no separate projects.

@@ -360,7 +360,6 @@ const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffe
 
 /** The maximum number of values in one message. A parsed value takes many times its size in bytes. */
 export const MAX_VALUES = 1_000_000;
-/** The maximum number of fields of one object. No tool accepts that many. */
 export const MAX_MEMBERS = 10_000;
 
 /**

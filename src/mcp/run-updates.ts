@@ -48,7 +48,6 @@ interface Listener {
 
 export type RunWatcher = ReturnType<typeof runWatcher>;
 
-/** Sends a notification. Resolves to false if it cannot be sent now. */
 type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 
 interface Listened {

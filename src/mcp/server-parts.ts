@@ -64,7 +64,6 @@ export interface ListedTool {
   readonly annotations: ToolAnnotations;
   readonly inputSchema: () => JsonObject;
   readonly outputSchema: () => JsonObject;
-  /** Loads the tool's code when it is first called. */
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
@@ -190,7 +189,6 @@ function saysNothing(keyword: string, value: unknown): boolean {
 /** What the server needs for clients that show views of runs (MCP Apps, 2026-01-26). */
 export interface Views {
   readonly tools: readonly ListedTool[];
-  /** Connects a tool with the view of its run. Undefined for other tools. */
   readonly metaOf: (tool: string) => Meta | undefined;
   readonly attach: (server: McpServer) => void;
   /** Returns the data for the view. It is sent in `_meta`, which the model does not see. */
@@ -199,7 +197,6 @@ export interface Views {
 
 type Meta = Readonly<Record<string, unknown>>;
 
-/** What all MCP servers of one process or one caller share. */
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];

@@ -28,7 +28,6 @@ const CACHE_HINTS = {
   "resources/templates/list": STEADY,
 } as const;
 
-/** Tools about runs. Their answers never become tasks. */
 const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
 
 /**

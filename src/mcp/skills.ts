@@ -3,7 +3,6 @@ import type { Skill, SkillSource } from "@modelcontextprotocol/server/ext/skills
 import { once } from "../tools/define-tool.ts";
 
 export interface Skills {
-  /** Adds the skills to a server. Call it before the server is connected. */
   readonly attach: (server: McpServer) => void;
 }
 

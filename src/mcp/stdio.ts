@@ -50,7 +50,6 @@ export class StdioConnection {
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
-  /** By ID of a request to listen: ends its notifications. */
   readonly #listening = new Map<unknown, AbortController>();
   /** By ID of a request to listen: starts its notifications once the request is acknowledged. */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();

@@ -8,7 +8,6 @@ export interface KnownOption {
   readonly group: boolean;
   readonly parent: Ref | null;
   readonly expose: boolean;
-  /** The known Context IDs of the option itself. */
   readonly contexts: ReadonlySet<string>;
   /** The number of further Context IDs, which no change concerns. */
   readonly others: number;
@@ -227,7 +226,6 @@ interface WorkOptions {
 
 const NOTHING: Left = { add: [], remove: [] };
 
-/** The changes of a targeting that are not made yet. */
 export class Work {
   readonly model: TargetingModel;
   readonly changes: ReadonlyMap<Ref, Change>;
@@ -324,7 +322,6 @@ export function isNothing({ name, parent, expose, add, remove }: Left): boolean 
   return name === undefined && parent === undefined && expose === undefined && add.length + remove.length === 0;
 }
 
-/** A rule of the service that the changes together would break. */
 export type Conflict =
   | { readonly kind: "inUse"; readonly ref: Ref; readonly staying: number }
   | { readonly kind: "noGroup"; readonly ref: Ref }

@@ -124,10 +124,8 @@ export interface ServiceOption {
   readonly type: OptionType;
   /** The ID of the group. Null for a top-level option. */
   readonly parent: string | null;
-  /** Only for groups. */
   readonly exposeChildren?: boolean | undefined;
   readonly contexts: readonly string[];
-  /** The number of Context IDs, if the Context IDs themselves were not read. */
   readonly contextCount?: number | undefined;
   readonly digest: string;
 }

@@ -54,7 +54,6 @@ function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   return ({ _id, name }) => ids.has(_id) || names.has(name);
 }
 
-/** Reads a stored plan. Throws a FileError if the plan cannot be read. */
 export async function readStoredPlan(bytes: ByteSource): Promise<PlanDocument> {
   return readPlan(await textOf(bytes), "the stored plan");
 }
@@ -103,7 +102,6 @@ async function written(
   return { targeting: { _id, name }, options };
 }
 
-/** The objects of the run that applied a plan, by index. */
 export interface AppliedObjects {
   /** Returns whether an object now is as the plan wants it. */
   isDone(object: number): boolean;

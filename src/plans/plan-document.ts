@@ -27,7 +27,6 @@ const wayBack = z.strictObject({
   rows: z.array(undoRow),
   /** The number of objects without a row, because they already are in their previous state. */
   already: z.int().optional(),
-  /** The plans of the other targetings. */
   further: z.array(statePlan),
   /** The options that the undo creates again: the deleted ID, and the indexes of the plan and the item. */
   standsFor: z.array(z.strictObject({ targeting: z.int(), item: z.int(), _id: ulid })),
@@ -38,12 +37,10 @@ const document = z.strictObject({
   version: z.literal(1),
   environment: z.enum(["live", "sandbox"]),
   apiUrl: z.string(),
-  /** The SHA-256 digest of the file in hexadecimal. */
   fileDigest: z.string(),
   prune: z.boolean(),
   byName: z.boolean(),
   plan: statePlan,
-  /** By group ID: the name of the group when the plan was made. */
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
   /**
@@ -51,13 +48,11 @@ const document = z.strictObject({
    * apply. The digest does not cover this field.
    */
   file: z.string().optional(),
-  /** The SHA-256 digest of all other fields in hexadecimal. */
   digest: z.string(),
 });
 
 export type PlanDocument = Fixed<z.infer<typeof document>>;
 
-/** What a plan was made for. Checked when the plan is applied. */
 export type PlanOrigin = Pick<PlanDocument, "environment" | "apiUrl" | "fileDigest" | "prune" | "byName">;
 
 export function plansOf({ plan, wayBack }: PlanDocument): readonly StatePlan[] {
@@ -118,7 +113,6 @@ export function readPlan(text: string, path: string): PlanDocument {
 
 export type PlanExitCode = 0 | 1 | 2;
 
-/** The output of `plan --json`. */
 export const planJsonSchema = z.object({
   version: z.literal(1),
   targeting: z.object({ _id: z.string().optional(), name: z.string().optional(), rename: z.string().optional() }),
@@ -172,7 +166,6 @@ export function planJson(document: PlanDocument, requests: PlanJson["requests"])
 export interface PlanRequest extends Pick<DiffInput, "desired" | "prune" | "byName"> {
   readonly fileDigest: string;
   readonly base: Base | undefined;
-  /** The ID or the name of the targeting in the call. */
   readonly targeting: string | undefined;
 }
 
@@ -212,7 +205,6 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   };
 }
 
-/** Returns the names of all groups among the options, by ID. */
 export function groupsIn(options: Iterable<NamedOption> = []): Readonly<Record<string, string>> {
   return Object.fromEntries(
     [...options].flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])),

@@ -206,7 +206,6 @@ async function readTargetingNow({ api, signal }: Reading, targetingId: string, d
   return present;
 }
 
-/** A plan together with the current state. */
 export interface PlannedChanges {
   readonly targeting: StatePlan["targeting"];
   readonly items: readonly PlanItem[];
@@ -217,7 +216,6 @@ export interface PlannedChanges {
   readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
   /** Unanswered objects of the undone run that the undo leaves as they are, with the reason. They are reported. */
   readonly left?: readonly UndoRow[];
-  /** For an undo of several targetings: the changes of the other targetings. */
   readonly further: readonly PlannedChanges[];
 }
 

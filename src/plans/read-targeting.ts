@@ -66,7 +66,6 @@ export function serviceOption(record: OptionRecord, contexts: readonly string[])
 }
 
 export interface TargetingHints {
-  /** The ID or the name of the targeting in the call. */
   readonly given?: string | undefined;
   readonly file?: DesiredTargeting | undefined;
   readonly base?: Base | undefined;
@@ -113,7 +112,6 @@ export async function whichTargeting(hints: TargetingHints): Promise<string | un
   throw ambiguous(file.name, found.candidates);
 }
 
-/** Throws a FileError if a file and its base name different targetings. */
 async function checkNameOfBase(
   name: string,
   { targeting }: Base,

@@ -14,7 +14,6 @@ import {
 import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./undo-plan.ts";
 import { type IntendedUndo, impossible, intended, nameOf, removeConflictingChanges } from "./unfit.ts";
 
-/** Returns the targetings that a run changed or may have changed. */
 export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
   const within = [...options, ...unresolved].flatMap(({ targeting }) => targeting ?? []);
   return [...new Set([...targetings.map(({ _id }) => _id), ...within])];
@@ -113,7 +112,6 @@ function unplaced(option: OptionEffect): UndoRow {
 
 interface PlannedSoFar {
   readonly targetings: TargetingUndo[];
-  /** Whether another targeting now has the previous name. */
   readonly isTaken: boolean;
 }
 

@@ -64,7 +64,6 @@ export class FolderRefused extends FileError {
   }
 }
 
-/** Runs `work` with an opened file, and closes it afterwards. */
 export async function withHandle<T>(
   opening: Promise<FileHandle>,
   work: (handle: FileHandle) => Promise<T>,

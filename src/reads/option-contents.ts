@@ -146,7 +146,6 @@ export async function compareContexts(
   return { different, unread };
 }
 
-/** The result of a search for IDs. Each ID is in one of the maps. */
 interface FoundOptions {
   readonly found: Map<string, OptionRecord>;
   readonly missing: Map<string, RejectedError>;

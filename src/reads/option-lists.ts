@@ -24,7 +24,6 @@ export interface Walked {
 export interface Step {
   readonly option: OptionRecord;
   readonly next: WalkPosition;
-  /** How much was read since the start. */
   readonly walked: Walked;
   readonly groupName?: string | undefined;
   /** For a group: the number of its own Context IDs plus those of its sub-options. */
@@ -201,7 +200,6 @@ export async function readOptionNames(
   return names;
 }
 
-/** The conditions of a search. An option must meet all of them. */
 export interface Wanted {
   /** A part of the name. Case does not matter. */
   readonly search?: string | undefined;

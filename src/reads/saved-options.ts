@@ -56,7 +56,6 @@ interface ContextReads {
   readonly source?: ContentsSource | undefined;
   /** Returns whether the Context IDs of an option are needed. Default: always. */
   readonly wants?: ((option: OptionRecord) => boolean) | undefined;
-  /** Called for each option, in any order. */
   readonly onRead?: ((option: OptionRecord, contexts: readonly string[]) => void) | undefined;
 }
 
@@ -132,7 +131,6 @@ function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   return { ...about, contexts: contexts.toSorted() };
 }
 
-/** Returns the text of a file that sets the Context IDs of one option. */
 export function contextLines(
   option: Pick<OptionRecord, "_id" | "name">,
   contexts: readonly string[],

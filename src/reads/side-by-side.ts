@@ -16,7 +16,6 @@ interface SideBySide<From, To> {
   /** How many results that needed no read may wait for earlier results. Default: none. */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** `width` is the current maximum number of concurrent reads. */
   readonly pace?: { readonly width: number } | undefined;
 }
 
@@ -108,7 +107,6 @@ class Reading<From, To> {
     this.#renew();
   }
 
-  /** Stops the source and ignores its further errors. */
   end(): void {
     if (this.#isOver) return;
     Promise.resolve(this.#source.return?.()).catch(() => undefined);

@@ -21,7 +21,6 @@ export interface ExecutionParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
   readonly meanwhile?: State | undefined;
-  /** The first entries of the journal. `state` already contains them. */
   readonly first?: readonly Entry[] | undefined;
   readonly open: () => Promise<HeldRecord>;
   readonly carryOut: (run: RunExecution<Call, Entry, State>) => Promise<void>;
@@ -49,7 +48,6 @@ export interface ExecutedRun<Call extends ToolCall, State extends ReportedState>
 interface AfterExecution<Call extends ToolCall, State extends ReportedState> {
   /** Called when this process no longer executes the run. */
   readonly ended: () => void;
-  /** Finds the run after another process has taken it over. */
   readonly find: () => Promise<Run<Call, State> | undefined>;
 }
 

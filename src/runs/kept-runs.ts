@@ -329,7 +329,6 @@ const MAX_RUNS = 4;
 const MAX_BYTES = 24 * 1024 * 1024;
 
 export class RunCache<T> {
-  /** The cached runs. The run that was used last comes last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();
 
   async get(runId: string, revision: Revision | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {

@@ -21,7 +21,6 @@ export interface ToolCall {
 }
 
 export interface RunForm<Call, Entry> {
-  /** The name of the kind, which is stored in the header of each run. */
   readonly name: string;
   readonly tools: readonly string[];
   readonly call: z.ZodType<Call>;
@@ -84,7 +83,6 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
   /** Called before a run of an ended process is read, so that waiting for the write lock can start early. */
   takenOver?(): void;
-  /** Returns the entries for requests that a crash left unanswered. */
   lost?(state: State): readonly Entry[];
   stop(ending: Ending, at: number): Entry;
   /** Returns the reason for an error that stopped a run. Undefined for an error of this machine. */
@@ -112,7 +110,6 @@ export interface StoredParts<Call, Entry> extends StoredRun<Call, Entry> {
 
 export interface ReadBack<Entry, State> {
   readonly state: State;
-  /** The state from which the run is resumed, if it is not `state`. */
   readonly from?: State;
   /** The entries to write first when the run is resumed. `state` already contains them. */
   readonly first?: readonly Entry[];
@@ -195,7 +192,6 @@ export type AroundRun = Wrapper<Pick<RunAccess<ToolCall, ReportedState>, "header
 export interface Done {
   readonly targetings: readonly TargetingEffect[];
   readonly options: readonly OptionEffect[];
-  /** Objects that the run may have changed, and that no read can clarify. */
   readonly unknown: readonly UncertainObject[];
   /** Objects whose requests were sent but not answered. A read can still clarify whether they were changed. */
   readonly unresolved: readonly UncertainObject[];
@@ -243,7 +239,6 @@ export type OptionEffect =
 export interface ChangedOption {
   readonly did: "changed";
   readonly _id: string;
-  /** The name of the option, if it is known. */
   readonly called?: string | undefined;
   readonly targeting?: string | undefined;
   readonly name?: FieldChange<string> | undefined;

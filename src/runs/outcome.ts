@@ -61,20 +61,17 @@ export const reportedObject = z.object({
   /** The index in the caller's `items` or among the data rows of the file, from 0. */
   index: z.number(),
   line: number,
-  /** The index in `children` or `options`. */
   child: number,
   grandchild: number,
   name: text,
   _id: text,
   /** The kind of object. Absent for options, events, and targetings of a tool that changes nothing else. */
   kind: z.enum(["group", "targeting"]).exactOptional(),
-  /** Only for events: the SHA-256 hash of the `uid` in hexadecimal. */
   uid: text,
   /** Only for events: the names that were corrected, each as `eventName addToCart → add_to_cart`. */
   mended: z.array(z.string()).readonly().exactOptional(),
   change: knownChange.exactOptional(),
   contextCount: number,
-  /** The kind that a changed option had before the change, if it was read. */
   optionKind: z.enum(["group", "topLevel", "subOption"]).exactOptional(),
 });
 
@@ -85,7 +82,6 @@ export type Standing = Outcome | "pending";
 /** Why an object did not succeed. The folder `answers/` turns it into sentences. */
 export type Reason = Readonly<z.infer<typeof reason>>;
 
-/** The group of an option: null for the top level. */
 export interface OptionPosition {
   readonly parent?: string | null;
   readonly parentName?: string | null;
@@ -121,7 +117,6 @@ export type Asked = z.infer<typeof asked>;
 /** A name in the call, and the existing name that it matched although case or outer spaces differ. */
 export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
-/** Context IDs that are similar to one that their option holds. */
 export type NearIds = Fixed<z.infer<typeof nearIds>>;
 export type JoinedIds = Fixed<z.infer<typeof joinedIds>>;
 

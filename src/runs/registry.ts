@@ -145,7 +145,6 @@ export class Runs {
     return stored && this.#kindOfStored(stored)?.claim(stored);
   }
 
-  /** Marks a run as interrupted. It then waits for a call that resumes it. */
   async leaveToCalls(runId: string): Promise<void> {
     const lease = await this.#store.lease(runId);
     if (lease === undefined) return;

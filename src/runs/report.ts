@@ -28,7 +28,6 @@ export type RunStatus =
 /** What a preflight predicted for an object and what happened instead. Absent if the outcome already shows it. */
 export interface Prediction {
   readonly predicted: string;
-  /** The rule behind the prediction, with its section in the API document. */
   readonly rule?: string;
   readonly observed?: string;
 }
@@ -97,9 +96,7 @@ export interface FailureGroup {
   readonly kinds?: readonly FailureKind[];
 }
 
-/** The objects of a group with messages of the same kind. */
 export interface FailureKind {
-  /** The reason of the first object. */
   readonly reason: Reason;
   readonly count: number;
   readonly places: readonly PlaceRange[];
@@ -449,7 +446,6 @@ export function changeKindsOf(state: ReportedState): ChangeKinds | undefined {
 
 const KINDS_OF_CHANGES = ["renamed", "moved", "exposed", "extended", "reduced"] as const;
 
-/** Returns the old and the new name of a renamed object. */
 export function renamedIn(change: KnownChange | undefined): { readonly only?: string; readonly to?: string } {
   const [{ name: only }, { name: to }] = [sideOf(change?.from), sideOf(change?.to)];
   return only === undefined || to === undefined ? {} : { only, to };

@@ -7,7 +7,6 @@ const PAUSE_MS = 7 * DAY_MS;
 
 export const seenClock = z.object({
   at: z.number(),
-  /** Whether another clock agreed with this reading. */
   agreed: z.boolean(),
   jump: z.object({ from: z.number(), to: z.number(), before: z.boolean(), after: z.boolean() }).exactOptional(),
 });
@@ -75,7 +74,6 @@ export interface RetentionWatch {
   readonly noteService: (time: number) => void;
   /** Returns why no run may be removed now, and stores the reading of the clock. Undefined if runs may be removed. */
   readonly doubt: () => Promise<string | undefined>;
-  /** Returns why no run may be removed now. Stores nothing. */
   readonly peek: () => Promise<string | undefined>;
   /** Sets a listener that is called once for each new doubt. */
   readonly onDoubt: (listener: (doubt: string) => void) => void;

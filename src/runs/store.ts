@@ -65,7 +65,6 @@ export interface RunJournal {
 
 export interface Revision {
   readonly text: string;
-  /** The number of bytes to read for the whole run. */
   readonly bytes: number;
 }
 
@@ -73,7 +72,6 @@ export interface Revision {
 export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
   readonly record: RunRecord;
-  /** The entries of the plan that waits for approval. */
   readonly proposed: AsyncIterable<Entry>;
   readonly entries: AsyncIterable<Entry>;
 }
@@ -99,7 +97,6 @@ export type Unfinished =
   | Pick<RunHeader, "caller" | "project" | "environment">;
 
 export interface RunStore {
-  /** Stores a new run with the status `planning`. */
   create(header: RunHeader): Promise<void>;
   /** Replaces a record. False if the stored version is not the one before `record.version`. Throws a LeaseLostError. */
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
@@ -137,7 +134,6 @@ type Watch = (runId: string, listener: () => void) => () => void;
 
 interface PartStore {
   keep(runId: string, part: RunPart, pieces: Pieces): Promise<void>;
-  /** Returns the content of a part. Empty if the part was not stored. */
   read(runId: string, part: RunPart): ByteSource;
 }
 
@@ -278,7 +274,6 @@ export const runHeaderSchema = z.object({
   unplanned: z.literal(true).exactOptional(),
   /** The name that the caller's client gives itself (not verified), and the name of the input file. */
   client: z.string().exactOptional(),
-  /** The person who requested the run on the web page. */
   person: z.string().exactOptional(),
   fileName: z.string().exactOptional(),
   /** Set for a dry run: a plan for `apply_plan`. It is removed after a day, or earlier to make room for a newer one. */
@@ -317,7 +312,6 @@ const runSummarySchema = z.object({
   about: z
     .object({
       did: z.object({ created: z.number(), changed: z.number(), deleted: z.number() }).exactOptional(),
-      /** The number of objects that are options inside new targetings. */
       inside: z.object({ items: z.number(), succeeded: z.number() }).exactOptional(),
       /** Only if the run has one object: its name, and its new name if it was renamed. */
       only: z.string().exactOptional(),
@@ -383,7 +377,6 @@ export type Status = (typeof STATUSES)[number];
 
 /** The changing part of a run. A new version is stored only if the stored version is the previous one. */
 export const runRecord = z.object({
-  /** Increases by one with each change. 0 for a new run. */
   version: z.number(),
   status: z.enum(STATUSES),
   /** How the run ended before it started. The journal does not say this. */

@@ -91,7 +91,6 @@ export function checkFresh(intent: Intent, clock: Clock): void {
 const BEAT_MS = 2000;
 
 interface TakenLease extends Pick<HeldLease, "name" | "epoch" | "isTakenOver"> {
-  /** Whether the previous holder may still send requests. */
   readonly isUnsettled: boolean;
 }
 
@@ -117,7 +116,6 @@ export abstract class HeldLease implements Lease {
     this.#beat = setInterval(() => void this.check(BEAT_MS / 2).catch(() => undefined), BEAT_MS).unref();
   }
 
-  /** Renews the lease. Returns false if another process holds it. */
   protected abstract renewed(): Promise<boolean>;
   protected abstract giveBack(isUnsettled: boolean): Promise<void>;
   abstract stillHeld(): Promise<boolean>;
@@ -153,7 +151,6 @@ export abstract class HeldLease implements Lease {
     this.#renewedAt = at;
   }
 
-  /** Records that the lease is lost. Returns the error to throw. */
   lose(): LeaseLostError {
     clearInterval(this.#beat);
     const lost = new LeaseLostError(`another process has taken over the lease "${this.name}"`);

@@ -284,9 +284,7 @@ interface Apis {
   readonly bench?: Http | undefined;
   /** Returns the address of the sandbox in generated tests: the inspected one, or else the one for event tests. */
   readonly benchUrl: () => Promise<string>;
-  /** The sandbox that `inspect_events` reads. */
   readonly sandbox?: Http | undefined;
-  /** Returns the targetings in the initial content of the embedded sandbox. */
   readonly seeded?: () => Promise<readonly Named[]>;
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
@@ -303,7 +301,6 @@ interface Watch {
   readonly now: () => number;
   readonly monotonic: () => number;
   readonly request?: Observer["request"] | undefined;
-  /** Called with the time in each response of the service. */
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 

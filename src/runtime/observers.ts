@@ -41,7 +41,6 @@ export interface LogSetup {
 export interface LogParts {
   /** Adds the fields of the request in progress to each log line. At level `debug`, this is always done. */
   readonly work?: FollowedWork;
-  /** Secrets in addition to those of the settings. */
   readonly secrets?: readonly string[];
 }
 

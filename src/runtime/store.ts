@@ -40,7 +40,6 @@ export async function isStoreReady(
   }
 }
 
-/** Updates the tables of the store. Returns the exit code. */
 export async function runMigrate(line: CommandLine): Promise<number> {
   const { store } = settingsFrom({ ...inputOf(line), overHttp: true });
   if (store === undefined) return withoutStore("migrate");

@@ -24,7 +24,6 @@ export interface SandboxOptions {
   /** Keys that are accepted besides the built-in ones. A dump of the state never contains them. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   readonly dataFile?: string;
-  /** The initial content. Ignored if the data file already contains a state. */
   readonly seed?: Seed | undefined;
   /** The base address of a real event endpoint that gets a copy of every event. */
   readonly forward?: string;
@@ -86,9 +85,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     },
     /** Lets the process end although the server is listening. */
     unref: listening.unref,
-    /** Returns the events that arrived, the oldest first. */
     events: (): readonly ArrivedEvent[] => world.events.read({}, Number.POSITIVE_INFINITY).events,
-    /** Calls `arrived` with each later event. */
     onEvent(arrived: (event: ArrivedEvent) => void): void {
       let last = world.events.newest();
       world.watch("events", () => {
@@ -184,7 +181,6 @@ interface AppOptions {
   readonly names: ServedNames;
   /** Answers requests for the web page. Only browsers on this machine can open it. */
   readonly page?: ((request: Request) => Promise<Response>) | undefined;
-  /** Called with each failed API request that is not in the event log. */
   readonly failed?: ((request: FailedRequest) => void) | undefined;
 }
 

@@ -243,7 +243,6 @@ const LETTERS_OF_FINDING = 128;
 
 export type EventLog = ReturnType<typeof eventLog>;
 
-/** Selects events. `since` is in milliseconds since 1970. */
 type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
 /**
@@ -276,7 +275,6 @@ export function eventLog(changed: () => void = () => undefined) {
       }
       return { events: newestFirst.reverse(), total, dropped: kept.dropped() };
     },
-    /** Returns the counts of all events, including removed ones. */
     counts: () => counts,
   };
 }

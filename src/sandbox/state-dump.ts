@@ -16,7 +16,6 @@ export const productSchema = z.strictObject({
   _id: ulid,
   name: z.string(),
   required: sides.prefault({}),
-  /** IDs of targetings whose new top-level options become required. */
   newOptions: sides.prefault({}),
 });
 

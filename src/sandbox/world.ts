@@ -20,7 +20,6 @@ export interface World {
   readonly faults: Faults;
   readonly requests: RequestJournal;
   readonly events: EventLog;
-  /** When the initial data was stored, in milliseconds since 1970. */
   readyAt: number;
   changed(): void;
   /** Calls `observer` after each change of a part. The returned function ends these calls. */
@@ -87,7 +86,6 @@ export function resetProjects(world: World): void {
   for (const { project } of world.givenKeys) projectNamed(world, project ?? DEFAULT_PROJECT);
 }
 
-/** Returns a project. Creates it if it does not exist. */
 export function projectNamed(world: World, name: string): Project {
   const known = world.projects.get(name);
   if (known !== undefined) return known;
@@ -137,7 +135,6 @@ function writeLock(waitMs: number, now: () => number) {
     return waiter;
   }
 
-  /** Waits until the lock is free. Resolves to the function that releases it. */
   function acquirePatiently(project: string): Promise<() => void> {
     return new Promise((resolve) => enqueue(project, resolve));
   }
@@ -165,7 +162,6 @@ function writeLock(waitMs: number, now: () => number) {
         }, waitMs).unref();
       });
     },
-    /** Locks a project for `ms` milliseconds once earlier writes have ended. */
     async hold(project: string, ms: number): Promise<void> {
       const release = await acquirePatiently(project);
       heldUntil.set(project, now() + ms);

@@ -86,7 +86,6 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   }
 }
 
-/** Returns the keys and tokens that are removed from logs and answers. */
 export function secretsIn({ projects, tokens }: Access): readonly string[] {
   const keys = [...projects.values()].flatMap(({ targetingApiKey, eventAppKey }) => [targetingApiKey, eventAppKey]);
   return [...keys, ...tokens.map(({ token }) => token)].filter((one) => one !== undefined);

@@ -9,7 +9,6 @@ export interface CommandOption {
   readonly meaning: string;
 }
 
-/** The words in order, and the value of each flag (`on` if it has none). */
 export interface CommandLine {
   readonly words: readonly string[];
   readonly flags: ReadonlyMap<string, string>;

@@ -132,7 +132,6 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
 
 type Named = readonly [variable: string, value: string | undefined];
 
-/** Returns an address with its key, or why they cannot be used. */
 function pairOf(
   [urlVariable, url]: Named,
   [keyVariable, key]: Named,

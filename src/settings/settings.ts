@@ -84,7 +84,6 @@ export function readSettings(input: SettingsInput) {
     http,
     logLevel: read(SETTINGS.logLevel),
     proxies,
-    /** The secrets. They are removed from logs and answers. */
     secrets: [
       ...[targetingApiKey, eventAppKey, sealKey, proxies.https, proxies.http, store?.url, store?.listenUrl].flatMap(
         secretsIn,
@@ -175,7 +174,6 @@ function readRoutes(file: string): Readonly<Record<string, string>> {
   return routes;
 }
 
-/** Returns the secrets in a setting: a key, or the password in an address. */
 function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];

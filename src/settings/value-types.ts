@@ -201,7 +201,6 @@ export function shared(
 
 /** A setting is missing or invalid. The message names the variable and its flag, if it has one. */
 export class SettingsError extends Error {
-  /** The variable of the setting. Undefined for an unknown flag. */
   readonly variable: string | undefined;
   constructor(message: string, variable?: string) {
     super(message);

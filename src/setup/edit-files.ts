@@ -131,7 +131,6 @@ function localPart(old: Fields): Fields {
   return Object.fromEntries(Object.entries(old).filter(isLocal));
 }
 
-/** Adds a question for each new key that the entry refers to. */
 function withInputs(file: Fields, fields: Fields): Fields {
   const asked = Object.entries(tableIn(fields, "env")).flatMap(([variable, value]) =>
     value === `\${input:${inputId(variable)}}` ? [variable] : [],

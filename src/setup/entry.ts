@@ -7,7 +7,6 @@ export const ENTRY_NAME = "targeting";
 export interface Entry {
   readonly command: string;
   readonly args: readonly string[];
-  /** By environment variable: the value in the file. */
   readonly values: Readonly<Record<string, string>>;
   /** By environment variable: the reference in the file. The file does not contain the value. */
   readonly references: Readonly<Record<string, string>>;

@@ -8,7 +8,6 @@ import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 export interface Host {
   readonly title: string;
   readonly file: (platform: Platform) => string;
-  /** Returns another path of the list. It is used if its folder exists. */
   readonly instead?: (platform: Platform) => string | undefined;
   readonly reference: (variable: string) => string;
   /** Where the host gets keys from: its environment, a question to the person, or the file that the person edits. */

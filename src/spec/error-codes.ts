@@ -17,7 +17,6 @@ type DetailField =
   | "products"
   | "conflicts";
 
-/** Every business error code (management-api 7.2). */
 export const ERROR_CODES = {
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: {
     statusCode: 400,

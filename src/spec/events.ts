@@ -22,14 +22,12 @@ const items: Parameter = { type: "items", required: false };
 const described = { item_name: text, item_category: text, brand: text };
 const form = { form_id: requiredText, form_name: text, form_type: text, form_destination: text };
 
-/** Every event has these fields (event-tracking-api 2.1). */
 export const EVENT_FIELDS = {
   uid: requiredText,
   eventName: requiredText,
   platform: text,
 } as const satisfies Record<string, Parameter>;
 
-/** The supported events with their own parameters (event-tracking-api 2.2). */
 export const EVENTS = {
   app_open: { meaning: "App opened", family: "common", parameters: {} },
   sign_up: { meaning: "User signed up", family: "common", parameters: { method: requiredText } },
@@ -89,7 +87,6 @@ export const EVENTS = {
   },
 } as const satisfies Record<string, EventSpec>;
 
-/** The fields of an entry of `items` (event-tracking-api 2.3). */
 export const ITEM_FIELDS = {
   item_id: requiredText,
   ...described,
@@ -104,5 +101,4 @@ export function isEventName(name: string): name is EventName {
   return Object.hasOwn(EVENTS, name);
 }
 
-/** The answers to an event (event-tracking-api 4). */
 export const EVENT_MESSAGES = { ok: "ok", invalid: "!invalid" } as const;

@@ -12,15 +12,11 @@ const CONTEXT_LIMIT = "400 TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
 /** The limits of management-api 8.1. Bytes are UTF-8 bytes, lengths are Unicode code points. */
 export const LIMITS = {
-  /** Items of one bulk request that creates, renames or deletes targetings. */
   targetingItems: { value: 100, section: "8.1", exceeded: VALIDATION },
   /** Options and sub-options of all items in one request that creates targetings. */
   targetingCreateOptions: { value: 100, section: "8.1", exceeded: VALIDATION },
-  /** Items of one bulk request that adds, updates or deletes options. */
   optionItems: { value: 5000, section: "8.1", exceeded: VALIDATION },
-  /** Options and sub-options of all items in one request that adds options. */
   optionAddOptions: { value: 5000, section: "8.1", exceeded: VALIDATION },
-  /** Option groups among the items of one bulk request. */
   groupItems: {
     value: 150,
     section: "8.1",
@@ -28,7 +24,6 @@ export const LIMITS = {
   },
   /** Context IDs of all items in one request, counting `add`, `remove` and `set`. */
   requestContextIds: { value: 10_000, section: "8.1", exceeded: VALIDATION },
-  /** Length of a Context ID in bytes, after trimming. */
   contextIdBytes: { value: 256, section: "8.1", exceeded: VALIDATION },
   /** The bytes of a request body: "8 MB", read as mebibytes (assumed). */
   bodyBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: "413" },
@@ -49,11 +44,8 @@ export const LIMITS = {
   getLimit: { value: 10_000, section: "8.1", exceeded: VALIDATION },
   /** The highest value of `offset` in Get an Option. The lowest is 0. */
   getOffset: { value: 50_000, section: "8.1", exceeded: VALIDATION },
-  /** How many sub-option IDs the service shows in `children` of a group. */
   childrenShown: { value: 50, section: "8.1", exceeded: "not applicable" },
-  /** How many entries the service shows in `detail.conflicts` of an error. */
   conflictsShown: { value: 20, section: "8.1", exceeded: "not applicable" },
-  /** The highest `detail.retryAfterMs` of an error, in milliseconds. */
   retryAfterMs: { value: 2000, section: "4.2", exceeded: "not applicable" },
 } as const satisfies Record<string, Limit>;
 

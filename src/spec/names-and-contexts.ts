@@ -12,9 +12,7 @@ export const NAME_RULES = ["characters", "decomposed", "tooShort", "tooLong", "o
 
 export interface NameProblem {
   readonly rules: readonly (typeof NAME_RULES)[number][];
-  /** The length in code points after Hangul was composed. */
   readonly length: number;
-  /** The characters that are not allowed, each once, in order. */
   readonly characters?: readonly string[] | undefined;
 }
 
@@ -112,7 +110,6 @@ export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
 
-/** Returns the time in a ULID, in milliseconds since 1970. */
 export function ulidTime(ulid: string): number {
   let time = 0;
   for (const letter of ulid.slice(0, 10)) time = time * 32 + ALPHABET.indexOf(letter);
@@ -161,7 +158,6 @@ function encodeTime(time: number): string {
   return text;
 }
 
-/** Adds 1 to a number in base 32. Returns false if it overflows. */
 function increment(digits: Uint8Array): boolean {
   for (let place = digits.length - 1; place >= 0; place -= 1) {
     const digit = digits[place] ?? 0;

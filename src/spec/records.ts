@@ -88,7 +88,6 @@ export interface OptionChanges {
   readonly contexts?: ContextChanges;
 }
 
-/** The error of one item or of a whole request (management-api 2.2, 2.3). */
 export const itemError = z.looseObject({
   statusCode: z.number().optional(),
   errorCode: z.string().optional(),

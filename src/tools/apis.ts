@@ -57,7 +57,6 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
 
-/** The default address of `targeting-mcp sandbox`. */
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
 /** Returns the sandbox whose events are inspected. A read throws a DeadlineExceeded when the call must be answered. */

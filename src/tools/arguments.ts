@@ -228,7 +228,6 @@ type FileArguments = Omit<SheetArguments, "sheet" | "encoding"> & {
   readonly encoding?: string | undefined;
 };
 
-/** Splits the arguments of a call into those about its file and all others. */
 export function fileArgumentsOf<Given extends FileArguments>({
   file,
   encoding,

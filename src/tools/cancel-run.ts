@@ -7,7 +7,6 @@ import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
-/** For how many milliseconds the answer waits for the end of the run. */
 const REST_MS = 300;
 
 export const cancelRun = {

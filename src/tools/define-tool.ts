@@ -170,9 +170,7 @@ export interface DecisionLine {
 
 /** The web page on which a person decides about runs that wait for approval. */
 export interface DecisionPage {
-  /** Returns whether a person can open the page. */
   readonly isOffered: () => boolean;
-  /** Shows a waiting run. Resolves to false if nobody opened the page. */
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
   /** Returns whether persons must not approve their own requests through the client or with a token. */
   readonly needsOther?: () => boolean;
@@ -190,10 +188,8 @@ export interface ToolServices {
   readonly events?: EventApi;
   /** By API: its incomplete settings. Its tools are listed, and their answers say which setting is missing. */
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
-  /** An invalid setting that all tools need. */
   readonly blocked?: HalfPair;
   readonly memory: TargetingMemory;
-  /** Context IDs from earlier reads. Absent if none are stored. */
   readonly contents?: ContentsStore;
   readonly runs: Runs;
   readonly changes?: Changes;
@@ -202,21 +198,17 @@ export interface ToolServices {
   readonly sending?: EventRuns;
   /** Where event tests run. A live server has its own sandbox for them. */
   readonly testBench?: TestBench;
-  /** The sandbox whose events can be inspected. */
   readonly sandbox?: SandboxApi;
   readonly suites: SuiteStore;
-  /** Whether calls must not change an API. */
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";
   /** Whether an approval in a view of the client is enough although `confirm` is `strict`. */
   readonly trustViews: boolean;
-  /** The project of the keys: its ID in stored runs, and its name for people. */
   readonly project: { readonly id: string; readonly name: string };
   readonly page?: DecisionPage;
   /** The name of the person who decides on this machine. Absent if a login identifies the person. */
   readonly person?: string;
   readonly noteDecision?: (line: DecisionLine) => void;
-  /** Returns the key that signs confirmations (at least 32 bytes). */
   readonly sealKey: () => Promise<Uint8Array>;
   /** The IDs of the targetings that may be changed. Absent if all may be. */
   readonly allowedTargetings?: readonly string[];
@@ -259,7 +251,6 @@ export interface ToolContext extends ToolServices {
   /** Returns the client's working folders that may be read. Absent if it has none. */
   readonly roots?: (() => Promise<readonly string[]>) | undefined;
   readonly signal: AbortSignal;
-  /** Returns whether the client can show a ToolQuestion to a person. */
   readonly canAsk: () => boolean;
   /**
    * Asks the client to open the page. "asked": the call is answered with this request. "page": the call waits for a
@@ -279,7 +270,6 @@ export const LEAST_READ_MS = 1000;
 
 export type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
 
-/** Returns the milliseconds until the call must be answered. */
 export function timeLeft({ arrivedAt, waitMs, clock }: Waiting): number {
   return Math.max(0, arrivedAt + waitMs - clock.now());
 }

@@ -145,7 +145,6 @@ async function byChange(
   }
 }
 
-/** Returns why the settings do not allow a plan. Undefined if they do. */
 async function planNotApplied(
   { call, runId }: RunHeader<WriteCall>,
   bytes: ByteSource,
@@ -175,7 +174,6 @@ type NotAllowed = Pick<Refusal, "message" | "remedy">;
 const MAX_NAMED = 5;
 const MAX_ALLOWED_NAMED = 10;
 
-/** Returns a text that names the targetings that may be changed. */
 export function allowedText(allowed: readonly string[]): string {
   const named = allowed.slice(0, MAX_ALLOWED_NAMED).join(", ");
   const more = allowed.length > MAX_ALLOWED_NAMED ? ` and ${allowed.length - MAX_ALLOWED_NAMED} more` : "";
@@ -241,7 +239,6 @@ function refusedText(kind: "targeting" | "option", ids: readonly string[]): stri
   return `${amount(ids.length, kind)} ${why}: ${named}${more}`;
 }
 
-/** Returns a reason if a call deletes more objects than the settings allow. */
 export function tooManyDeletes(call: WriteCall, maxDeletes: number): NotAllowed | undefined {
   const { deletions } = changeOf(call);
   if (deletions <= maxDeletes) return undefined;

@@ -161,7 +161,6 @@ const PLACES_BESIDE = 3;
 const MAX_SHOWN = 20;
 const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
-/** The tokens of the heading and of the marks around the rows. */
 const HEADING_TOKENS = 40;
 
 /** Leaves out the hash and the rule of an event if its input is shown, because the input says the same. */
@@ -206,7 +205,6 @@ async function listRuns(
   return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next)]);
 }
 
-/** Ends a run that has waited too long. Returns its row. */
 async function currentRow(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
   const run = await ownRun(listed.runId, context);
   return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: changedAt(run.header, run.state) };

@@ -32,7 +32,6 @@ export async function grant(
   return (await approvals.runs.propose(header.runId, entries, "waiting")) ? "stale" : undefined;
 }
 
-/** Returns a context for executing a run on behalf of its caller. */
 export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
   const { clock, stopping } = services;
   return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };

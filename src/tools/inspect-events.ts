@@ -313,7 +313,6 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
   };
 }
 
-/** Returns the users who have sent an event that an expectation names. */
 function usersWith(
   arrived: readonly SandboxEvent[],
   expect: readonly { readonly eventName: string }[],

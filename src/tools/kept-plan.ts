@@ -22,7 +22,6 @@ export async function documentOf(runId: string, { runs }: Pick<ToolContext, "run
   return readStoredPlan(runs.part(runId, "input"));
 }
 
-/** Returns one page of everything that a planned run would do. */
 export async function planPageOf(
   { header, state }: ChangeRun,
   { cursor, limit = MAX_ROWS }: { readonly cursor: string; readonly limit: number | undefined },
@@ -39,7 +38,6 @@ export async function planPageOf(
 
 const MAX_ROWS = 1000;
 
-/** Returns the answer of `get_run` about a plan that is not started. */
 export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
   const { header, state } = run;
   const refusal = await context.runs.refusal(run);

@@ -44,7 +44,6 @@ interface Found {
 interface SearchJob {
   readonly query: OptionsQuery;
   readonly from: WalkPosition;
-  /** Reading ends after this number of matches, unless `countsAll` is set. */
   readonly most: number;
   readonly countsAll?: boolean;
   readonly counted: Counted;
@@ -228,7 +227,6 @@ export async function everyOption(
 }
 
 export interface Part<Position> extends OptionsTotals {
-  /** Each option with the position at which the list continues after it. */
   readonly hits: readonly (Hit & { readonly behind: Position })[];
   /** The position at which the list continues. Undefined at the end. */
   readonly next: Position | undefined;

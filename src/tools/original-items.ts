@@ -12,7 +12,6 @@ import type { Run } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import type { ToolContext } from "./define-tool.ts";
 
-/** By object number: the original item. */
 type GivenOf = ReadonlyMap<number, unknown>;
 
 /** Returns what the caller sent for the objects that did not succeed, as far as it is stored. */
@@ -58,7 +57,6 @@ async function givenEvents(
   return given;
 }
 
-/** Returns the events with these indexes that are still stored. */
 export async function eventsAt(source: EventSource, indexes: readonly number[]): Promise<GivenOf> {
   const given = new Map<number, unknown>();
   const open = new Set(indexes);
@@ -75,7 +73,6 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
   return given;
 }
 
-/** Returns whether a value is the placeholder of a deleted event. */
 function isGone(event: unknown): boolean {
   const values: readonly unknown[] = typeof event === "object" && event !== null ? Object.values(event) : [];
   return values.length === 0 || (values.length === 1 && values[0] === "-");
@@ -131,7 +128,6 @@ async function itemsInFile(
   return new Map([...rows].map(([index, row]) => [index, withoutSplit(row)]));
 }
 
-/** Removes the field `split`, which planning adds to a row. */
 function withoutSplit(row: unknown): unknown {
   if (typeof row !== "object" || row === null || !("split" in row)) return row;
   const { split: _, ...shown } = row;

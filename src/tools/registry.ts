@@ -26,7 +26,6 @@ const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   inspect_events: async () => toolOf((await import("./inspect-events.ts")).inspectEvents),
 };
 
-/** Tools that are listed only for clients that show views. */
 const VIEW_TOOLS: typeof TOOLS = {
   decide_run: async () => toolOf((await import("./decide-run.ts")).decideRun),
 };
@@ -39,7 +38,6 @@ export function everyViewTool(): Promise<readonly Tool[]> {
   return Promise.all(Object.values(VIEW_TOOLS).map((load) => load()));
 }
 
-/** Loads a tool. Throws a RangeError for an unknown name. */
 export async function toolNamed(name: string): Promise<Tool> {
   const load = { ...TOOLS, ...VIEW_TOOLS }[name];
   if (load === undefined) throw new RangeError(`there is no tool ${name}`);

@@ -61,7 +61,6 @@ function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShap
 
 interface SheetRows {
   readonly count?: (result: string) => void;
-  /** The only rows that are wanted. */
   readonly only?: Standing | undefined;
 }
 

@@ -75,7 +75,6 @@ export const resumeRun = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Resumes a change, with approval if it needs one. */
 export async function resumeChange(
   run: ChangeRun,
   confirmation: string | undefined,

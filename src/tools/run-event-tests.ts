@@ -72,7 +72,6 @@ export const runEventTestsTool = {
   handler: runTests,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Runs the tests of a suite, or asks a person first. */
 export async function runTests(given: RunTestsInput, context: ToolContext): Promise<ToolOutcome> {
   if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
   const kept = await suiteOf(given, context);

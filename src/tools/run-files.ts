@@ -45,7 +45,6 @@ export async function* removedLines(
   }
 }
 
-/** Returns the plan that a run applies, as JSON. */
 export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">): Promise<string | undefined> {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
   const document = await documentOf(run.header.runId, services);
@@ -104,7 +103,6 @@ function takenByStep({ id, objects: [object = -1] }: Step, state: RunState): Tak
   return standing !== "failed" && (state.isDone(id) || state.foundGone(id)) ? "removed" : "notRemoved";
 }
 
-/** A run with a sheet. `part` is where the run stores it. */
 export type SheetRun = { readonly file: InputFile; readonly part: "input" | "sheet" } & (
   | { readonly run: ChangeRun; readonly events?: never }
   | { readonly events: EventRun; readonly run?: never }

@@ -171,7 +171,6 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
 }
 
-/** Returns which objects the undo of a run left as they were. */
 async function undoReport({ header, status }: ChangeRun, context: ToolContext): Promise<Partial<ReportedRun>> {
   const undoes = header.call.tool === "apply_plan" ? header.call.input.undoes : undefined;
   if (undoes === undefined) return {};
@@ -244,7 +243,6 @@ function declinedBy(reason: Reason | undefined): Approval | undefined {
   return where === "page" || where === "view" ? declinedIn(where, String(who)) : declinedIn("client");
 }
 
-/** Returns who approved or declined a run, and how. */
 export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | undefined {
   return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
 }

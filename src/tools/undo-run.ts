@@ -83,7 +83,6 @@ async function undoPlanOf(runId: string, context: ToolContext) {
 }
 
 interface Undoable {
-  /** Computes what is left of the changes of the run. */
   readonly doneByRun: () => Promise<Done>;
   /** The ID of the run to undo, if it is a later run than the requested one. */
   readonly undoes?: string;
@@ -252,7 +251,6 @@ async function runToUndo(
   return hasNoEffect(left) ? undefined : { run, undos };
 }
 
-/** Returns the ID of the run that undid a run last. */
 async function lastUndo({ state }: ChangeRun, context: ToolContext): Promise<string | undefined> {
   const by = undoneByRun(state);
   const undo = by === undefined ? undefined : await changeRunOf(by, context);

@@ -122,7 +122,6 @@ export async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
-  /** By path: the Context IDs in the file, so that each file is read once. */
   const read = new Map<string, Promise<readonly string[]>>();
   const idsIn = (path: string): Promise<readonly string[]> => {
     const ids = read.get(path) ?? idsOf(path, context);

@@ -33,7 +33,6 @@ interface PageAction {
   readonly runId: string;
   readonly action: string;
   readonly data: unknown;
-  /** The name of the person for the audit log. */
   readonly who: string;
 }
 

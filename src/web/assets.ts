@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { LoginWays } from "./wire.ts";
 
-/** The files of the web page that the build makes, with their media types. */
 const FILES = {
   page: { name: "page.html", type: "text/html; charset=utf-8" },
   script: { name: "page.js", type: "text/javascript; charset=utf-8" },

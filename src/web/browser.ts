@@ -47,7 +47,6 @@ export async function openBrowser(
   return false;
 }
 
-/** Returns the commands that open a browser, the first one to try first. */
 function openersOf({ BROWSER }: Variables, platform: NodeJS.Platform): readonly (readonly string[])[] {
   const own = (BROWSER ?? "").split(delimiter).flatMap((command) => (command === "" ? [] : [command.split(" ")]));
   if (own.length > 0) return own;

@@ -16,7 +16,6 @@ import type { ChangeRow, ChangeSide } from "./wire.ts";
 
 // Makes rows of changes from a plan, from the effect of a call that waits for approval, and from the journal of a run.
 
-/** The maximum number of characters in a name. */
 const MAX_LETTERS = 300;
 
 export function cut(name: string): string {
@@ -49,7 +48,6 @@ function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
 /** Marks the row of the targeting itself. */
 export const ITSELF = "the targeting itself";
 
-/** Returns the changes of a plan or an undo plan. */
 export function changesOfPlan(document: PlanDocument): readonly Placed[] {
   return plansOf(document).flatMap((plan) => [
     ...ofPlannedTargeting(plan),

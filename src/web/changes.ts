@@ -119,7 +119,6 @@ async function changesOfRun(run: Run, services: ToolServices): Promise<AllChange
   return (await Promise.race([made.whole, late])) ?? { ...(await made.changes), isReading: true };
 }
 
-/** Returns the changes of a run, from the cache if the run is unchanged. */
 function madeChanges(run: Run, services: ToolServices): Made {
   const { runId } = run.header;
   const mark = `${run.state.updatedAt} ${run.status()} ${run.state.requests.sent}`;

@@ -12,7 +12,6 @@ import { EVENT_LIMITS } from "../spec/limits.ts";
 import type { BodyLine, CorrectedEvent, Words } from "./sandbox-wire.ts";
 
 const SEED = 1;
-/** The maximum number of lines of texts that are compared line by line. */
 const MAX_LINES = 400;
 
 /**
@@ -145,7 +144,6 @@ function changedLine(before: string, after: string): readonly BodyLine[] {
   return [pieces.filter(({ text }) => text !== "")];
 }
 
-/** Returns the longest common subsequence of lines as pairs of indexes. */
 function commonLines(before: readonly string[], after: readonly string[]): readonly (readonly [number, number])[] {
   const width = after.length + 1;
   const longest = new Uint16Array((before.length + 1) * width);

@@ -72,7 +72,6 @@ function waitWords({ state: { requests } }: Run): string | undefined {
 /** The reasons for which events are not sent on purpose. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
-/** Returns a group of failures as the page shows it. */
 export function failureRow(failure: SummarizedFailure): FailureRow {
   const { outcome, remedy } = failure;
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
@@ -87,7 +86,6 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
 /** The maximum number of characters of all positions, and of the first positions, in a failure. */
 const PLACES_LETTERS = 300;
 const FIRST_PLACES_LETTERS = 20;
-/** The number of wrong values that a reason shows. */
 const FIRST_VALUES = 2;
 /** The maximum number of characters of a wrong value. The web page shows as many. */
 const VALUE_LETTERS = 40;
@@ -246,7 +244,6 @@ function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
 /** The maximum length of each list of a plan on the page. `omitted` counts further entries. */
 const MAX_DIFFERENCES = 70;
 
-/** Returns what a plan leaves unchanged or cannot apply, for the web page. */
 export function planView(document: PlanDocument, services: ToolServices): PlanView {
   const { plan, wayBack } = document;
   const omitted: Record<string, number> = {};
@@ -339,7 +336,6 @@ async function savedSheet(run: Run, services: ToolServices): Promise<Response | 
   return fileAnswer(`${downloadName(run)}-results.${ending}`, bytes());
 }
 
-/** The number of lines in one chunk of a download. */
 const LINES = 500;
 
 async function* resultsOf(run: Run): AsyncGenerator<Uint8Array> {

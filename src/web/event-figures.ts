@@ -33,18 +33,15 @@ const LISTED_LETTERS = 1000;
 
 const EVENT_NAMES = Object.keys(EVENTS);
 
-/** Returns the parsed body of an event; undefined if it is not JSON. */
 function bodyOf({ text, isJson }: ArrivedEvent): unknown {
   return isJson ? parseJson(text) : undefined;
 }
 
-/** Returns the platform in an event's body, at most 40 characters. */
 function platformOf(body: unknown): string | undefined {
   const platform = isJsonObject(body) ? body.platform : undefined;
   return typeof platform === "string" ? platform.slice(0, 40) : undefined;
 }
 
-/** The statistics of all events since the sandbox was last reset. */
 export interface Figures {
   /** Counts the events that arrived since the last call, and returns the statistics. */
   now(): EventFigures;
@@ -106,7 +103,6 @@ export function eventFigures(log: EventLog, clock: () => number): Figures {
   };
 }
 
-/** Returns the bars of the last ten minutes, sorted by time. */
 function recent(bars: ReadonlyMap<number, HistogramBar>, now: number): Map<number, HistogramBar> {
   const from = (Math.floor(now / BAR_MS) - BARS + 1) * BAR_MS;
   const kept = [...bars].filter(([at]) => at >= from).toSorted(([one], [other]) => one - other);
@@ -222,7 +218,6 @@ function missingIn(body: unknown, event: string): readonly string[] {
   return isJsonObject(body) ? required.filter((name) => !Object.hasOwn(body, name)) : [];
 }
 
-/** Returns the documented event with this or a similar name. */
 function documentedEvent(name: string): string | undefined {
   return EVENT_NAMES.includes(name) ? name : nearestName(name, EVENT_NAMES);
 }
@@ -264,7 +259,6 @@ function isOrAre(paths: readonly string[]): string {
 interface CountedCause {
   readonly id: number;
   readonly cause: Cause;
-  /** By text: a fix, and the number of events that need it. */
   readonly fixes: Map<string, { readonly fix: Words; count: number }>;
   readonly verdict: EventCause["verdict"];
   count: number;
@@ -322,7 +316,6 @@ function problemCounter() {
     },
     /** Returns the internal key of the cause with this ID; undefined if the cause is no longer counted. */
     keyOf: (id: number): string | undefined => [...counted.values()].find((one) => one.id === id)?.cause.key,
-    /** Returns the cause with this key, with its counts. */
     rowOf(key: string): EventCause | undefined {
       const found = counted.get(key);
       return found && rowOf(found);
@@ -402,7 +395,6 @@ interface Wanted {
   readonly cause?: string | null | undefined;
 }
 
-/** Returns the newest matching events before number `before`, oldest first. */
 export function matchingEvents(
   log: EventLog,
   { filter, verdict, cause }: Wanted,

@@ -109,7 +109,6 @@ function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal |
       isChanged = false;
       return !isOver;
     },
-    /** Ends the watch. Returns false if it had already ended. */
     stop(): boolean {
       if (isStopped) return false;
       isStopped = true;

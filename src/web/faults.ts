@@ -59,7 +59,6 @@ function kindOf(fault: Fault): string {
   return "delayMs" in fault && fault.delayMs !== undefined ? `${fault.kind}, ${fault.delayMs} ms` : fault.kind;
 }
 
-/** Describes what happens to a request that triggers a fault. */
 function whatHappens(fault: Fault): string {
   const afterwards = "applied" in fault && fault.applied;
   switch (fault.kind) {

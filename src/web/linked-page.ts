@@ -9,7 +9,6 @@ import { type LoginWays, type OpenedSession, PATHS, type ShownEnvironment } from
 
 /** The web page for this machine's user. One-time links open it. */
 export interface LinkedPage {
-  /** Returns a link that works once. */
   link(): string;
   readonly linkMs: number;
   /** Returns the number of browser tabs that show the page now. */

@@ -35,7 +35,6 @@ export interface Lost {
   readonly within: readonly LostOption[];
   /** The names of the first sub-options that remain although their group is deleted. */
   readonly freed: readonly string[];
-  /** Whether all Context IDs were read. */
   readonly isWhole: boolean;
 }
 

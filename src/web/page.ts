@@ -64,11 +64,8 @@ export type PageApp<Session> = Hono<PageEnv<Session>>;
 /** What differs between the servers of the web page: addresses, login and sessions. */
 interface WayIn<Session> {
   readonly address: string;
-  /** The paths that return the HTML, which contains no data. */
   readonly shownAt: readonly string[];
-  /** Returns the data that the HTML passes to its script. */
   readonly about: () => PageAbout;
-  /** Adds the routes that need no session. */
   readonly openRoutes?: (app: PageApp<Session>) => void;
   /** Returns the session of a request. Throws a RefusedRequest if there is none. */
   readonly enter: (request: Request) => Promise<Session>;
@@ -203,7 +200,6 @@ function notOfPage(): RefusedRequest {
   return new RefusedRequest(403, "Only this server's own page may send this request.");
 }
 
-/** Compares two secrets in constant time. */
 export function isSame(one: string, other: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(one), digest(other));

@@ -40,7 +40,6 @@ const MAX_RUNS = 500;
 /** The reason why no process can execute a waiting run after its approval. */
 export const ENDED = "The server that requested this is no longer running. Ask the agent to make the change again.";
 export const STALE = "Changed since it was planned.";
-/** The message for a run whose stored journal cannot be read. */
 export const DAMAGED =
   "The journal of this run is damaged: it may have sent all, some or none of its requests. It can be neither resumed nor " +
   "undone. Compare the targeting with the changes that you wanted.";

@@ -18,11 +18,9 @@ interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
   readonly sandbox?: PageSandbox | undefined;
 }
 
-/** Connects a session with its open streams. */
 export interface StreamWatch {
   /** Called when the session opens a stream. The returned function is called when the stream closes. */
   readonly opened: () => () => void;
-  /** Returns the current notice about the session. */
   readonly notice?: () => string;
   /** Aborted if the session has ended or its server stops. */
   readonly signal?: AbortSignal;

@@ -8,7 +8,6 @@ import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 /** What the page may do in the sandbox: everything if the sandbox is on this machine, otherwise only read. */
 export type SandboxRights = "all" | "reads";
 
-/** A sandbox whose views are shown next to the runs. */
 export interface PageSandbox {
   readonly address: string;
   readonly views: readonly ViewName[];
@@ -25,7 +24,6 @@ const VIEWS = {
 const READS = [PATHS.events, PATHS.targetings];
 const CHANGES = [...READS, PATHS.faults, PATHS.reset];
 
-/** The parts of a server that may contain a sandbox. */
 interface SandboxAccess {
   readonly sandbox?: unknown;
   readonly testBench?: { readonly url: () => Promise<string> } | undefined;
@@ -175,7 +173,6 @@ function updatesOf(page: SandboxPage, rights: SandboxRights): StreamSource<Messa
   };
 }
 
-/** Adapts a message of the sandbox's page for this page. */
 function passedOn(message: Message, rights: SandboxRights): readonly Message[] {
   if (message.kind === "hello") return [];
   return [message.kind === "sandbox" && rights === "reads" ? { ...message, readOnly: true } : message];
@@ -216,7 +213,6 @@ async function* updatesIn({ body }: Response): AsyncGenerator<readonly Message[]
   }
 }
 
-/** Combines two sources into one. */
 export function mergeSources(one: StreamSource<Message>, other: StreamSource<Message>): StreamSource<Message> {
   return {
     async since(position) {

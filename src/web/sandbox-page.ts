@@ -52,7 +52,6 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
 
 type SandboxApp = PageApp<PageSession<"local">>;
 
-/** Adds the routes that change the sandbox. */
 function addChanges(app: SandboxApp, world: World): void {
   app.post(PATHS.reset, ({ var: { posted } }) => {
     const { only } = orRefused(
@@ -85,7 +84,6 @@ interface Read {
   readonly url: string;
 }
 
-/** Adds the routes that only read, except the stream. */
 function addReads(app: SandboxApp, { world, figures, url }: Read): void {
   app.get(PATHS.events, ({ req }) => {
     const { before, problem, filter = "", verdict } = req.query();
@@ -115,7 +113,6 @@ function addReads(app: SandboxApp, { world, figures, url }: Read): void {
   });
 }
 
-/** Returns the range of a list that a query requests. */
 function partIn({ from, limit }: Readonly<Record<string, string>>): Part {
   return { from: countIn(from, 0), limit: countIn(limit, ROWS) };
 }
@@ -132,7 +129,6 @@ interface Position {
   readonly faults: number;
 }
 
-/** Returns the updates of a sandbox's page: events, targetings and faults. */
 export function sandboxUpdates(
   world: World,
   figures = eventFigures(world.events, world.sources.now),
@@ -181,7 +177,6 @@ function positionOf(told: string | undefined, process: string): Position {
   return { newest, cleared, state, faults };
 }
 
-/** Returns whether a text is the name of a test format. */
 export function isTestFormat(format: string): format is TestFormat {
   return ["vitest", "playwright", "curl", "json"].includes(format);
 }

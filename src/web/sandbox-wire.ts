@@ -3,7 +3,6 @@
 /** Announces the sandbox whose views the page shows. The views are empty until this message arrives. */
 export interface SandboxMessage {
   readonly kind: "sandbox";
-  /** The base address of the sandbox's APIs. */
   readonly address: string;
   readonly appKey: string;
   /** Set if the page runs on another machine than the sandbox. It then cannot add faults or send test events. */
@@ -22,7 +21,6 @@ export interface EventsMessage extends EventFigures {
   readonly counts: Readonly<Record<Verdict, number>>;
 }
 
-/** Statistics of all events since the last reset. */
 export interface EventFigures {
   /** The events of the last ten minutes. `now` is the server's clock. Bars without events are omitted. */
   readonly histogram: { readonly now: number; readonly everyMs: number; readonly bars: readonly HistogramBar[] };
@@ -30,7 +28,6 @@ export interface EventFigures {
   readonly problems: readonly EventCause[];
   readonly otherProblems: number;
   readonly coverage: readonly CoverageRow[];
-  /** The most frequent unsupported event names. */
   readonly unknownNames: readonly UnknownName[];
 }
 
@@ -62,12 +59,10 @@ export interface EventCause {
   readonly fix: Words;
   readonly firstAt: number;
   readonly lastAt: number;
-  /** The sequence number of the newest event of the cause. */
   readonly latest: number;
   readonly platforms: readonly { readonly platform: string; readonly events: number }[];
 }
 
-/** An event that arrived. `GET /page/events/{seq}` returns all its details. */
 export interface EventRow {
   /** Counts from 1, in the order of arrival. */
   readonly seq: number;
@@ -76,7 +71,6 @@ export interface EventRow {
   readonly uid: string | null;
   readonly name: string | null;
   readonly platform?: string;
-  /** The reason why the event was not recorded. */
   readonly cause?: Words;
 }
 
@@ -92,7 +86,6 @@ export interface EventList {
 /** The answer of `GET /page/events/{seq}`. */
 export interface EventDetail {
   readonly event: EventRow;
-  /** The body as it was sent. */
   readonly text: string;
   /** Problems that prevented recording come first. */
   readonly problems: readonly EventProblem[];
@@ -108,29 +101,23 @@ export interface EventProblem {
   readonly fix: string;
   /** Whether this problem prevents, or may prevent, that the event is recorded. */
   readonly isDecisive: boolean;
-  /** The section of the event API document. */
   readonly section?: string;
 }
 
-/** A suggested correction of an event. */
 export interface CorrectedEvent {
   readonly text: string;
   /** The renamed fields, each as `orderId → tx_id`. A corrected event name is not among them. */
   readonly renamed: readonly string[];
-  /** The original body with the differences marked. */
   readonly lines: readonly BodyLine[];
   /** The paths of added fields. Their values are examples, which the person must replace. */
   readonly examples: readonly string[];
 }
 
-/** A line of a JSON body, in parts. */
 export type BodyLine = readonly { readonly is: "same" | "removed" | "added"; readonly text: string }[];
 
-/** How often a documented event arrived, and how often with each parameter. */
 export interface CoverageRow {
   readonly name: string;
   readonly count: number;
-  /** How many events with this name were not recorded. */
   readonly wrong: number;
   readonly parameters: readonly ParameterCoverage[];
 }
@@ -156,7 +143,6 @@ export interface UnknownName {
  */
 export type TestFormat = "vitest" | "playwright" | "curl" | "json";
 
-/** The targetings of a sandbox. */
 export interface TargetingsMessage {
   readonly kind: "targetings";
   readonly targetings: readonly TargetingRow[];
@@ -170,7 +156,6 @@ export interface TargetingRow {
   readonly _id: string;
   readonly name: string;
   readonly project: string;
-  /** The number of options, including groups and sub-options. */
   readonly options: number;
   readonly groups: number;
   readonly contexts: number;
@@ -197,7 +182,6 @@ export interface OptionRow {
   readonly changedAt?: number;
   /** When the option was created. Absent if it is as old as the sandbox, or was changed afterwards. */
   readonly createdAt?: number;
-  /** Only in search results: the names of the targeting and the group. */
   readonly group?: string;
   /** Only in search results: the ID of the targeting. */
   readonly targeting?: string;
@@ -228,14 +212,11 @@ export interface FaultRow {
   readonly operation: string;
   readonly kind: string;
   readonly times: string;
-  /** Describes what happens to a request that triggers the fault. */
   readonly says: string;
-  /** How many requests the fault matched, and how many of these it affected. */
   readonly met: number;
   readonly struck: number;
 }
 
-/** A kind of fault with its specific fields. */
 export interface FaultKind {
   readonly name: string;
   readonly says: string;

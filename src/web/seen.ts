@@ -18,7 +18,6 @@ export interface PageScope {
   readonly approves?: ApproverScope;
 }
 
-/** The runs of other callers that a person may approve. */
 interface ApproverScope {
   /** Returns the scope of the process that can execute a run. Undefined if this person may not approve the run. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;

@@ -10,7 +10,6 @@ import { TOKEN_HEADER } from "./wire.ts";
 export interface PageSession<Person> {
   /** The ID of the session. It stays the same when the session is renewed. */
   readonly id: string;
-  /** The person when the session was opened or last renewed. */
   readonly person: Person;
   readonly endsAt: number;
 }

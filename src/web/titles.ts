@@ -29,15 +29,12 @@ export interface TitleParts extends OtherKinds {
   readonly did?: ChangeCounts | undefined;
   /** How the run changed existing objects. Absent if that is unknown. */
   readonly how?: ChangeKinds | undefined;
-  /** Absent if the run has no targeting or several. */
   readonly targeting?: string | undefined;
   /** The name of the run's only object. Absent if there are several. */
   readonly only?: string | undefined;
-  /** How many options are created or deleted together with their targetings. */
   readonly options?: number | undefined;
   /** The names of the objects that a waiting run would delete, if there are only a few. */
   readonly deletes?: string | undefined;
-  /** The new name of the run's only object, if the run renames it. */
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
   /** Whether several rows of the file are one item. */
@@ -228,7 +225,6 @@ function withOptions(isOne: boolean, options = 0): string {
   return options === 0 ? "" : ` and ${isOne ? "its" : "their"} ${many(options, "option")}`;
 }
 
-/** The statuses of runs that have changed nothing yet. */
 const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
 
 /**
@@ -272,7 +268,6 @@ export function waitingTitle(
   return { how, options: optionsWithin(parts), deletes: deletedNames(parts) ?? deletionWords(parts) };
 }
 
-/** The maximum number of objects that the title of a deletion names. */
 const MAX_NAMED = 3;
 
 /**

@@ -56,7 +56,6 @@ export function waitingOf(
 interface UndoContext {
   readonly days: number;
   readonly isUndo?: boolean;
-  /** How many of the created objects are groups. */
   readonly newGroups?: number;
 }
 
@@ -366,7 +365,6 @@ function shownObject({ name, says }: EffectPart["objects"][number]): ShownPart["
   return { name, ...(says !== undefined && { says }) };
 }
 
-/** Returns one page of the objects of one kind, filtered by name. */
 export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjects {
   const text = (query.get("search") ?? "").toLowerCase();
   const found = part.objects.filter(

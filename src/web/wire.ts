@@ -20,7 +20,6 @@ export type Message =
   | TargetingsMessage
   | FaultsMessage;
 
-/** The first message of every stream. */
 export interface Hello {
   readonly kind: "hello";
   readonly views: readonly ViewName[];
@@ -38,7 +37,6 @@ export interface Hello {
 
 export interface ShownEnvironment {
   readonly kind: "live" | "sandbox";
-  /** The name of the project. Absent if it has no name of its own. */
   readonly project?: string | undefined;
   /** The host of the service, or the address of the sandbox. */
   readonly address?: string | undefined;
@@ -58,7 +56,6 @@ export interface RunsMessage {
   /** Set if the message contains all runs. The page must then drop all others. */
   readonly whole?: boolean;
   readonly runs: readonly RunRow[];
-  /** The IDs of runs that are no longer stored. */
   readonly gone?: readonly string[];
 }
 
@@ -70,7 +67,6 @@ export type RunCounts = Readonly<
   Record<"items" | "succeeded" | "alreadyDone" | "failed" | "notApplied" | "unknown" | "pending", number>
 > & { readonly skipped?: number };
 
-/** The statuses of a run, as tools return them. */
 export const RUN_STATUSES = [
   ...(["succeeded", "partial", "failed", "unknown", "running"] as const),
   ...(["interrupted", "cancelled", "planned", "needs_confirmation"] as const),
@@ -78,7 +74,6 @@ export const RUN_STATUSES = [
 
 export type ChangeCounts = Readonly<Record<"created" | "changed" | "deleted", number>>;
 
-/** A run in a list. */
 export interface RunRow {
   readonly runId: string;
   /** The title without a full stop, for example `Added 3,000 options to Footwear KR`. Long names are cut. */
@@ -104,13 +99,11 @@ export interface RunRow {
   readonly optionsInside?: number | undefined;
   /** Set if the run undoes another one. What it creates was deleted before. */
   readonly isUndo?: true | undefined;
-  /** The caller of the tool, e.g. `local` or `token:ci`. */
   readonly caller?: string;
   /** The name that the client gives itself, at most 40 characters. It is not verified. */
   readonly client?: string | undefined;
   /** The person who requested the run on the page, for example `you (ann)`. Absent if an agent requested it. */
   readonly requestedBy?: string | undefined;
-  /** The name of the call's input file. */
   readonly fileName?: string | undefined;
   readonly project?: string | undefined;
   readonly targeting?: { readonly _id?: string; readonly name?: string | undefined } | undefined;
@@ -118,16 +111,13 @@ export interface RunRow {
   /** Who approved or declined the run and where, as text. */
   readonly decided?: string | undefined;
   readonly isDeclined?: boolean | undefined;
-  /** Until when the changes of the run can be undone. */
   readonly undoUntil?: number | undefined;
   /**
    * For an unfinished run without progress: why, and how to continue it. For a damaged run: that its record cannot be
    * read.
    */
   readonly standsStill?: string | undefined;
-  /** Only if the run waits for approval. */
   readonly waiting?: Waiting | undefined;
-  /** The actions for which the page shows buttons. */
   readonly actions: readonly RunAction[];
   /** By action that is not possible now: the reason. The page disables the button and shows the reason. */
   readonly disabled?: Readonly<Partial<Record<RunAction, string>>> | undefined;
@@ -137,7 +127,6 @@ export interface RunRow {
 export interface Waiting {
   /** The digest of the effect. A decision must contain the digest of the effect that the person saw. */
   readonly digest: string;
-  /** The label of the Approve button, e.g. `Delete 260 options`. */
   readonly act: string;
   readonly counts: ChangeCounts;
   /** How many options the run deletes or changes, and how many the targeting has. Absent if unknown. */
@@ -167,7 +156,6 @@ export interface Waiting {
   readonly ended?: boolean | undefined;
 }
 
-/** The size of a change compared with its targeting. */
 interface Magnitude {
   readonly count: number;
   readonly whole?: number | undefined;
@@ -212,14 +200,11 @@ export interface StoryStep {
 /** The answer of `GET /page/runs/{runId}/changes?kind=…&search=…&from=N&limit=N`: one page of a run's changes. */
 export interface ChangeList {
   readonly rows: readonly ChangeRow[];
-  /** How many changes match the search and the kind. */
   readonly total: number;
   readonly counts: ChangeCounts;
-  /** How many options of the targeting do not change. Absent if unknown. */
   readonly unchanged?: number | undefined;
   /** Sub-options that move to the top level, as their group is deleted: how many, and the first names if read. */
   readonly freed?: { readonly count: number; readonly names: readonly string[] } | undefined;
-  /** How many Context IDs are removed, including those of deleted options. */
   readonly removed?: number | undefined;
   /** Set if the deleted objects are still being read from the service. The page must then request the list again. */
   readonly isReading?: boolean;
@@ -229,7 +214,6 @@ export interface ChangeList {
 
 /** The change of one object. `before` is absent if the object is new, `after` if it is deleted. */
 export interface ChangeRow {
-  /** Whether the row is a group whose sub-options follow. */
   readonly isHead?: true | undefined;
   readonly kind: keyof ChangeCounts;
   /** The group of the object after the change. Null: top level. Absent: unknown, or the object is a targeting. */
@@ -238,7 +222,6 @@ export interface ChangeRow {
   readonly after?: ChangeSide | undefined;
 }
 
-/** The state of an object before or after a change. */
 export interface ChangeSide {
   readonly name: string;
   readonly isGroup?: boolean | undefined;
@@ -262,7 +245,6 @@ export interface ProblemList {
 
 export interface ProblemRow {
   readonly outcome: FailureRow["outcome"];
-  /** The position in the input, as text: `line 3`, `item 4`. */
   readonly place: string;
   readonly value: string;
   readonly problem: string;
@@ -334,7 +316,6 @@ export interface PlanView {
 /** The value of a field. A parent is shown by its name (null: top level), Context IDs by their number. */
 export type ShownValue = string | number | boolean | null;
 
-/** A value that differs between the base, the file and the service. */
 export interface PlanDifference {
   readonly name: string;
   readonly _id?: string | undefined;
@@ -369,7 +350,6 @@ export interface OpenedSession {
 }
 
 export interface IssuerLogin {
-  /** The address to which the page must redirect the person. */
   readonly location: string;
   /**
    * The state of the login. The page stores it until the person returns. Then it sends it together with the query of

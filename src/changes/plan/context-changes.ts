@@ -68,7 +68,6 @@ function changeOf(wish: RequestedContextChange, contents: OptionContents | undef
 }
 
 interface Together {
-  /** How many Context IDs the project can still take. */
   readonly room: { left: number };
   readonly moving: ReadonlySet<string>;
 }

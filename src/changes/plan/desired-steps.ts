@@ -69,7 +69,6 @@ interface StepContext extends TargetingObjects {
   readonly itemOf: ReadonlyMap<Ref, number>;
   readonly groupOf: (place: ParentRef) => Ref | null;
   readonly placeholders: Placeholders;
-  /** IDs of the steps that must have ended before the next request. */
   last: readonly number[];
 }
 

@@ -302,7 +302,6 @@ function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): Chec
 }
 
 interface OptionTarget extends OptionPlace {
-  /** IDs of the steps that must have ended before the option is created. */
   readonly after?: readonly number[];
 }
 

@@ -65,7 +65,6 @@ export class Plan {
   readonly settlements: Settlement[] = [];
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
-  /** The previous values of what the run changes. */
   readonly former = new PreviousValues();
   readonly make = new StepMaker(() => this.steps.length);
   facts: RunFacts = {};

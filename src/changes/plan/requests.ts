@@ -58,7 +58,6 @@ function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOp
   return steps.partAt(first)?.operation;
 }
 
-/** Returns the requests that a plan needs if every request succeeds. */
 export function plannedRequests(steps: Steps): Requests {
   const all: number[] = [];
   for (let id = 0; id < steps.length; id += 1) all.push(id);

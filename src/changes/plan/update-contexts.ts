@@ -182,7 +182,6 @@ function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Rea
 
 type Target = { readonly _id: string } | { readonly name: string };
 
-/** Returns the options of an item. Each option is reported separately. */
 export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
   const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
   const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];

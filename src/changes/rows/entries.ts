@@ -47,7 +47,6 @@ export function bindingOf(step: { readonly bindings: readonly Binding[] } | unde
 
 const weight = z.object({
   items: z.number(),
-  /** The number of options to create. Sub-options count too. */
   options: z.number(),
   groupItems: z.number(),
   contextIds: z.number(),
@@ -60,7 +59,6 @@ export type Weight = Fixed<z.infer<typeof weight>>;
 /** An option to create, without the fields `targeting` and `parent`, which are bindings. */
 export type OptionItem = Omit<OptionToCreate, "parent">;
 
-/** By operation: the item of a step, without the fields that are bindings. */
 export interface StepItems {
   readonly createTargetings: CreateTargetingItem;
   readonly renameTargetings: { readonly name: string };
@@ -201,7 +199,6 @@ export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items
 
 const madeRows = z.object({
   from: z.number(),
-  /** The IDs in the answer, in order. Null for an object without an ID. */
   ids: z.array(z.string().nullable()),
 });
 
@@ -231,7 +228,6 @@ export type PlannedRequest = Fixed<z.infer<typeof plannedRequest>>;
 const effectPart = z.object({
   title: z.string(),
   count: z.number(),
-  /** The objects that would lose data. `says` describes the loss of each. */
   objects: z.array(
     z.object({
       name: z.string(),
@@ -250,10 +246,8 @@ export type EffectPart = Fixed<z.infer<typeof effectPart>>;
 
 export type EffectObject = EffectPart["objects"][number];
 
-/** What must be approved before the run may start. */
 export const waits = z.object({
   digest: z.string(),
-  /** A text for the model that describes the effect to approve. */
   effect: z.string(),
   /** The part of `effect` that the web page shows. Absent if it shows the whole text. */
   note: z.string().exactOptional(),

@@ -41,7 +41,6 @@ const OPTION_COLUMNS = [
   "targeting",
 ] as const;
 
-/** The row format of files for `bulk_add_options`. */
 export const optionRows = {
   columns: OPTION_COLUMNS,
   required: [["name"]],

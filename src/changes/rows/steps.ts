@@ -99,7 +99,6 @@ export interface OptionPlace {
 
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
-/** Creates steps with consecutive IDs. */
 export class StepMaker {
   readonly #next: () => number;
 
@@ -216,7 +215,6 @@ function entryBytes(json: string, bindings: readonly Binding[]): number {
 
 export const ENTRIES_PER_LINE = 500;
 
-/** The objects of a run. Rows are stored in blocks. */
 export class ObjectList {
   readonly #parts: (ReportedObject | RowBlock)[] = [];
 
@@ -252,7 +250,6 @@ export class ObjectList {
     this.#parts[object] = { ...about, ...more };
   }
 
-  /** Replaces a block by a planned block of the same rows. */
   setRows(block: RowBlock): void {
     this.#parts.fill(block, block.firstObject, block.firstObject + block.length);
   }

@@ -93,13 +93,11 @@ async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Prom
   }
 }
 
-/** Codes of rejections that every further request would get as well. */
 const SHARED_BY_ALL = new Set([
   ...["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "FOREIGN_ANSWER", "PROJECT_NOT_FOUND"],
   "RATE_LIMITED",
 ]);
 
-/** Returns the reason for steps that are not sent because the run ends. */
 function endReason(reason: Reason): Reason {
   return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }

@@ -46,7 +46,6 @@ export interface ChangeDriver
   /** The maximum time for the retries of one request, in milliseconds. */
   readonly retryBudgetMs: number;
   readonly onExisting: OnExisting;
-  /** Records the effects of a finished request in the journal. */
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
   madeBefore(object: number): Promise<{ readonly _id?: string | undefined } | undefined>;
   readonly lease: Turn;
@@ -97,7 +96,6 @@ const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSI
 export class ServerClock {
   #ids = ANYTHING;
   #dates = ANYTHING;
-  /** Whether the header `Date` has contradicted the IDs. */
   #isOtherClock = false;
   #readAt = Number.NEGATIVE_INFINITY;
 

@@ -16,7 +16,6 @@ import { type ChangeDriver, clockOrderOf, isNewer, orderOf, orUndefined, readSer
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 
-/** Returns the IDs in a reason for a duplicate name (management-api 7.3). */
 export function existingIds(reason: Reason): readonly string[] {
   const parsed = nameTaken.safeParse(reason.detail ?? {});
   if (!parsed.success) return [];

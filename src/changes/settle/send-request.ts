@@ -32,7 +32,6 @@ const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 
 interface Sending {
   batches: readonly Batch[];
-  /** Whether an earlier attempt was sent. */
   again: boolean;
   /**
    * The time left for retries, in milliseconds. Halves of a request share it. Time spent waiting for the write lock
@@ -425,7 +424,6 @@ export type Next =
       readonly batch: Batch;
       readonly waitMs: number;
       readonly reason: Reason;
-      /** Set if the request was held back. This uses no retry budget. */
       readonly isFree?: true;
     };
 

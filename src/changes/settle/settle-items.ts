@@ -22,7 +22,6 @@ import { type ChangeDriver, type Consequences, type MadeStep, withInsideIds } fr
 import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates } from "./reconcile.ts";
 import { takeBack } from "./take-back.ts";
 
-/** An item that succeeded or was refused, and that is not sent again. */
 export interface Answered {
   readonly step: Step;
   readonly result: BulkResult;

@@ -9,7 +9,6 @@ function serviceCode(errorCode: string | undefined): string | undefined {
   return errorCode;
 }
 
-/** Returns the reason for an error in `results` (management-api 2.3). */
 export function itemReason(operation: BulkOperation, error: ItemError | null | undefined): Reason {
   const { statusCode, errorCode, detail } = error ?? {};
   return {
@@ -35,7 +34,6 @@ const REJECTION_CODES = {
 /** Rejections that show a wrong address, or that another machine, such as a proxy, has answered. */
 export const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
-/** Returns the reason that all items of a failed request get. */
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {
   const { statusCode } = error;
   const about = { operation, ...(statusCode !== undefined && { statusCode }) };

@@ -280,7 +280,6 @@ export class RunState {
     return this.#work.standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
 
-  /** Returns whether no step that uses the ID of an object was ever sent. */
   isUntouched(object: number): boolean {
     const { standings } = this.#work;
     return standings

@@ -38,7 +38,6 @@ export class StepStandings {
   readonly #suspectSince = new Map<number, number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
-  /** By object: its steps, except rows. */
   readonly #ofObject = new Map<number, number[]>();
   /** By test: the next step to test, and the first two steps that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();

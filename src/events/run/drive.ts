@@ -14,7 +14,6 @@ import { type EventSettlement, type EventVerdict, endReason, verdictOf } from ".
 export interface EventWorld {
   readonly api: EventApi;
   readonly clock: Clock;
-  /** The maximum time for the retries of one event, in milliseconds. */
   readonly retryBudgetMs: number;
   /** Returns the sentence that explains a reason. The file of failed rows contains these sentences. */
   readonly words: (reason: Reason) => string | Promise<string>;
@@ -121,7 +120,6 @@ async function observedVerdict(
   }
 }
 
-/** Combines many outcomes in one line of the journal. */
 interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
   /** Records an outcome. It is usually on disk within 100 ms. */
@@ -136,7 +134,6 @@ const SETTLED_WAIT_MS = 50;
 function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
   const ended = new AbortController();
   let accepted: number[] = [];
-  /** When the oldest unwritten outcome was recorded. */
   let settledAt: number | undefined;
   let isWatched = false;
   const writeAccepted = (): void => {

@@ -37,7 +37,6 @@ export interface PlannedEvents extends Partial<EventCounts> {
 
 export type EventRun = Run<EventCall, EventRunState>;
 
-/** The run of a call. `repeat` is absent if the call started it. */
 interface EventRunOfCall {
   readonly run: EventRun;
   /**
@@ -62,7 +61,6 @@ export interface SentWithoutResult {
   readonly indexes: readonly number[];
 }
 
-/** Sends the events of tool calls. Each call is one run. */
 export class EventRuns {
   readonly runs: KindRuns<EventCall, EventEntry, EventRunState, EventSource>;
   readonly #context: RunsContext;
@@ -288,7 +286,6 @@ async function readBack(
   );
 }
 
-/** Creates the missing first entry of a journal from the stored events. */
 async function restoreBeginEntry({
   header: { runId, call, createdAt },
   record: { rest },

@@ -20,12 +20,10 @@ import type { Prediction } from "../../runs/report.ts";
 import { BASES, RULES, type RuleName, VERDICTS } from "../catalogue.ts";
 import { type EventSettlement, eventReason, type VerdictGroup, VerdictKinds, verdictOf } from "./verdicts.ts";
 
-/** A call that sends events. The events are stored separately. */
 export const eventCall = z.object({
   tool: z.enum(["track_events", "track_event"]),
   input: z.object({
     events: z.object({
-      /** SHA-256 of the stored events. */
       digest: z.string(),
       /** How to read the caller's file. Absent if the stored events are one JSON text per line. */
       file: inputFile.exactOptional(),
@@ -62,7 +60,6 @@ const eventVerdict = z.object({
 /** One line of the journal. Reading all lines in order gives the state of the run. */
 export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
-  /** Events as reports show them, in the order of the call or the file. */
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
   /** The events that are sent next. Without a later outcome, their outcome is unknown. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
@@ -82,7 +79,6 @@ export const eventEntry = z.discriminatedUnion("t", [
     afterCrash: z.literal(true).exactOptional(),
     at,
   }),
-  /** Events that were accepted at the first attempt and have no finding. */
   z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
   stopEntry.extend({ waitedMs: z.number() }),
   /** The run continues with events that were not applied; with `resend`, also with those of unknown outcome. */
@@ -113,7 +109,6 @@ export class EventRunState implements RunView<EventEntry> {
   uncertain = 0;
   /** `rows` is set if the file has empty rows. */
   facts: { readonly rows?: RowCounts } = {};
-  /** How many events may have been recorded twice. */
   maybeTwice = 0;
 
   readonly #standing: Standing[] = [];
@@ -196,7 +191,6 @@ export class EventRunState implements RunView<EventEntry> {
     return undefined;
   }
 
-  /** Returns the verdicts with their events, the most important first. */
   verdicts(): readonly VerdictGroup[] {
     return this.#verdicts.groups();
   }
@@ -205,7 +199,6 @@ export class EventRunState implements RunView<EventEntry> {
     return this.#verdicts.predictionOf(object);
   }
 
-  /** Returns the events that were sent and have no outcome. */
   lost(): readonly number[] {
     return [...this.#left].filter((object) => this.#standing[object] === "pending");
   }

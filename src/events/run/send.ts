@@ -19,7 +19,6 @@ export interface IndexedEvent {
   readonly index: number;
   readonly event: unknown;
   readonly text?: string | undefined;
-  /** Whether the service may have recorded an earlier attempt of the event. */
   readonly isDoubted?: boolean;
 }
 
@@ -37,7 +36,6 @@ export interface SendOptions {
   readonly onUnknown?: "report" | "resend";
   /** For how many milliseconds after its first attempt an event is retried. Default: 120,000. */
   readonly retryBudgetMs?: number;
-  /** After an abort, no further request is started. */
   readonly signal?: AbortSignal;
   /** Awaited before up to 100 events are sent. At most 100 more events wait meanwhile. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
@@ -62,7 +60,6 @@ const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
 interface SenderState {
   readonly options: SendOptions;
   readonly nearest: NearestName;
-  /** When the service last answered an event, in milliseconds since 1970. */
   answeredAt: number;
   ended: RunEnd | undefined;
   /** The events that wait for a retry: how many, since when at least one waits (monotonic time), and the total time. */
@@ -101,7 +98,6 @@ export async function sendEvents(
   return { waitedMs: waits.totalMs, ...(run.ended !== undefined && { ended: run.ended }) };
 }
 
-/** Announces as many events as may wait, and queues them for sending. */
 async function announce(
   run: SenderState,
   waiting: ReturnType<typeof fairBuffer<PreparedEvent>>,
@@ -258,7 +254,6 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
     readonly task: Task;
   }
   const ready: Entry[] = [];
-  /** By key with a ready or running task: the tasks that wait for it. */
   const behind = new Map<string, Entry[]>();
   let running = 0;
   let held = 0;

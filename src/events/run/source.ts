@@ -22,7 +22,6 @@ export interface EventSource {
   readonly counting?: Promise<EventCounts>;
 }
 
-/** `skipped` is the number of empty rows. */
 export interface EventCounts {
   readonly items: number;
   readonly skipped?: number | undefined;
@@ -35,9 +34,7 @@ type KeptEvents = EventCall["input"]["events"];
 export interface SourceEvent {
   readonly index: number;
   readonly line?: number;
-  /** Null if the row is not an event. */
   readonly event: unknown;
-  /** The JSON text of the event, if it was read from JSON. */
   readonly text?: string;
   readonly reason?: Reason;
   /** How many empty rows precede this event in the file. */
@@ -47,7 +44,6 @@ export interface SourceEvent {
 
 const EVENTS_PER_CHUNK = 500;
 
-/** Returns a source for events that are in memory. */
 export function sourceOfEvents(events: readonly object[], autocorrect = false): EventSource {
   const hash = createHash("sha256");
   const chunks: Uint8Array[] = [];
@@ -195,7 +191,6 @@ export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>)
   return { ...counts, repeatedPurchases: purchases.count() };
 }
 
-/** Counts purchases that have the `tx_id` of an earlier purchase. */
 export function repeatedPurchases(): { readonly take: (event: unknown) => void; readonly count: () => number } {
   const known = new Set<string>();
   let repeated = 0;
@@ -209,7 +204,6 @@ export function repeatedPurchases(): { readonly take: (event: unknown) => void; 
   };
 }
 
-/** An event as read from a file. Its values are not validated yet. */
 export type EventRow = Readonly<Record<string, unknown>>;
 
 const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
@@ -276,7 +270,6 @@ const eventRows: RowShape<EventRow> = {
   rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
 };
 
-/** Reads columns with misspelt names under their correct names. */
 const correctingEventRows: RowShape<EventRow> = {
   ...eventRows,
   spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS) ?? synonymOf(name, EVENT_COLUMNS),

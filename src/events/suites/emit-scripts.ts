@@ -16,7 +16,6 @@ const NO_SANDBOX = `the sandbox did not start; to use a running one, set ${ADDRE
 
 export const EVENT_PATH = ROUTES.trackEvent.path;
 
-/** The events of a case, and what each answer must contain. */
 interface EmittedCase {
   readonly id: string;
   readonly title: string;
@@ -37,7 +36,6 @@ function emittedCases({ cases }: EventSuite): readonly EmittedCase[] {
   }));
 }
 
-/** Returns the first lines of a generated file, without comment signs. */
 function emittedHeader({ seed, uid, cases }: EventSuite, howToRun: string): readonly string[] {
   const ofTests = `The uid of the events is ${uid}, except where a test is about the uid. No user of the app has it.`;
   return [
@@ -51,7 +49,6 @@ function emittedHeader({ seed, uid, cases }: EventSuite, howToRun: string): read
   ];
 }
 
-/** Returns the elements of a JavaScript array, one per line. */
 function asLines(values: readonly unknown[]): string {
   return values.map((value) => `  ${JSON.stringify(value)},\n`).join("");
 }

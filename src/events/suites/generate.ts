@@ -15,7 +15,6 @@ import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PR
 interface SuiteChoice {
   readonly eventNames?: readonly string[] | undefined;
   readonly kinds?: readonly CaseKind[] | undefined;
-  /** The `uid` of every event. Default: derived from the seed. */
   readonly uid?: string | undefined;
   /** The seed of the random values, an integer from 0 to 2^32 - 1. Default: 1. */
   readonly seed?: number | undefined;

@@ -7,12 +7,10 @@ import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
 import { type SuiteReport, suiteReport } from "./run-suite.ts";
 import { type EventSuite, eventSuite } from "./suite.ts";
 
-/** A stored suite. `format` is the file format that the caller chose. */
 export interface KeptSuite {
   readonly suiteId: string;
   readonly suite: EventSuite;
   readonly format: SuiteFormat;
-  /** The report of the latest run. */
   readonly report?: SuiteReport;
 }
 
@@ -25,17 +23,14 @@ type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 export interface SuiteStore {
   /** Stores a suite. The same suite in the same format gets the same ID again. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
-  /** Stores the report of a run. It replaces the report of an earlier run. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
   /** Calls `run` once per approval token, in any process. Throws a RunStoreError if there is no report yet. */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
-  /** Returns whether tests were already started with an approval token. */
   wasRun(yes: string): Promise<boolean>;
   /** Stores tests that wait for approval. `yes` is the token of that approval. */
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
   planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
-  /** Returns the suites of a caller, the newest first. */
   list(caller: string): Promise<readonly KeptSuite[]>;
 }
 

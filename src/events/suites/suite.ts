@@ -56,7 +56,6 @@ export function eventSuiteJsonSchema(): Record<string, unknown> {
   return { title: "A suite of event tests", ...z.toJSONSchema(eventSuite) };
 }
 
-/** Returns the events of a case in the order in which they are sent. */
 export function eventsOf(eventCase: EventCase): readonly Readonly<Record<string, unknown>>[] {
   return eventCase.kind === "sequence" ? eventCase.events : [eventCase.body];
 }

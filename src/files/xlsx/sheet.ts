@@ -5,7 +5,6 @@ import { NO_VALUE } from "../cells.ts";
 import { type SheetRecord, SUM_FORMULA } from "../delimited.ts";
 import { type Archive, readXml, unescaped } from "./archive.ts";
 
-/** The parts of a workbook to which cells refer by number. */
 export interface SheetParts {
   readonly strings: readonly string[];
   readonly formats: readonly (string | undefined)[];

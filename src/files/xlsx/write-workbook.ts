@@ -55,7 +55,6 @@ async function* once(text: () => string): AsyncGenerator<string> {
   yield text();
 }
 
-/** Yields a ZIP archive of the parts in order, in pieces. */
 export async function* zipped(
   parts: readonly (readonly [name: string, content: AsyncIterable<string | Uint8Array>])[],
 ): AsyncGenerator<Uint8Array, void, undefined> {

@@ -36,7 +36,6 @@ import {
 } from "./plan.ts";
 
 export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "byName"> {
-  /** The targeting in the service. Undefined if the plan creates it. */
   readonly there?: ServiceTargeting | undefined;
   readonly thresholds: Thresholds;
 }

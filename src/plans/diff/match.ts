@@ -92,7 +92,6 @@ function byName(option: DesiredOption, index: number, claimed: ReadonlySet<strin
   return { index, option, there, base: sides.base?.options.get(there._id), how };
 }
 
-/** Returns what others have changed in a targeting since the base. */
 export function driftSince(base: Base, there: ServiceTargeting): readonly Difference[] {
   const now = new Map(there.options.map((option) => [option._id, option]));
   const names = (id: string): string => now.get(id)?.name ?? base.options.get(id)?.name ?? id;
@@ -111,7 +110,6 @@ export function driftSince(base: Base, there: ServiceTargeting): readonly Differ
   return drift;
 }
 
-/** Returns what others have changed in an option since the base. */
 export function changedSince(base: BaseOption, there: ServiceOption, groupName: GroupName): readonly Difference[] {
   const { _id, name } = there;
   return differingFields(base, there).map(([field, before, now]) => {

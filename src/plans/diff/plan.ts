@@ -64,7 +64,6 @@ export const difference = z.object({
 /** An exceeded limit of the service (management-api 8.1) or of a setting. */
 export const exceededLimit = z.object({
   limit: z.string(),
-  /** What would exceed the limit: an option, a targeting, or the project. */
   of: z.string(),
   /** `there` is the current number, `wanted` the number after the plan. */
   there: z.number(),
@@ -85,7 +84,6 @@ const named = { _id: ulid, name: z.string() };
 /** A stored plan: the effect of applying a file. */
 export const statePlan = z.strictObject({
   targeting: z.strictObject({
-    /** Absent if the plan creates the targeting. */
     _id: ulid.optional(),
     /** The current name of the targeting, or the name to create it with. */
     name: z.string(),
@@ -94,7 +92,6 @@ export const statePlan = z.strictObject({
     delete: z.literal(true).optional(),
   }),
   items: z.array(item),
-  /** Options that were matched by name, because their rows have no `_id`. */
   adopted: z.array(z.strictObject({ ...named, line: z.int() })),
   drift: z.array(difference),
   conflicts: z.array(difference),
@@ -261,7 +258,6 @@ export function groupAt(place: ParentRef): Ref | null {
   return "_id" in place ? place._id : newRef(place.item);
 }
 
-/** Converts an item of a plan to a change of the model. */
 export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change {
   if (item.kind === "delete") return { kind: "delete", ref: item._id };
   const { name, exposeChildren: expose } = item;
@@ -285,7 +281,6 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
 /** Used for options whose Context IDs the model does not need. */
 export const NO_CONTEXTS: ReadonlySet<string> = new Set();
 
-/** Converts an option to the form of the model. */
 export function knownOption(
   { name, type, parent, exposeChildren = false, contexts = [], contextCount = contexts.length }: KnownFields,
   needsContexts = type === "collection",

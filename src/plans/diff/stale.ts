@@ -15,7 +15,6 @@ import type {
 export interface StaleCheck {
   /** The differences that prevent sending. `at` is the index of the affected item, or -1 for the targeting. */
   readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
-  /** The indexes of items that are already done. */
   readonly alreadyDone: ReadonlySet<number>;
 }
 

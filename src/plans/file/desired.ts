@@ -71,7 +71,6 @@ export interface Desired {
   readonly options: readonly DesiredOption[];
   /** Texts of a sheet that look damaged. They are accepted if the service or the base has the same text. */
   readonly suspects: readonly Suspect[];
-  /** Whether any row has a value in the column Action. */
   readonly hasActions?: true;
 }
 

@@ -61,7 +61,6 @@ export function tooMany(
   );
 }
 
-/** Returns the kind of a node as words for messages. */
 export function kindOf(node: Node): string {
   if (node.kind === "value") return node.value === null ? "null" : `a ${typeof node.value}`;
   if (node.kind === "text") return node.isPlain && node.text === "" ? "nothing" : "a text";
@@ -92,7 +91,6 @@ export function entriesOf(
   return entries;
 }
 
-/** Returns the text of a node. Reports a problem if the node is not a text. */
 export function textIn(node: Node, spot: Spot, field: string, problems: Problems): string | undefined {
   if (node.kind === "text" && !(node.isPlain && node.text === "")) return node.text;
   const found = kindOf(node);

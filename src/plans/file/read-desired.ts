@@ -240,7 +240,6 @@ function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: stri
   }
 }
 
-/** Reports a text that a spreadsheet program has probably damaged. */
 export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems): void {
   const damage = damageIn(text);
   if (damage === undefined) return;

@@ -29,13 +29,11 @@ export const desiredRows: ValidColumns = {
 
 export interface ReadSheet {
   readonly targeting?: DesiredTargeting | undefined;
-  /** Texts that a spreadsheet program has probably damaged. */
   readonly suspects: readonly Suspect[];
   readonly hasActions?: true;
   readonly columns: readonly { readonly heading: string; readonly column: string }[];
 }
 
-/** Reads a sheet into `drafts`. Throws an UnreadableFile or a FileError. */
 export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Promise<ReadSheet> {
   let rows: Rows | undefined;
   let values = 0;

@@ -41,7 +41,6 @@ export interface RowPlace {
   readonly spot: Spot;
   readonly parent: ParentWish;
   readonly parentSpot?: Spot | undefined;
-  /** Whether the option is a group because it has children. */
   readonly isGroup?: boolean;
 }
 

@@ -65,7 +65,6 @@ function* csvText(there: ServiceTargeting): Generator<string> {
   for (const { cells } of sheetOf(there, { format: "csv", delimiter: "," })) yield csvLine(cells);
 }
 
-/** Returns the header and the rows of a sheet. */
 export function* sheetOf(there: ServiceTargeting, form: SheetFormat): Generator<WrittenRow> {
   const names = new Map(there.options.map((option) => [option._id, option.name]));
   yield OPTION_HEADER;

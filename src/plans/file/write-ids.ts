@@ -10,7 +10,6 @@ import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
 
-/** The IDs to write, by the index or the line of a row. */
 type Ids = ReadonlyMap<number, string>;
 
 interface Splice {

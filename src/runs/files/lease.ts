@@ -31,7 +31,6 @@ type LeaseContent = z.infer<typeof content>;
 
 interface Generation {
   readonly number: number;
-  /** The content of the file. Undefined if it is incomplete or damaged. */
   readonly content: LeaseContent | undefined;
   readonly beatAt: number;
 }

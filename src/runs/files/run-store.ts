@@ -279,7 +279,6 @@ function sweeper(of: RunsFolder, keep: Retention) {
       await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
     }
   };
-  /** Removes old runs of all callers. All runs must be in the index. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     if ((await doubt()) !== undefined) return;

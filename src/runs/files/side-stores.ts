@@ -41,7 +41,6 @@ interface Line {
   readonly length: number;
 }
 
-/** The lines that are known of a file, which was read up to byte `upTo`. */
 interface Lines {
   readonly path: string;
   inode: number;

@@ -111,7 +111,6 @@ const PROBE = `
 
 interface ProbedServer {
   readonly server: string;
-  /** Sentences about settings with which confirmed data can be lost. */
   readonly weaknesses: readonly string[];
   readonly unfit?: RunStoreError;
 }

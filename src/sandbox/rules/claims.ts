@@ -14,7 +14,6 @@ interface GroupName {
  */
 export interface Claims {
   readonly project: Project;
-  /** By Context ID of a group that an earlier item used or freed: the group. */
   readonly groupContexts: Map<string, GroupName>;
   /** How many Context IDs the project had before the request, and how many earlier items have added. */
   readonly contextsBefore: number;

@@ -56,7 +56,6 @@ export type ManagementOperation = keyof typeof OPERATIONS;
 /** Gives each schema the type of its result, so that `write` can look one up by its operation. */
 const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
 
-/** Checks the fields of the body and the limits of the whole request. */
 function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
   return ({ body }) => {
     const validated = validate(BODY_SCHEMAS[operation], body);

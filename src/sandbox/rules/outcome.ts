@@ -11,15 +11,12 @@ export function businessError(errorCode: ErrorCode, detail?: Readonly<Record<str
   return detail === undefined ? { errorCode } : { errorCode, detail };
 }
 
-/** The body of a 200, or a business error of the whole request. */
 export type Outcome = { readonly body: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
 export type ItemOutcome = { readonly data: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** A function that stores a valid item, or the error of an invalid one. */
 export type Checked = { readonly write: () => Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** An injected failure during a write (management-api 4.1, 4.2). */
 export interface Interference {
   readonly error: BusinessError;
   /** Returns whether an item fails. If items are applied together, one failing item makes all fail. */
@@ -48,7 +45,6 @@ export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<stri
   return { results, succeeded, failed: results.length - succeeded };
 }
 
-/** Returns the fields of an error that answers show (management-api 2.2). */
 export function errorFields(error: BusinessError): {
   statusCode: number;
   errorCode: string;

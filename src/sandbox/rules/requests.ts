@@ -118,7 +118,6 @@ function queryNumber(min: number, max: number) {
     .refine((value) => value >= min && value <= max, { error: message });
 }
 
-/** The schemas of the queries with pages (management-api 8.1). */
 export const QUERIES = {
   listOptions: z.strictObject({
     limit: queryNumber(1, LIMITS.listLimit.value).default(LIMITS.listLimit.value),

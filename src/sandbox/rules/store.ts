@@ -88,7 +88,6 @@ export function emptyProject(_id: string, name: string): Project {
   };
 }
 
-/** Stores an audience targeting. It replaces one with the same `_id`. */
 export function putAudience(project: Project, audience: AudienceTargeting): void {
   removeAudience(project, audience._id);
   project.audience.set(audience._id, audience);
@@ -331,7 +330,6 @@ export class OrderedIds implements Iterable<string> {
   }
 }
 
-/** The empty list that all options without sub-options share. */
 const NO_CHILDREN = new OrderedIds();
 
 /** Returns the first of `length` indexes for which `before` is false (binary search). */

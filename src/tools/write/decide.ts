@@ -37,7 +37,6 @@ type Channel = Decided["where"];
 
 export interface Person {
   readonly who: string;
-  /** The caller whose runs the person may decide about. */
   readonly caller: string;
   /** Returns whether the person may decide about a run of another caller. Absent if they never may. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
@@ -51,11 +50,9 @@ export interface Decision {
   readonly person: Person;
   /** Returns whether the person saw the effect with this digest. */
   readonly saw: (digest: string) => boolean;
-  /** When the decision expires, in milliseconds since 1970. */
   readonly until?: number;
 }
 
-/** A run whose effect was just computed, and how to start it. */
 export interface Looked {
   readonly run: Pick<Run, "header">;
   readonly digest: string;
@@ -71,7 +68,6 @@ export interface Approved {
   readonly decided: Decided;
 }
 
-/** Why a person must not decide, or not in this channel. */
 export type Refused =
   | "NOT_THEIRS"
   | "READ_ONLY"
@@ -269,7 +265,6 @@ export function personOf({ person, caller }: Pick<ToolContext, "person" | "calle
 
 interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
-  /** The digest of the effect that is approved. */
   readonly digest: string;
   /** Returns the effect. It takes long for a large plan, so it is called only if a person is asked. */
   readonly effect: () => Effect;

@@ -27,7 +27,6 @@ import { reportRun } from "../run-reports.ts";
 import { applySteps, type Given, planInTime, unstartedReport } from "./planned.ts";
 
 interface Shown {
-  /** The plan with the failures that were predicted from the current state. */
   readonly plan: Plan;
   /** Returns the plan without predicted failures. When it is applied, the service decides what fails. */
   readonly withoutPredictions: () => Plan;

@@ -192,7 +192,6 @@ export async function shownInView(runId: string, context: ToolContext): Promise<
   return waits ? { ...answer, decision: await decisionFor({ runId, digest: waits.digest }, context) } : answer;
 }
 
-/** Waits until a run is decided or the call must be answered. */
 export async function untilDecided(runId: string, context: ToolContext): Promise<void> {
   const { clock, signal, stopping, arrivedAt, waitMs } = context;
   const isOver = () => signal.aborted || stopping.aborted || clock.now() > arrivedAt + waitMs;

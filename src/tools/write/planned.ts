@@ -35,7 +35,6 @@ export interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-/** Returns the report of a call that is planned but not started. */
 export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, nearIds, joinedIds, elsewhere, stale, rows } = state.facts;
   return {
@@ -150,7 +149,6 @@ export function applySteps(runId: string, state: RunState): readonly string[] {
   return failed > 0 ? ["fix the items that would fail, and make the call again"] : [];
 }
 
-/** Throws a ToolError if a run is a dry run that was not applied. */
 export function checkNoDryRun({ header, status }: ChangeRun): void {
   if (!header.dryRun || status() !== "planned") return;
   throw new ToolError(
@@ -305,7 +303,6 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** The limits of reads that an answer can do without. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /** Returns how many options the targeting now has. Undefined unless options of exactly one targeting were changed. */
@@ -323,7 +320,6 @@ export async function totalsAfter(
   return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
 }
 
-/** Returns the management API with reads that give up after a short time. */
 export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }

@@ -42,7 +42,6 @@ export async function waitingAnywhere(
   return (await endIfExpired(run, { runs, clock })) === run ? run : undefined;
 }
 
-/** Returns whether a run waits for a decision in a view or on the page. */
 export function waitsForDecision(run: Run): run is ChangeRun | ApprovalRun {
   return waits(run) && run.state.facts.waits?.elsewhere === undefined;
 }

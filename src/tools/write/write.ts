@@ -123,7 +123,6 @@ function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome
   return "run" in answer ? { ...answer, hints: [...(answer.hints ?? []), ...hints] } : answer;
 }
 
-/** Continues to plan in the background. The caller gets the ID of the run. */
 async function goOn(given: Given, planning: Planning, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
   const changes = changesOf(context);

@@ -13,7 +13,6 @@ const GATHER_MS = 300;
 export interface Wanted {
   readonly filter: string;
   readonly verdict: Verdict | undefined;
-  /** The ID of the cause whose events are shown. */
   readonly problem: number | undefined;
 }
 
@@ -26,7 +25,6 @@ export const wanted = signal<Wanted>(ALL);
  */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 export const isPaused = signal(false);
-/** The events that the server found for the filter. */
 const found = signal<EventList>({ events: [], older: false });
 /** The opened pages of older events: the sequence numbers before which they begin. The last one is shown. */
 const before = signal<readonly number[]>([]);
@@ -50,7 +48,6 @@ export const hasOlder = computed(() => {
   return isNarrowed.value ? found.value.older : last !== undefined && last.seq > forgotten + 1;
 });
 
-/** How many events have arrived while new ones are held back. */
 export const late = computed(() => (held.value === undefined ? 0 : Math.max(0, arrived.value - held.value.from)));
 
 export function pause(): void {
@@ -103,7 +100,6 @@ async function readEvents(position?: number): Promise<EventList | undefined> {
 
 let isLooking = false;
 
-/** Requests the filtered events after a short pause. */
 function readEventsSoon(): void {
   if (isLooking) return;
   isLooking = true;

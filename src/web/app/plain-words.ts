@@ -1,6 +1,5 @@
 // Numbers, times and texts in a form for people.
 
-/** The format of an exact time. */
 export const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 const YEAR = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });

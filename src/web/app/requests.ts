@@ -27,7 +27,6 @@ const AGAIN_MS = 3000;
 interface Reading {
   /** If this value changes, the data is read again. */
   readonly version?: unknown;
-  /** The pause before the data is read again, in milliseconds. */
   readonly afterMs?: number;
   /** Called, instead of showing an error, if the data does not exist. */
   readonly missing?: () => void;
@@ -79,7 +78,6 @@ export function useRead<Data>(path: string | undefined, reading: Reading = {}): 
   return data;
 }
 
-/** Sends a POST to this server. */
 export async function send<Data>(path: string, body: unknown = {}): Promise<Answered<Data>> {
   const headers = { "Content-Type": "application/json" };
   return answered(() => withSession(path, { method: "POST", headers, body: JSON.stringify(body) }));
@@ -115,7 +113,6 @@ async function renew(): Promise<boolean> {
   return "data" in answer;
 }
 
-/** Ends the session, on the server and in this tab. */
 export async function logOut(): Promise<void> {
   await send<unknown>(PATHS.logout);
   keepSession(undefined);
@@ -227,7 +224,6 @@ export function popLoginView(): string {
   return place;
 }
 
-/** Removes and returns the state of this tab's login. */
 export function popLogin(): string {
   const login = sessionStorage.getItem(LOGIN) ?? "";
   sessionStorage.removeItem(LOGIN);

@@ -32,7 +32,6 @@ export const hasEnded = computed(() => link.value.is === "ended");
 export const hello = signal<Hello | undefined>(undefined);
 /** The notice about the session, for example that a link was tried again. Empty if there is none. */
 export const notice = signal("");
-/** The result of the person's last action. */
 export const outcome = signal("");
 
 export const runs = signal<ReadonlyMap<string, RunRow>>(new Map());
@@ -51,7 +50,6 @@ export const waitingRuns = computed(() =>
 /** The newest events, newest first. `verdicts` counts all events by result. */
 export const events = signal<readonly EventRow[]>([]);
 export const verdicts = signal({ recorded: 0, ignored: 0, rejected: 0 });
-/** How many events arrived since the last reset. */
 export const arrived = computed(() => {
   const { recorded, ignored, rejected } = verdicts.value;
   return recorded + ignored + rejected;
@@ -77,7 +75,6 @@ export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operat
 export const MAX_ROWS = 500;
 export const MAX_EVENTS = 100;
 
-/** The names of the views, in the order of the navigation. */
 export const VIEW_TITLES = {
   overview: "Overview",
   approvals: "Approvals",
@@ -88,7 +85,6 @@ export const VIEW_TITLES = {
 } as const satisfies Record<ViewName, string>;
 
 const hash = signal(location.hash);
-/** The message to show in the view that opens next. */
 let carried = "";
 addEventListener("hashchange", () => {
   if (placeOf(hash.value) !== placeOf(location.hash)) scrollTo(0, 0);
@@ -111,7 +107,6 @@ export function noteAddress(): void {
   hash.value = location.hash;
 }
 
-/** Opens another view, and shows a message there. */
 export function go(address: string, said: string): void {
   carried = said;
   location.hash = address;
