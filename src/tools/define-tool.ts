@@ -244,8 +244,8 @@ export interface ToolContext extends ToolServices {
   readonly requested?: Requested;
   /** When the call arrived, in milliseconds since 1970. In protocol 2026-07-28, a reply to a question is a new call. */
   readonly arrivedAt: number;
-  /** Reports progress. Absent if the client did not request progress. */
-  readonly progress?: (done: number, total: number, message: string | undefined) => void;
+  /** Reports progress. `total` is undefined if it is not known. Absent if the client did not request progress. */
+  readonly progress?: (done: number, total: number | undefined, message: string | undefined) => void;
   /** Called when the call waits for a run. `rest` resolves when the run ends, which may be after the answer. */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
   /** Returns the client's working folders that may be read. Absent if it has none. */

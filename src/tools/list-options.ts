@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { quoteUntrusted } from "../answers/fence.ts";
+import { many } from "../answers/message-words.ts";
 import { isApiError, ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
+import { thousands } from "../platform/text.ts";
 import type { Hit, WalkPosition } from "../reads/option-lists.ts";
 import { isLastPage } from "../reads/pages.ts";
 import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
@@ -221,7 +223,12 @@ async function scanned(query: OptionsQuery, from: Position, reading: Reading): P
     ...(whole !== undefined && { total: whole[2], topLevel: whole[0], subOptions: whole[1] }),
     scanned: whole === undefined ? counted.topLevel + counted.subOptions : whole[0] + whole[1],
     complete,
-    note: noteOf(query, { stopped, isWhole: complete && from.before === undefined, hits }),
+    note: noteOf(query, {
+      stopped,
+      isWhole: complete && from.before === undefined,
+      hits,
+      read: counted.topLevel + counted.subOptions - topLevel - subOptions,
+    }),
     isFiltered: true,
   };
 }
@@ -230,13 +237,32 @@ function tupleOf({ topLevel, subOptions, found }: Counted): [number, number, num
   return [topLevel, subOptions, found];
 }
 
-function noteOf(
-  { contextIds = [] }: OptionsQuery,
-  { stopped, isWhole, hits }: Readonly<Record<"stopped" | "isWhole", boolean>> & { readonly hits: readonly Hit[] },
-): string | undefined {
-  if (stopped) {
-    return "The call reached its time limit; the options after this point were not read yet. The cursor continues.";
-  }
+interface SearchEnd extends Readonly<Record<"stopped" | "isWhole", boolean>> {
+  readonly hits: readonly Hit[];
+  /** The number of options that this call has read. */
+  readonly read: number;
+}
+
+/** From this number of options on, a search by Context ID takes seconds. */
+const MANY_OPTIONS = 1000;
+
+function noteOf(query: OptionsQuery, end: SearchEnd): string | undefined {
+  const { contextIds, search, parent } = query;
+  const { stopped, read } = end;
+  const isSlow = contextIds !== undefined && search === undefined && (stopped || read >= MANY_OPTIONS);
+  const faster = parent === undefined ? "search (part of a name) or parent (one group)" : "search (part of a name)";
+  const notes = [
+    isSlow && !stopped && `The Context IDs of ${thousands(read)} options were checked.`,
+    stopped &&
+      `The call reached its time limit after ${many(read, "option")}; the options after this point were not read yet. The cursor continues.`,
+    isSlow && `Faster: ${faster}.`,
+    !stopped && nowhereNote(query, end),
+  ].filter((note) => note !== undefined && note !== false);
+  return notes.length === 0 ? undefined : notes.join(" ");
+}
+
+/** Names the Context IDs that no option holds. */
+function nowhereNote({ contextIds = [] }: OptionsQuery, { isWhole, hits }: SearchEnd): string | undefined {
   const held = new Set(hits.flatMap(({ matched = [] }) => matched));
   const nowhere = contextIds.filter((id) => !held.has(id));
   if (!isWhole || nowhere.length === 0) return undefined;

@@ -50,15 +50,19 @@ interface SearchJob {
   readonly fresh: boolean | undefined;
 }
 
+/** After how many options a search reports progress. */
+const PROGRESS_INTERVAL = 500;
+
 /** Reads until `most` options match, all were read, or time is up. Starts again if a list changes meanwhile. */
 export function searchOptions(
   api: ManagementApi,
   context: ToolContext,
   { query, from, most, countsAll = false, counted: before, fresh }: SearchJob,
 ): Promise<Found> {
-  const { clock, signal, contents: store } = context;
+  const { clock, signal, contents: store, progress } = context;
   const { targetingId, parent } = query;
   const end = clock.now() + timeLeft(context);
+  let reported = before.topLevel + before.subOptions;
   return untilStable(async (mayChange) => {
     const hits: FoundOption[] = [];
     let counted = before;
@@ -74,6 +78,12 @@ export function searchOptions(
           found: counted.found + (value === undefined ? 0 : 1),
         };
         next = step.next;
+        const read = counted.topLevel + counted.subOptions;
+        // Reading starts again if a list changes, but progress never goes back.
+        if (read >= reported + PROGRESS_INTERVAL) {
+          reported = read;
+          progress?.(read, undefined, `${thousands(read)} options read`);
+        }
         if (value !== undefined && hits.length < most) hits.push({ ...value, counted });
         if (hits.length >= most && !countsAll) return { hits, counted, next, stopped: false };
         if (clock.now() >= end) return { hits, counted, next, stopped: true };
@@ -177,7 +187,7 @@ function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | und
     start.scan !== undefined && kept === undefined
       ? " What was found before no longer exists, so the search started again."
       : "";
-  return `One call was too short: ${scanned} options were read so far, and they can be sorted only when all are read. The cursor continues.${again}`;
+  return `One call was too short: ${thousands(scanned)} options were read so far, and they can be sorted only when all are read. The cursor continues.${again}`;
 }
 
 function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name"): Key {

@@ -23,8 +23,13 @@ type Given = z.input<ReturnType<typeof listOptions.input>>;
 function caller(options: readonly HeldOption[], onRead?: (pass: (ms: number) => void) => void) {
   const { api, reads } = readingApi(options, () => onRead?.(pass));
   const { context, pass } = toolContext(api);
+  const progress: string[] = [];
+  const reported = {
+    ...context,
+    progress: (...[, , message = ""]: [unknown, unknown, string?]) => progress.push(message),
+  };
   const call = async (given: Given) => {
-    const answer = await listOptions.handler(listOptions.input().parse(given), context);
+    const answer = await listOptions.handler(listOptions.input().parse(given), reported);
     return { ...structured.parse(answer.structured), text: answer.text };
   };
   /** Follows cursors to the end. */
@@ -40,7 +45,7 @@ function caller(options: readonly HeldOption[], onRead?: (pass: (ms: number) => 
     } while (cursor !== undefined);
     return { names, pages };
   };
-  return { call, callAll, reads, pass };
+  return { call, callAll, reads, pass, progress };
 }
 
 const plain = (count: number, from = 1): HeldOption[] =>
@@ -179,6 +184,20 @@ describe("a scan for a Context ID", () => {
     const { names, pages } = await callAll({ targetingId, contextId: "context 55" });
     expect(names).toEqual(["Option 55"]);
     expect(pages).toBeGreaterThan(1);
+  });
+
+  test("says how many options a search by Context ID has read, and what is faster", async () => {
+    const { call, progress } = caller(plain(1200));
+    const found = await call({ targetingId, contextId: "context 1100" });
+    expect(found.note).toBe(
+      "The Context IDs of 1,200 options were checked. Faster: search (part of a name) or parent (one group).",
+    );
+    expect(progress).toEqual(["500 options read", "1,000 options read"]);
+    const none = await call({ targetingId, contextId: "nowhere" });
+    expect(none.note).toMatch(/^The Context IDs .* No option holds "nowhere"\.$/);
+    expect((await call({ targetingId, contextId: "context 1100", search: "Option" })).note).toBeUndefined();
+    const slow = await caller(plain(60), (pass) => pass(100)).call({ targetingId, contextId: "context 55" });
+    expect(slow.note).toMatch(/after \d+ options; .* The cursor continues\. Faster: search \(part of a name\)/);
   });
 
   test("sorts nothing before everything was looked at, and goes on looking with its cursor", async () => {
