@@ -1,9 +1,16 @@
 import type { SandboxEvent } from "../api/events.ts";
 import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
-import type { Coverage, EventCoverage, WrongEvents } from "../events/coverage.ts";
+import {
+  arrivedFindings,
+  type Coverage,
+  type EventCoverage,
+  verdictBasis,
+  type WrongEvents,
+  type WrongKind,
+} from "../events/coverage.ts";
 import type { EventType, EventTypeDetail, ParameterType } from "../events/event-types.ts";
 import type { ExpectationResult } from "../events/expectations.ts";
-import { arrivedFindings, verdictBasis, type WrongKind } from "../events/findings.ts";
+
 import { nearestName } from "../events/spelling.ts";
 import { amount, thousands } from "../platform/text.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";

@@ -16,9 +16,9 @@ import { basisNote } from "../answers/event-suites.ts";
 import { fenced, quoteUntrusted } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../api/events.ts";
-import { countArrived, coverageOf, eventCoverageOf } from "../events/coverage.ts";
+import { countArrived, coverageOf, eventCoverageOf, type WrongKind, wrongKinds } from "../events/coverage.ts";
 import { type ArrivedEvent, checkDuration, checkExpectations, checkOrder } from "../events/expectations.ts";
-import { type WrongKind, wrongKinds } from "../events/findings.ts";
+
 import { nearestName } from "../events/spelling.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";

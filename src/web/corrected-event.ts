@@ -1,6 +1,6 @@
 import { plain } from "../answers/fence.ts";
 import { EVENT_SHAPES, ITEM_SHAPE, type Shape } from "../events/catalogue.ts";
-import { arrivedFindings } from "../events/findings.ts";
+import { arrivedFindings } from "../events/coverage.ts";
 import { fixSpelling, nearestName, parseNestedJson } from "../events/spelling.ts";
 import { sampleParameters } from "../events/suites/generate.ts";
 import { validateEvent } from "../events/validate.ts";

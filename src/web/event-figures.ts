@@ -1,6 +1,6 @@
 import { plain } from "../answers/fence.ts";
 import { EVENT_SHAPES, RULES } from "../events/catalogue.ts";
-import { arrivedFindings } from "../events/findings.ts";
+import { arrivedFindings } from "../events/coverage.ts";
 import { nearestName } from "../events/spelling.ts";
 import { isJsonObject, parseJson } from "../platform/json.ts";
 import { cutText, thousands } from "../platform/text.ts";
