@@ -2,6 +2,10 @@ import { getLocation, type ParseErrorCode, visit } from "jsonc-parser";
 import { BYTE_ORDER_MARK } from "../../files/delimited.ts";
 import { type DesiredTargeting, type ParentWish, type Problems, spotOf, UnreadableFile } from "./desired.ts";
 import {
+  addOption,
+  CONTEXT_FIELDS,
+  checkVersion,
+  type Drafts,
   type Entry,
   entriesOf,
   kindOf,
@@ -10,11 +14,11 @@ import {
   MAX_NODES,
   type MapNode,
   type Node,
+  readTargeting,
   textIn,
   tooDeep,
   tooMany,
-} from "./node.ts";
-import { addOption, CONTEXT_FIELDS, checkVersion, type Drafts, readTargeting } from "./tree.ts";
+} from "./tree.ts";
 
 const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
   1: "this is not valid JSON",

@@ -24,9 +24,8 @@ import {
   UnreadableFile,
 } from "./desired.ts";
 import { jsonNodes, readNdjson } from "./json-nodes.ts";
-import { addContextId } from "./node.ts";
 import { desiredRows, type ReadSheet, readSheet } from "./sheet.ts";
-import { type Drafts, type NamedFile, readTree } from "./tree.ts";
+import { addContextId, type Drafts, type NamedFile, readTree } from "./tree.ts";
 
 export type DesiredFormat = "yaml" | "json" | "csv" | "ndjson";
 

@@ -14,8 +14,7 @@ import {
   type Suspect,
   spotOf,
 } from "./desired.ts";
-import { addContextId, idIn, MAX_NODES, nameIn, tooMany, typeIn } from "./node.ts";
-import { CONTEXT_FIELDS, type Drafts } from "./tree.ts";
+import { addContextId, CONTEXT_FIELDS, type Drafts, idIn, MAX_NODES, nameIn, tooMany, typeIn } from "./tree.ts";
 
 /** The columns of a desired state, which may be in any order. */
 export const desiredRows: ValidColumns = {

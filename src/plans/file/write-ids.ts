@@ -6,9 +6,9 @@ import { FileError } from "../../platform/files.ts";
 import { bytesIn, wholeOf } from "../../platform/held-folder.ts";
 import type { DesiredOption } from "./desired.ts";
 import { jsonNodes } from "./json-nodes.ts";
-import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
+import type { Entry, MapNode, Node } from "./tree.ts";
 
 type Ids = ReadonlyMap<number, string>;
 

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
-import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./node.ts";
+import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./tree.ts";
 
 /** The maximum size of a YAML text in characters. The text is held in memory with all comments and positions. */
 const MAX_BYTES = 16_000_000;
