@@ -1,8 +1,18 @@
 import * as z from "zod";
+import { type Change, type Conflict, conflicts } from "../model/targeting-model.ts";
 import type { Fixed } from "../platform/json.ts";
+import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
+import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { OptionType } from "../spec/records.ts";
 import { type ServiceOption, ulid } from "./base.ts";
-import { difference, type StatePlan, shownValue } from "./diff/plan.ts";
+import {
+  type DifferingField,
+  difference,
+  knownOption,
+  type ShownValue,
+  type StatePlan,
+  shownValue,
+} from "./diff/plan.ts";
 
 /**
  * How far an undo restores an object. `exact`: completely. `caveat`: with differences. `notOurs`: not at all, because
@@ -95,4 +105,257 @@ export interface Intent {
   add: readonly string[];
   remove: readonly string[];
   readonly caveats: UndoReason[];
+}
+
+/**
+ * Removes the changes of an undo that conflict with other options: a move into a missing group, a taken name, a Context
+ * ID in two groups, or an empty group. Removing one change can make another one conflict, so this is repeated.
+ */
+export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
+  if (present.isPartial) return;
+  const options = new Map([...present.options].map(([id, there]) => [id, knownOption(there)]));
+  for (;;) {
+    const changes = new Map([...all.intents].map(([key, intent]) => [key, changeBack(intent)]));
+    const found = conflicts(options, changes);
+    let kind: Conflict["kind"] | undefined;
+    for (const conflict of found) {
+      if (kind !== undefined && conflict.kind !== kind) break;
+      if (settle(conflict, found, all, present)) kind = conflict.kind;
+    }
+    if (kind === undefined) return;
+  }
+}
+
+function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent): Change {
+  if (kind === "delete") return { kind, ref };
+  if (kind === "create") {
+    const group = type === "collection";
+    return { kind, ref, name: name ?? "", group, parent: parent ?? null, expose: false, contexts: add };
+  }
+  const changes = { ...(name !== undefined && { name }), ...(parent !== undefined && { parent }) };
+  return { kind: "update", ref, ...changes, add, remove };
+}
+
+/** Removes the change that causes a conflict. Returns false if it was already removed. */
+function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
+  const intent = all.intents.get(conflict.ref);
+  const takeOut = (one: Intent, row: RemovedChange): true => {
+    leave(all, present, one, row);
+    return true;
+  };
+  if (conflict.kind === "empty") return resolveEmptyGroup(conflict, { ...all, ...present }, takeOut);
+  if (intent === undefined) return false;
+  switch (conflict.kind) {
+    case "inUse":
+      return takeOut(intent, { undo: "notOurs", field: "subOptions", ...subOptionsOf(intent.key, all, present) });
+    case "noGroup":
+      if (intent.kind === "create") {
+        intent.parent = null;
+        intent.caveats.push("groupGone");
+        return true;
+      }
+      intent.parent = undefined;
+      return takeOut(intent, { ...impossible("groupGone"), field: "parent" });
+    case "name":
+      if (intent.name !== conflict.value) return false;
+      if (intent.kind === "change") intent.name = undefined;
+      return takeOut(intent, { ...impossible("nameTaken"), field: "name", now: conflict.value });
+    case "owner": {
+      if (!intent.add.includes(conflict.value)) return false;
+      const held = new Set(found.flatMap((one) => (one.kind === "owner" && one.ref === intent.key ? [one.value] : [])));
+      const contextIds = intent.add.filter((id) => held.has(id)).length;
+      intent.add = intent.add.filter((id) => !held.has(id));
+      if (intent.kind !== "create") {
+        return takeOut(intent, { ...impossible("heldByGroup"), field: "contexts", contextIds });
+      }
+      if (!intent.caveats.includes("heldByGroup")) intent.caveats.push("heldByGroup");
+      return true;
+    }
+  }
+}
+
+function subOptionsOf(group: string, { left }: IntendedUndo, { options }: Present) {
+  const now = [...options.values()].filter(({ parent }) => parent === group).length;
+  return { left: left.get(group) ?? 0, now };
+}
+
+/** Prevents that a group becomes empty: it keeps its Context IDs or, without any, its last sub-option. */
+function resolveEmptyGroup(
+  { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
+  { intents, options }: Pick<IntendedUndo, "intents"> & Pick<Present, "options">,
+  takeOut: (intent: Intent, row: RemovedChange) => true,
+): boolean {
+  const intent = intents.get(ref);
+  const empty = { ...impossible("emptyGroup"), group: options.get(ref)?.name ?? intent?.name };
+  const last = intents.get(leaving.at(-1) ?? "");
+  if (intent?.kind === "create") return takeOut(intent, empty);
+  if (intent !== undefined && intent.remove.length > 0) {
+    const contextIds = intent.remove.length;
+    intent.remove = [];
+    return takeOut(intent, { ...empty, field: "contexts", contextIds });
+  }
+  if (last === undefined) return false;
+  if (last.kind === "change") last.parent = undefined;
+  return takeOut(last, { ...empty, field: last.kind === "change" ? "parent" : undefined });
+}
+
+type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds" | "group">;
+
+/** Removes a change, or only the field that conflicts, and adds a row with the reason. */
+function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent, row: RemovedChange): void {
+  const { key, there, kind, name = "" } = intent;
+  rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
+  if (kind !== "change" || isEmptyChange(intent)) intents.delete(key);
+}
+
+export function impossible(reason: UndoReason) {
+  return { undo: "impossible", reasons: [reason] } as const;
+}
+
+/** The changes of an undo by option, and the rows of everything that is not restored. */
+export interface IntendedUndo {
+  readonly intents: Map<string, Intent>;
+  readonly rows: UndoRow[];
+  /** By group: how many sub-options it had after the run. */
+  readonly left: ReadonlyMap<string, number>;
+}
+
+/** Compares the options after the run with their current state, field by field. */
+export function intended(options: readonly OptionEffect[], present: Present): IntendedUndo {
+  const all: IntendedUndo = { intents: new Map(), rows: [], left: subOptionsLeft(options) };
+  for (const option of options) {
+    const there = present.options.get(option._id);
+    if (option.did === "created") created(option._id, option.left, there, present, all);
+    else if (option.did === "changed") changed(option, there, present, all);
+    else deleted(option, present, all);
+  }
+  return all;
+}
+
+function subOptionsLeft(options: readonly OptionEffect[]): ReadonlyMap<string, number> {
+  const left = new Map<string, number>();
+  for (const option of options) {
+    const parent = option.did === "created" ? option.left.parent : option.did === "changed" ? option.parent?.to : null;
+    if (parent !== undefined && parent !== null) left.set(parent, (left.get(parent) ?? 0) + 1);
+  }
+  return left;
+}
+
+function shownGroup(parent: string | null, { options }: Present): ShownValue {
+  return parent === null ? null : (options.get(parent)?.name ?? parent);
+}
+
+/** Plans to delete an option that the run created, unless the option has changed since. */
+function created(
+  _id: string,
+  left: OptionState,
+  there: PresentOption | undefined,
+  present: Present,
+  { intents, rows }: IntendedUndo,
+): void {
+  if (there === undefined) return;
+  const differs = (field: DifferingField, was: ShownValue, now: ShownValue): void => {
+    rows.push({ ...about(present), _id, name: there.name, undo: "notOurs", field, left: was, now });
+  };
+  if (there.name !== left.name) differs("name", left.name, there.name);
+  else if (there.parent !== left.parent) {
+    differs("parent", shownGroup(left.parent, present), shownGroup(there.parent, present));
+  } else if ((there.exposeChildren ?? false) !== (left.exposeChildren ?? false)) {
+    differs("exposeChildren", left.exposeChildren ?? false, there.exposeChildren ?? false);
+  } else if (!holdsExactly(there, left.contexts)) differs("contexts", left.contexts.length, there.contextCount);
+  else intents.set(_id, { key: _id, kind: "delete", there, add: [], remove: [], caveats: [] });
+}
+
+/** Returns the name of an option that no longer exists. If no name is known, returns its ID. */
+export function nameOf(option: OptionEffect): string {
+  if (option.did === "created") return option.left.name;
+  const name = option.did === "changed" ? option.name?.to : option.before?.name;
+  return name ?? option.called ?? option._id;
+}
+
+function holdsExactly({ contextCount, contexts }: PresentOption, left: readonly string[]): boolean {
+  if (contextCount !== left.length) return false;
+  const held = new Set(contexts);
+  return left.every((id) => held.has(id));
+}
+
+function about({ targeting }: Present): { readonly targeting: string } {
+  return { targeting: targeting._id };
+}
+
+interface Back<Value> {
+  readonly value: Value;
+}
+
+function changed(
+  option: ChangedOption,
+  there: PresentOption | undefined,
+  present: Present,
+  { intents, rows }: IntendedUndo,
+): void {
+  const { _id, name, parent, exposeChildren, contexts } = option;
+  if (there === undefined) {
+    const left = name?.to ?? (parent === undefined ? undefined : shownGroup(parent.to, present));
+    rows.push({ ...about(present), _id, name: nameOf(option), undo: "notOurs", field: "deleted", left });
+    return;
+  }
+  const addRow = (row: Pick<UndoRow, "undo" | "field" | "left" | "now" | "reasons">): void => {
+    rows.push({ ...about(present), _id, name: there.name, ...row });
+  };
+  const field = <Value extends string | boolean | null>(
+    key: DifferingField,
+    went: FieldChange<Value> | undefined,
+    now: Value,
+    shown: (value: Value) => ShownValue = (value) => value,
+  ): Back<Value> | undefined => {
+    if (went === undefined || now === went.from) return undefined;
+    const values = { field: key, left: shown(went.to), now: shown(now) };
+    if (now !== went.to) addRow({ undo: "notOurs", ...values });
+    else if (went.from === undefined) addRow({ ...impossible("notKept"), ...values });
+    else if (key === "name" && nameProblem(String(went.from)) !== undefined)
+      addRow({ ...impossible("nameInvalid"), ...values });
+    else return { value: went.from };
+    return undefined;
+  };
+  const held = new Set(there.contexts);
+  const intent: Intent = {
+    key: _id,
+    kind: "change",
+    there,
+    name: field("name", name, there.name)?.value,
+    parent: field("parent", parent, there.parent, (id) => shownGroup(id, present))?.value,
+    exposeChildren: field("exposeChildren", exposeChildren, there.exposeChildren ?? false)?.value,
+    add: (contexts?.removed ?? []).filter((id) => !held.has(id)),
+    remove: (contexts?.added ?? []).filter((id) => held.has(id)),
+    caveats: [],
+  };
+  const unsure = contexts?.unsure ?? 0;
+  if (unsure > 0) {
+    const stays = { ...about(present), _id, name: there.name, ...impossible("notRead") };
+    rows.push({ ...stays, field: "contexts", contextIds: unsure });
+  }
+  if (!isEmptyChange(intent)) intents.set(_id, intent);
+}
+
+function isEmptyChange({ name, parent, exposeChildren, add, remove }: Intent): boolean {
+  return name === undefined && parent === undefined && exposeChildren === undefined && add.length + remove.length === 0;
+}
+
+function deleted(
+  option: Extract<OptionEffect, { readonly did: "deleted" }>,
+  present: Present,
+  { intents, rows }: IntendedUndo,
+): void {
+  const { _id, before } = option;
+  if (present.options.has(_id)) return;
+  if (before === undefined) {
+    rows.push({ ...about(present), _id, name: nameOf(option), ...impossible("notKept"), field: "deleted" });
+    return;
+  }
+  if (nameProblem(before.name) !== undefined) {
+    rows.push({ ...about(present), _id, name: before.name, ...impossible("nameInvalid"), field: "deleted" });
+    return;
+  }
+  const { contexts, ...fields } = before;
+  intents.set(_id, { key: _id, kind: "create", ...fields, add: contexts, remove: [], caveats: ["newId"] });
 }

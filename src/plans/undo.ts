@@ -11,8 +11,19 @@ import {
   type SeenOption,
   type StatePlan,
 } from "./diff/plan.ts";
-import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./undo-plan.ts";
-import { type IntendedUndo, impossible, intended, nameOf, removeConflictingChanges } from "./unfit.ts";
+import {
+  type IntendedUndo,
+  type Intent,
+  impossible,
+  intended,
+  nameOf,
+  type Present,
+  type PresentOption,
+  removeConflictingChanges,
+  type TargetingUndo,
+  type UndoPlan,
+  type UndoRow,
+} from "./undo-plan.ts";
 
 export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
   const within = [...options, ...unresolved].flatMap(({ targeting }) => targeting ?? []);
