@@ -19,7 +19,7 @@ import {
   tableIn,
   tableOf,
   UnsafeChange,
-} from "./entry.ts";
+} from "./config-file.ts";
 
 interface JsonForm {
   readonly more?: Readonly<Record<string, string>>;

@@ -1,9 +1,8 @@
 import { access, constants } from "node:fs/promises";
 import { dirname, posix, win32 } from "node:path";
 import type { Platform } from "../settings/settings.ts";
-import { isFileError, isThere } from "./config-file.ts";
+import { ENTRY_NAME, type Entry, inputId, isFileError, isThere, type ServerList } from "./config-file.ts";
 import { jsonList, tomlList } from "./edit-files.ts";
-import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 
 export interface Host {
   readonly title: string;

@@ -3,8 +3,20 @@ import { routesOf, settingsFrom } from "../runtime/settings-input.ts";
 import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
 import { type Platform, type SettingsInput, settingText } from "../settings/settings.ts";
 import { folders, path, type Setting, seed } from "../settings/value-types.ts";
-import { bytesOf, isFileError, modeForOthers, textOf } from "./config-file.ts";
-import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf, UnsafeChange } from "./entry.ts";
+import {
+  bytesOf,
+  type Entry,
+  type Fields,
+  isFileError,
+  isFilledIn,
+  isReference,
+  type Launch,
+  modeForOthers,
+  tableOf,
+  textOf,
+  UnsafeChange,
+} from "./config-file.ts";
+
 import { HOSTS, type Host } from "./hosts.ts";
 
 /** Returns the entry of this server. It contains references to keys instead of their values. */

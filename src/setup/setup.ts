@@ -11,16 +11,23 @@ import { SettingsError } from "../settings/value-types.ts";
 import {
   bytesOf,
   checkWritable,
+  type Entry,
   exchange,
+  type Fields,
   isFileError,
+  isFilledIn,
   isThere,
+  type Launch,
+  launchOf,
   linesChanged,
   makePrivate,
   modeForOthers,
+  tableOf,
   targetOf,
   textOf,
+  UnsafeChange,
 } from "./config-file.ts";
-import { type Entry, type Fields, isFilledIn, type Launch, launchOf, tableOf, UnsafeChange } from "./entry.ts";
+
 import { HOSTS, type Host, hostsFound, isHere, OTHER_WORDS, programFound } from "./hosts.ts";
 import { checkAsServer, commandLine, doctorLine, entryOf, givenKeys, keysHeld, openWords } from "./settings.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SettingsError } from "../../src/settings/value-types.ts";
-import { launchOf, publishedLaunch } from "../../src/setup/entry.ts";
+import { launchOf, publishedLaunch } from "../../src/setup/config-file.ts";
 import { HOSTS, programFound } from "../../src/setup/hosts.ts";
 import { setUp } from "../../src/setup/setup.ts";
 import { runCommand } from "../support/server-process.ts";

@@ -7,7 +7,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import { fileAt } from "../../scripts/packaging/generated.ts";
 import { readAccess } from "../../src/settings/access-file.ts";
 import { SETTING_LIST } from "../../src/settings/registry.ts";
-import { publishedLaunch } from "../../src/setup/entry.ts";
+import { publishedLaunch } from "../../src/setup/config-file.ts";
 import { HOSTS } from "../../src/setup/hosts.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 import { cleanEnvironment, startCommand } from "../support/server-process.ts";
