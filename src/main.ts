@@ -70,7 +70,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       NO_MIGRATE,
     ],
     wrongUsage: 1,
-    run: async (line) => (await import("./commands/worker.ts")).runWorker(line),
+    run: async (line) => (await import("./commands/http.ts")).runWorker(line),
   },
   migrate: {
     usage: "migrate",
