@@ -19,9 +19,9 @@ import { callsUnderWay, catalogue, listedTools, toolsThatWrite } from "../src/mc
 
 import { createLog, followWork } from "../src/observe/log.ts";
 import { systemClock } from "../src/platform/clock.ts";
-import { fileSuites } from "../src/runs/files/backend.ts";
+import { fileSuites, targetingMemory } from "../src/runs/files/backend.ts";
 import { fileRunStore } from "../src/runs/files/run-store.ts";
-import { targetingMemory } from "../src/runs/files/side-stores.ts";
+
 import { Runs } from "../src/runs/registry.ts";
 import { ulidSource } from "../src/spec/names-and-contexts.ts";
 import { everyTool } from "../src/tools/registry.ts";

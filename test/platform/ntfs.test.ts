@@ -27,7 +27,7 @@ vi.mock("node:fs/promises", async (original) => {
 
 const { exchange } = await import("../../src/setup/config-file.ts");
 const { saveFile } = await import("../../src/files/save-file.ts");
-const { targetingMemory } = await import("../../src/runs/files/side-stores.ts");
+const { targetingMemory } = await import("../../src/runs/files/backend.ts");
 const { fileRunStore } = await import("../../src/runs/files/run-store.ts");
 const { ulidSource } = await import("../../src/spec/names-and-contexts.ts");
 const { tryLease } = await import("../../src/runs/files/lease.ts");

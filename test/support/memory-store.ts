@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend, ContentsStore, SuiteTexts, TargetingMemory } from "../../src/runs/backend.ts";
+import { targetingMemory } from "../../src/runs/files/backend.ts";
 import { processLock } from "../../src/runs/files/lease.ts";
-import { targetingMemory } from "../../src/runs/files/side-stores.ts";
 import {
   CREATED,
   callerName,

@@ -6,8 +6,8 @@ import type { ManagementApi } from "../../src/api/management.ts";
 import { Approvals } from "../../src/approvals/approvals.ts";
 import { suiteStore } from "../../src/events/suites/suite-store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { fileSuites } from "../../src/runs/files/backend.ts";
-import { fileContentsStore, targetingMemory } from "../../src/runs/files/side-stores.ts";
+import { fileContentsStore, fileSuites, targetingMemory } from "../../src/runs/files/backend.ts";
+
 import { Runs } from "../../src/runs/registry.ts";
 import { SaveRuns } from "../../src/saves/save-runs.ts";
 import { ulidSource } from "../../src/spec/names-and-contexts.ts";

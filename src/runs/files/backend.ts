@@ -1,15 +1,39 @@
-import { createHash } from "node:crypto";
-import { rm, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
-import type { Clock } from "../../platform/clock.ts";
-import { appendLine, createFile, makeFolder, removeFile, replaceFile } from "../../platform/files.ts";
-import { type Backend, type CallerTexts, ENDED_FOR_MS, type EndedSessions, type SuiteTexts } from "../backend.ts";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { appendFile, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import * as z from "zod";
+import { type Clock, systemClock } from "../../platform/clock.ts";
+import {
+  appendLine,
+  createFile,
+  hasCode,
+  makeFolder,
+  moveIntoPlace,
+  removeFile,
+  replaceFile,
+  withHandle,
+} from "../../platform/files.ts";
+import { parseJson } from "../../platform/json.ts";
+import {
+  type Backend,
+  type CallerTexts,
+  type ContentsStore,
+  ENDED_FOR_MS,
+  type EndedSessions,
+  findSeenTargeting,
+  MAX_REMEMBERED_TARGETINGS,
+  type NamesOptions,
+  type SeenOption,
+  type SeenTargeting,
+  type SuiteTexts,
+  type TargetingMemory,
+} from "../backend.ts";
 import type { RetentionWatch } from "../retention-clock.ts";
-import { callerName } from "../store.ts";
+import { callerName, RunStoreError } from "../store.ts";
 import { machineLock } from "./lease.ts";
-import { bytesInFolder, namesIn, readText, unlessMissing, withStoreErrors } from "./run-folder.ts";
+import { bytesInFolder, inFolder, namesIn, readText, unlessMissing, withStoreErrors } from "./run-folder.ts";
 import { fileRunStore, type Retention } from "./run-store.ts";
-import { fileContentsStore, sealKeyIn, targetingMemory } from "./side-stores.ts";
 
 interface FileBackendOptions {
   readonly stateDir: string;
@@ -148,4 +172,302 @@ async function newestFirst(folder: string): Promise<readonly string[]> {
     .flatMap(({ file, at }) => (at === undefined ? [] : [{ file, at }]))
     .sort((one, other) => other.at - one.at)
     .map(({ file }) => file);
+}
+
+interface ContentsFile {
+  readonly file: string;
+  readonly onProblem: (problem: unknown) => void;
+  /** The maximum bytes of the file and the previous file together. The oldest Context IDs are removed first. */
+  readonly mostBytes?: number;
+}
+
+/** Enough for most projects: a project has at most 200,000 Context IDs of up to 256 bytes. */
+const MAX_BYTES = 64 * 1_048_576;
+const PIECE = 1_048_576;
+/** The number of bytes that are read at once. The next lines are usually needed next. */
+const NEIGHBOURS = 65_536;
+/** How many of these bytes come before the requested line. */
+const NEIGHBOURS_BEFORE = 8192;
+const PLAIN = /^[\w.:+-]+$/;
+
+interface Line {
+  readonly key: string;
+  readonly at: number;
+  readonly length: number;
+}
+
+interface Lines {
+  readonly path: string;
+  inode: number;
+  upTo: number;
+  readonly of: Map<string, Line>;
+  piece?: { readonly from: number; readonly to: number; readonly bytes: Promise<Buffer> } | undefined;
+}
+
+const line = z.object({ k: z.string(), c: z.array(z.string()) });
+
+/**
+ * Stores Context IDs as lines of a file to which all processes append. A full file is renamed, and replaces the file
+ * that was renamed before.
+ */
+export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
+  const files = [linesOf(file), linesOf(`${file}.before`)] as const;
+  let turn: Promise<unknown> = Promise.resolve();
+  let waiting = "";
+  const inTurn = async (work: () => Promise<unknown>): Promise<void> => {
+    turn = turn.then(work).catch(onProblem);
+    await turn;
+  };
+  const keep = async (text: string): Promise<void> => {
+    await inFolder(dirname(file), () => appendFile(file, text, { mode: 0o600 }));
+    if (files[0].upTo > mostBytes / 2 && (await stat(file)).size > mostBytes / 2)
+      await moveIntoPlace(file, files[1].path);
+  };
+  return {
+    refresh: () => inTurn(() => Promise.all(files.map(scanNewLines))),
+    async get(option) {
+      const key = keyOf(option);
+      for (const lines of files) {
+        const found = lines.of.get(option.optionId);
+        if (found === undefined || found.key !== key) continue;
+        const read = line.safeParse(parseJson((await textAt(lines, found).catch(onProblem)) ?? ""));
+        if (read.success && read.data.k === key && read.data.c.length === option.contextCount) return read.data.c;
+        lines.of.delete(option.optionId);
+      }
+      return undefined;
+    },
+    async put(option, contexts) {
+      const key = keyOf(option);
+      if (!key.split(" ").every((part) => PLAIN.test(part))) return;
+      // The first line break ends a line that another process may have left incomplete.
+      waiting += `\n${JSON.stringify({ k: key, c: contexts })}\n`;
+      await inTurn(async () => {
+        const text = waiting;
+        waiting = "";
+        if (text !== "") await keep(text);
+      });
+    },
+  };
+}
+
+function linesOf(path: string): Lines {
+  return { path, inode: 0, upTo: 0, of: new Map() };
+}
+
+function keyOf({ targetingId, optionId, updatedAt, contextCount }: SeenOption): string {
+  return `${optionId} ${targetingId} ${updatedAt} ${contextCount}`;
+}
+
+async function scanNewLines(lines: Lines): Promise<void> {
+  const handle = await unlessMissing(open(lines.path));
+  if (handle === undefined) return forget(lines, 0);
+  try {
+    const { ino, size } = await handle.stat();
+    if (ino !== lines.inode || size < lines.upTo) forget(lines, ino);
+    let rest = Buffer.alloc(0);
+    for (let at = lines.upTo; at < size; ) {
+      const piece = Buffer.alloc(Math.min(PIECE, size - at));
+      const { bytesRead } = await handle.read(piece, 0, piece.length, at);
+      if (bytesRead === 0) return;
+      at += bytesRead;
+      rest = note(lines, Buffer.concat([rest, piece.subarray(0, bytesRead)]));
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+function forget(lines: Lines, inode: number): void {
+  lines.inode = inode;
+  lines.upTo = 0;
+  lines.piece = undefined;
+  lines.of.clear();
+}
+
+function note(lines: Lines, piece: Buffer): Buffer<ArrayBuffer> {
+  let from = 0;
+  for (let end = piece.indexOf(0x0a); end >= 0; end = piece.indexOf(0x0a, from)) {
+    const [, key = "", optionId] = /^\{"k":"((\w+) [^"]+)",/.exec(piece.toString("utf8", from, from + 160)) ?? [];
+    if (optionId !== undefined) lines.of.set(optionId, { key, at: lines.upTo, length: end - from });
+    lines.upTo += end + 1 - from;
+    from = end + 1;
+  }
+  return Buffer.from(piece.subarray(from));
+}
+
+async function textAt(lines: Lines, { at, length }: Line): Promise<string> {
+  const { piece } = lines;
+  const isIn = piece !== undefined && at >= piece.from && at + length <= piece.to;
+  const { from, bytes } = isIn ? piece : readAround(lines, at, length);
+  return (await bytes).toString("utf8", at - from, at - from + length);
+}
+
+function readAround(lines: Lines, at: number, length: number) {
+  const from = Math.max(0, at - NEIGHBOURS_BEFORE);
+  const to = Math.max(at + length, Math.min(from + NEIGHBOURS, lines.upTo));
+  const bytes = bytesBetween(lines.path, from, to).catch((thrown: unknown) => {
+    lines.piece = undefined;
+    throw thrown;
+  });
+  const piece = { from, to, bytes };
+  lines.piece = piece;
+  return piece;
+}
+
+function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
+  return withHandle(open(path), async (handle) => {
+    const bytes = Buffer.alloc(to - from);
+    await handle.read(bytes, 0, bytes.length, from);
+    return bytes;
+  });
+}
+
+interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
+  /** The file of the memory. Undefined if the memory ends with the process, as for an embedded sandbox. */
+  readonly file?: string | undefined;
+  readonly now: () => number;
+}
+
+/** Unknown fields are allowed, because a newer version may have added them. */
+const memoryFile = z.object({
+  targetings: z.array(z.object({ _id: z.string(), name: z.string(), seenAt: z.number() })),
+});
+
+export function targetingMemory(options: MemoryOptions): TargetingMemory {
+  let known: ReadonlyMap<string, SeenTargeting> = new Map();
+  let turn: Promise<unknown> = Promise.resolve();
+  let beginning: Promise<void> | undefined;
+
+  const begin = async (): Promise<void> => {
+    const first = await options.known?.().catch(options.onProblem);
+    // All targetings get the same time, so that their order does not change.
+    const seenAt = options.now();
+    known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
+  };
+  const load = async () => {
+    beginning ??= begin();
+    await beginning;
+    const stored = await readMemory(options);
+    if (stored !== undefined) known = new Map(stored.map((one) => [one._id, one]));
+    return known;
+  };
+  const change = (apply: (targetings: Map<string, SeenTargeting>) => void): Promise<void> => {
+    const done = turn.then(async () => {
+      const next = new Map(await load());
+      apply(next);
+      known = newest(next);
+      await writeMemory(options, [...known.values()]);
+    });
+    turn = done;
+    return done;
+  };
+  const recent = async () => {
+    await turn;
+    return [...(await load()).values()].sort((one, other) => other.seenAt - one.seenAt);
+  };
+
+  return {
+    recent,
+    remember: (targetings) =>
+      change((next) => {
+        const seenAt = options.now();
+        for (const { _id, name } of targetings) next.set(_id, { _id, name, seenAt });
+      }),
+    forget: (ids) =>
+      change((next) => {
+        for (const id of ids) next.delete(id);
+      }),
+    resolve: async (name) => findSeenTargeting(await recent(), name),
+  };
+}
+
+function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<string, SeenTargeting> {
+  if (targetings.size <= MAX_REMEMBERED_TARGETINGS) return targetings;
+  const kept = [...targetings.values()]
+    .sort((one, other) => other.seenAt - one.seenAt)
+    .slice(0, MAX_REMEMBERED_TARGETINGS);
+  return new Map(kept.map((one) => [one._id, one]));
+}
+
+/** Returns the targetings in the file. Undefined if the file is missing or damaged. */
+async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return memoryFile.parse(JSON.parse(await readFile(file, "utf8"))).targetings;
+  } catch (problem) {
+    if (!hasCode(problem, "ENOENT")) onProblem(problem);
+    return undefined;
+  }
+}
+
+async function writeMemory({ file, onProblem }: MemoryOptions, targetings: readonly SeenTargeting[]): Promise<void> {
+  if (file === undefined) return;
+  const beside = `${file}.${randomUUID()}`;
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(beside, JSON.stringify({ targetings }), { mode: 0o600 });
+    await moveIntoPlace(beside, file);
+  } catch (problem) {
+    onProblem(problem);
+    await rm(beside, { force: true }).catch(onProblem);
+  }
+}
+
+export const SEAL_KEY_FILE = "seal.key";
+const KEY_BYTES = 32;
+/** How often the key file is read. Another process may be writing it. */
+const READ_TRIES = 20;
+const READ_WAIT_MS = 25;
+
+/** By error code of the operating system: why the key file cannot be used. */
+const UNUSABLE = {
+  EISDIR: "this is a folder",
+  ENOENT: "this is a link to a file that does not exist",
+  EACCES: "this server may not read or write it",
+} as const;
+
+/** Returns the key (32 bytes). Replacing an incomplete key makes old signatures invalid. Throws a RunStoreError. */
+export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
+  const file = join(stateDir, SEAL_KEY_FILE);
+  try {
+    await makeFolder(stateDir);
+    return (await keyIn(file, READ_TRIES)) ?? (await keyMadeAgain(file, stateDir));
+  } catch (cause) {
+    const why = Object.entries(UNUSABLE).find(([code]) => hasCode(cause, code))?.[1] ?? String(cause);
+    throw new RunStoreError(
+      `the key that signs confirmations cannot be stored in ${file}: ${why}`,
+      "Replace it by a file that this server can read and write, or remove it. A new key is then created, and " +
+        "earlier confirmations become invalid. Or set TARGETING_MCP_STATE_DIR to another folder.",
+    );
+  }
+}
+
+async function keyIn(file: string, tries: number): Promise<Uint8Array | undefined> {
+  for (let left = tries; left > 0; left -= 1) {
+    const text = await unlessMissing(readFile(file, "utf8"));
+    if (text === undefined) await createFile(file, newKey());
+    const key = Buffer.from(text ?? (await readFile(file, "utf8")), "base64");
+    if (key.length >= KEY_BYTES) return key;
+    await delay(READ_WAIT_MS);
+  }
+  return undefined;
+}
+
+function keyMadeAgain(file: string, stateDir: string): Promise<Uint8Array> {
+  const lock = machineLock((name) => join(stateDir, "locks", name), systemClock);
+  return lock.hold(
+    SEAL_KEY_FILE,
+    async () => {
+      const madeMeanwhile = await keyIn(file, 1);
+      if (madeMeanwhile !== undefined) return madeMeanwhile;
+      const key = newKey();
+      await replaceFile(file, key);
+      return Buffer.from(key, "base64");
+    },
+    new AbortController().signal,
+  );
+}
+
+function newKey(): string {
+  return randomBytes(KEY_BYTES).toString("base64");
 }

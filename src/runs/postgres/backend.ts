@@ -1,8 +1,8 @@
 import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { type Backend, ENDED_FOR_MS } from "../backend.ts";
+import { targetingMemory } from "../files/backend.ts";
 import { type SharedLeases, sharedLock } from "../files/lease.ts";
 import type { Retention } from "../files/run-store.ts";
-import { targetingMemory } from "../files/side-stores.ts";
 import type { OrphanedRuns } from "../store.ts";
 import { type DatabaseOptions, ONCE, openDatabase } from "./database.ts";
 import { type LeasesOf, memberOf, type StoredLease, takeLease } from "./member.ts";

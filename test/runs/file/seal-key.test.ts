@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { sealKeyIn } from "../../../src/runs/files/side-stores.ts";
+import { sealKeyIn } from "../../../src/runs/files/backend.ts";
 import { RunStoreError } from "../../../src/runs/store.ts";
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "seal-key-"));

@@ -2,7 +2,7 @@ import { appendFile, mkdtemp, readFile, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { fileContentsStore } from "../../../../src/runs/files/side-stores.ts";
+import { fileContentsStore } from "../../../../src/runs/files/backend.ts";
 import { ulidOf } from "../../../support/tool-context.ts";
 
 async function newStore(mostBytes?: number) {

@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { targetingMemory } from "../../../../src/runs/files/side-stores.ts";
+import { targetingMemory } from "../../../../src/runs/files/backend.ts";
 
 function setUp() {
   const folder = join(mkdtempSync(join(tmpdir(), "memory-")), "projects", "p");
