@@ -17,6 +17,7 @@ import {
 import type { Projects } from "../http/projects.ts";
 import { createHttpServer, type HttpOptions, MCP_PATH, protectedResource } from "../http/server.ts";
 import { questionSeal } from "../mcp/elicitation.ts";
+import { loadSkills } from "../mcp/prompts.ts";
 import { createMcpServer } from "../mcp/server.ts";
 import {
   allTools,
@@ -29,7 +30,6 @@ import {
   toolsThatWrite,
   toolsWithLists,
 } from "../mcp/server-parts.ts";
-import { loadSkills } from "../mcp/skills.ts";
 import type { Log } from "../observe/log.ts";
 import { bracketed, originOf } from "../platform/listen.ts";
 import { NO_TRACES } from "../runtime/observers.ts";

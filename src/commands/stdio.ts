@@ -4,9 +4,9 @@ import { delimiter, isAbsolute } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { RootGuard } from "../files/folders.ts";
 import { questionSeal, showsViews } from "../mcp/elicitation.ts";
+import { loadSkills } from "../mcp/prompts.ts";
 import { createMcpServer } from "../mcp/server.ts";
 import { allTools, callsUnderWay, hiddenTools, listedTools, toolsThatWrite } from "../mcp/server-parts.ts";
-import { loadSkills } from "../mcp/skills.ts";
 import { StdioConnection } from "../mcp/stdio.ts";
 
 import type { Audit } from "../observe/audit.ts";

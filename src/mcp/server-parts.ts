@@ -18,7 +18,7 @@ import {
 } from "../tools/define-tool.ts";
 import type { QuestionSeal } from "./elicitation.ts";
 import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
-import type { Skills } from "./skills.ts";
+import type { Skills } from "./prompts.ts";
 
 export interface ToolAvailability {
   readonly readOnly: boolean;
