@@ -26,7 +26,7 @@ export async function observers(wantsFigures: boolean) {
 /** Loads the traces. They need the OpenTelemetry package, which the person may have installed next to this one. */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
-    const [{ traces }, api] = await Promise.all([import("../observe/traces.ts"), import("@opentelemetry/api")]);
+    const [{ traces }, api] = await Promise.all([import("../observe/instrument.ts"), import("@opentelemetry/api")]);
     return { traces: traces(api, VERSION) };
   } catch (problem) {
     return { problem };
