@@ -3,11 +3,11 @@ import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { openPort, originOf } from "../platform/listen.ts";
 import { type Operation, ROUTES } from "../spec/routes.ts";
+import { answerEvent, answerManagement, checkForward } from "./apis.ts";
 import { callerOf, isFromLoopback, isServed, type ManagementKey, type ServedNames } from "./callers.ts";
 import { controlPlane } from "./control-plane.ts";
-import { answerEvent, checkForward } from "./event-endpoint.ts";
 import type { ArrivedEvent, RequestEntry } from "./logs.ts";
-import { answerManagement } from "./management.ts";
+
 import { deliver, type Reply, type RequestBody, readBody, statusAnswer } from "./reply.ts";
 import { type ManagementOperation, OPERATIONS } from "./rules/operations.ts";
 import { plantSeed, type Seed, SeedError } from "./seed.ts";

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import type { EventSuite } from "../events/suites/suite.ts";
+import { takeFromPage } from "../sandbox/apis.ts";
 import { BUILT_IN_KEYS } from "../sandbox/callers.ts";
 import { reset, resetSchema } from "../sandbox/control-plane.ts";
-import { takeFromPage } from "../sandbox/event-endpoint.ts";
 import type { World } from "../sandbox/world.ts";
 import { eventDetail, eventFigures, type Figures, matchingEvents, rowsAfter } from "./event-figures.ts";
 import { eventStream, type StreamSource } from "./event-stream.ts";
