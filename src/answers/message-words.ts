@@ -81,6 +81,9 @@ export const number = (value: unknown, fallback: number | string = "?"): string 
   typeof value === "number" ? thousands(value) : String(fallback);
 
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
+
+/** Which options are empty. Each answer that counts them says so. */
+export const EMPTY_WORDS = "no Context IDs; groups: no sub-options either";
 /** Returns words for what an option holds. It is not deleted because of that. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;

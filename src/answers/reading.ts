@@ -3,7 +3,7 @@ import type { SeenTargeting } from "../runs/backend.ts";
 import type { Saved } from "../saves/save-state.ts";
 import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, fenceIfForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
-import { many } from "./message-words.ts";
+import { EMPTY_WORDS, many } from "./message-words.ts";
 
 /** The fields of a concise answer. Fields that the API documents do not mention are left out. */
 const CONCISE = ["_id", "name", "type", "contextCount", "childCount", "parent"] as const;
@@ -124,7 +124,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   const found = [
     groups > 0 && many(groups, "group"),
     subOptions > 0 && many(subOptions, "sub-option"),
-    withoutContexts > 0 && `${thousands(withoutContexts)} empty (no Context IDs; groups: no sub-options either)`,
+    withoutContexts > 0 && `${thousands(withoutContexts)} empty (${EMPTY_WORDS})`,
   ].filter((part) => part !== false);
   const none = "no group, sub-option or empty option";
   const kinds = counts.groups !== undefined && `Of these: ${found.length === 0 ? none : found.join(", ")}.`;
@@ -157,7 +157,7 @@ export function targetingText(
     summary !== undefined &&
       `It holds ${many(summary.topLevel, "top-level option")} (${many(summary.groups, "group")}), ` +
         `${many(summary.subOptions, "sub-option")} and ${many(summary.contextIds, "Context ID")} (summed over the options). ` +
-        `Empty (no Context IDs; groups: no sub-options either): ${thousands(summary.withoutContexts)}.`,
+        `Empty (${EMPTY_WORDS}): ${thousands(summary.withoutContexts)}.`,
     summary?.complete === false && "These counts are not complete: one call was too short to read the whole targeting.",
     cursor !== undefined && `To continue counting: the same call with cursor ${cursor}`,
   ]);

@@ -1,8 +1,8 @@
 import * as z from "zod";
-import { many } from "../answers/message-words.ts";
+import { EMPTY_WORDS, many } from "../answers/message-words.ts";
 import { ARGUMENTS } from "../changes/call.ts";
 import { RunState } from "../changes/state/change-state.ts";
-import { emptyOptions } from "../reads/option-lists.ts";
+import { emptyOptions, isEmpty } from "../reads/option-lists.ts";
 import { countsOf } from "../runs/report.ts";
 import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
@@ -18,20 +18,33 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** Returns the IDs of the empty options of a targeting. If there are none, returns an answer. */
-async function idsOfEmpty(targetingId: string, context: ToolContext): Promise<{ ids?: string[] } | ToolAnswer> {
+/** The empty options of a targeting. `counted` says which were found. */
+interface EmptyOptions {
+  readonly ids?: string[];
+  readonly counted?: string;
+}
+
+/** Returns the empty options of a targeting. If there are none, returns an answer. */
+async function findEmpty(targetingId: string, context: ToolContext): Promise<EmptyOptions | ToolAnswer> {
   const all = await everyOption(targetingId, {}, context);
   const empty = emptyOptions(all.map(({ step }) => step.option));
-  if (empty.length > 0) return { ids: empty.map(({ _id }) => _id) };
+  if (empty.length > 0) return { ids: empty.map(({ _id }) => _id), counted: countedWords(empty) };
   const { environment } = context;
   const found =
     all.length > 1
-      ? `None of the ${many(all.length, "option")} is empty`
-      : `The targeting has ${all.length === 0 ? "no options" : "1 option, which is not empty"}`;
+      ? `None of the ${many(all.length, "option")} is empty (${EMPTY_WORDS})`
+      : `The targeting has ${all.length === 0 ? "no options" : `1 option, which is not empty (${EMPTY_WORDS})`}`;
   const text = `${found}; nothing was deleted. Environment: ${environment}.`;
   const counts = countsOf(new RunState());
   const structured = { environment, tool: "delete_options", status: "succeeded", counts, note: text };
   return { structured, text, isError: false };
+}
+
+/** Counts empty options apart from groups that become empty with them, because get_targeting counts only the former. */
+function countedWords(found: ReturnType<typeof emptyOptions>): string {
+  const groups = found.filter((option) => !isEmpty(option)).length;
+  const also = groups === 0 ? "" : `, and ${many(groups, "group")} with only empty sub-options`;
+  return `Found ${many(found.length - groups, "empty option")} (${EMPTY_WORDS})${also}.`;
 }
 
 export const deleteOptions = {
@@ -54,12 +67,12 @@ export const deleteOptions = {
     }
     const isGiven = ids !== undefined || names !== undefined;
     const areAllEmpty = !isGiven && token === undefined && others.onlyEmpty === true && targetingId !== undefined;
-    const empty: Awaited<ReturnType<typeof idsOfEmpty>> = areAllEmpty ? await idsOfEmpty(targetingId, context) : {};
+    const empty: EmptyOptions | ToolAnswer = areAllEmpty ? await findEmpty(targetingId, context) : {};
     if ("text" in empty) return withNote(note, empty);
-    const wanted = { ...others, ...empty };
+    const wanted = { ...others, ...(empty.ids && { ids: empty.ids }) };
     const call = isGiven || areAllEmpty ? ({ tool, input: { ...wanted, targetingId } } as const) : undefined;
     if (token !== undefined)
       return withNote(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
-    return withNote(note, await write(call, { dryRun }, context));
+    return withNote(note, withNote(empty.counted, await write(call, { dryRun }, context)));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

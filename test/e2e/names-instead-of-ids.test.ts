@@ -136,7 +136,9 @@ test("onlyEmpty alone deletes every empty option of a targeting, sub-options inc
   expect(done).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
   const again = await call("delete_options", { targetingId, onlyEmpty: true });
   expect(again).toMatchObject({ status: "succeeded", counts: { items: 0 }, isError: false });
-  expect(again.text).toMatch(/^None of the 3 options is empty; nothing was deleted\. Environment: sandbox\.$/);
+  expect(again.text).toMatch(
+    /^None of the 3 options is empty \(no Context IDs; groups: no sub-options either\); nothing was deleted\. Environment: sandbox\.$/,
+  );
 });
 
 test("onlyEmpty also deletes a group whose sub-options are all empty, in the two calls of any deletion", async () => {
@@ -147,7 +149,12 @@ test("onlyEmpty also deletes a group whose sub-options are all empty, in the two
     { name: "With Own", contexts: ["o-1"], type: "collection", children: [{ name: "Three" }] },
     { name: "Half Full", type: "collection", children: [{ name: "Four" }, { name: "Five", contexts: ["f-1"] }] },
   ]);
+  const summary = await call("get_targeting", { targetingId, summary: true });
+  expect(summary.text).toContain("Empty (no Context IDs; groups: no sub-options either): 4.");
   const asked = await call("delete_options", { targetingId, onlyEmpty: true });
+  expect(asked.text).toContain(
+    "Found 4 empty options (no Context IDs; groups: no sub-options either), and 1 group with only empty sub-options.",
+  );
   expect(asked.text).toContain(
     "This deletes 1 option group with no own Context IDs, and deletes 4 options with no Context IDs.",
   );
