@@ -164,7 +164,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       const characters = `contains invisible characters (${detail.characters.join(", ")})`;
       return {
         message: `${ids} ${detail.count === 1 ? "is" : "are"} refused; ${first}${text(detail.value)}, ${characters}`,
-        remedy: "Write it again without them.",
+        remedy: "Write the Context ID again without these characters.",
       };
     }
     const holding = separators === "" ? "" : ` and contains ${separatorWords(separators)}`;
@@ -172,7 +172,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     const message = `${ids} cannot be stored; ${first}${problem ?? `${text(detail.value)}, ${bytes}`}`;
     return {
       message: detail.count === 1 ? onPage(`the Context ID ${problem ?? bytes}`, message) : message,
-      remedy: `Correct or remove it: a Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.${separators === "" ? "" : SEVERAL}`,
+      remedy: `Correct or remove the Context ID. It may have 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.${separators === "" ? "" : SEVERAL}`,
     };
   },
   INVALID_ROW: rowMessage,
@@ -276,7 +276,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   CANCELLED: { message: "the run was cancelled before this item was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {
-    const { message, remedy = "Fix the cause." } = planningFailure(detail);
+    const { message, remedy = "" } = planningFailure(detail);
     // A run whose file cannot be used is over, because resuming it would read the same file again.
     const isOver = detail.isOver || detail.effect === "file";
     return {
@@ -289,7 +289,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     return { message, remedy: startingOver((again) => `${remedy} Then ${again}`) };
   },
   NOT_SAVED: (detail) => {
-    const { message, remedy = "Fix the cause." } = planningFailure(detail);
+    const { message, remedy = "" } = planningFailure(detail);
     return { message: `nothing was saved: ${message}`, remedy: thenResume(remedy) };
   },
   WITHDRAWN: { message: "the run was cancelled before it started; nothing was sent", remedy: AGAIN },

@@ -40,7 +40,8 @@ export function planningFailure(detail: Readonly<Record<string, unknown>>): Fail
   const file = fileProblem.safeParse(detail).data;
   if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
   const stored = requestProblem.safeParse(detail).data;
-  return stored === undefined ? { message: "the reason is not known" } : problemWords(stored);
+  if (stored !== undefined) return problemWords(stored);
+  return { message: "the reason is not known", remedy: "Look for the reason in the log of the server (stderr)." };
 }
 
 export function requestFailure(error: ApiError): Failure {

@@ -112,7 +112,7 @@ function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: st
   const names = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (names.length === 0) return;
   throw new FileError(
-    `${names.join(" and ")} ${names.length === 1 ? "is" : "are"} for sheets, and ${JSON.stringify(path)} contains JSON`,
+    `${names.join(" and ")} ${names.length === 1 ? "is" : "are"} only for sheets, but ${JSON.stringify(path)} contains JSON`,
     `Leave ${names.length === 1 ? "it" : "them"} out. If the fields of the file have other names, rename them, or save the data as CSV.`,
   );
 }

@@ -52,27 +52,27 @@ export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "
 /** Reads the access file. Throws a SettingsError, which contains no secrets. */
 export function readAccess(file: string | undefined): Access {
   if (file === undefined) return { projects: new Map(), tokens: [] };
-  const where = `${SETTINGS.accessFile.variable} names the file ${file}`;
-  const refuse = (why: string) => new SettingsError(`${where}, ${why}`, SETTINGS.accessFile.variable);
+  const what = `the file ${file} (${SETTINGS.accessFile.variable})`;
+  const refuse = (why: string) => new SettingsError(`${what} ${why}`, SETTINGS.accessFile.variable);
   const parsed = accessFile.safeParse(contentOf(file, refuse));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw refuse(`in which ${issue?.path.join(".") || "the content"} is invalid: ${issue?.message}`);
+    throw refuse(`is invalid at ${issue?.path.join(".") || "its beginning"}: ${issue?.message}`);
   }
   const { tokens, requireOtherApprover } = parsed.data;
   const projects = new Map(Object.entries(parsed.data.projects));
   for (const name of ["", ALL_PROJECTS]) {
-    if (projects.has(name)) throw refuse(`in which a project has the reserved name "${name}"`);
+    if (projects.has(name)) throw refuse(`has a project with the reserved name "${name}": give it another name`);
   }
   for (const { name, project, approves } of tokens) {
     if (project !== undefined && !projects.has(project) && !(approves && project === ALL_PROJECTS)) {
-      throw refuse(`in which the token of ${name} names the project ${project}, which is not in projects`);
+      throw refuse(`gives the token of ${name} the project ${project}, which is not in projects: add it there`);
     }
   }
   if (new Set(tokens.map(({ name }) => name)).size < tokens.length)
-    throw refuse("in which two tokens have the same name");
+    throw refuse("has two tokens with the same name: rename one of them");
   if (new Set(tokens.map(({ token }) => token)).size < tokens.length)
-    throw refuse("in which two names have the same token");
+    throw refuse("has the same token under two names: replace one of them");
   return { projects, tokens, requireOtherApprover };
 }
 
@@ -82,7 +82,7 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   } catch (cause) {
     // The message of the JSON parser quotes the text, which contains keys. So it is not shown.
     const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is not JSON";
-    throw refuse(`which cannot be read: ${reason}`);
+    throw refuse(`cannot be read: ${reason}`);
   }
 }
 

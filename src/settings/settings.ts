@@ -155,20 +155,20 @@ function identityOf(environment: Environment): string {
 }
 
 function readRoutes(file: string): Readonly<Record<string, string>> {
-  const where = `${nameOf(SETTINGS.routes)} names the file ${file}`;
-  const refuse = (why: string) => new SettingsError(`${where}, ${why}`, SETTINGS.routes.variable);
+  const what = `the file ${file} of ${nameOf(SETTINGS.routes)}`;
+  const refuse = (why: string) => new SettingsError(`${what} ${why}`, SETTINGS.routes.variable);
   let content: unknown;
   try {
     content = JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    throw refuse(`which cannot be read as JSON: ${cause instanceof Error ? cause.message : "unknown reason"}`);
+    throw refuse(`cannot be read as JSON: ${cause instanceof Error ? cause.message : "unknown reason"}`);
   }
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
-    throw refuse("which must contain one JSON object");
+    throw refuse("must contain one JSON object");
   }
   const routes: Record<string, string> = {};
   for (const [operation, route] of Object.entries(content)) {
-    if (typeof route !== "string") throw refuse(`in which the route of "${operation}" is not a text`);
+    if (typeof route !== "string") throw refuse(`is invalid: the route of "${operation}" is not a text`);
     routes[operation] = route;
   }
   return routes;

@@ -61,8 +61,8 @@ export async function readOption(
 ): Promise<ToolAnswer> {
   if (saveTo && compareWith)
     throw new ToolError(
-      "saveTo saves all Context IDs of one option, and was given together with compareWith",
-      "Compare without saveTo (its pages hold the whole difference), or save each option without compareWith.",
+      "saveTo and compareWith were both given, but saveTo saves the Context IDs of only one option",
+      "To compare, leave saveTo out: the pages of the answer have the whole difference. To save, leave compareWith out.",
     );
   const api = managementOf(context);
   const found = await optionAsked(given, api, context);

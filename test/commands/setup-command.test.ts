@@ -135,7 +135,7 @@ describe("an entry that is there", () => {
 describe("settings", () => {
   test.each([
     [["--allowed-targetings", "foo"], "must be a comma list of ULIDs"],
-    [["--routes", "nowhere.json"], "which cannot be read as JSON"],
+    [["--routes", "nowhere.json"], "cannot be read as JSON"],
     [["--mode", "live"], "neither pair is set"],
     [["--wait-ms", "12x"], "TARGETING_MCP_WAIT_MS (--wait-ms) must be a whole number"],
   ])("%j is refused as the server does", async (args, sentence) => {

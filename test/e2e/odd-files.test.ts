@@ -28,7 +28,7 @@ test("arguments about columns are refused for JSON, and a missing field is calle
   const { send } = await withFiles();
   const row = `${JSON.stringify({ title: "Shoes" })}\n`;
   const refused = await send("bulk_add_options", "titles.ndjson", row, { columns: { name: "title" } });
-  expect(textOf(refused)).toMatch(/columns is for sheets, and ".*titles\.ndjson" contains JSON/i);
+  expect(textOf(refused)).toMatch(/columns is only for sheets, but ".*titles\.ndjson" contains JSON/i);
   const json = await send("bulk_add_options", "unnamed.ndjson", `${JSON.stringify({ contexts: ["c-1"] })}\n`);
   expect(textOf(json)).toContain('the field "name" is missing');
 });

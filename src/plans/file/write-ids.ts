@@ -30,7 +30,7 @@ export async function withIds(bytes: Uint8Array, file: WrittenFile, ids: Ids): P
   const wanted = before.map((row, index) => ({ ...row, _id: ids.get(index) ?? row._id }));
   if (JSON.stringify(after.map(meaningOf)) === JSON.stringify(wanted.map(meaningOf))) return spliced;
   throw new FileError(
-    "the new IDs cannot be written into the file, because its form is not supported",
+    "the new IDs cannot be written into the file, because the file is written in an unusual form",
     "Copy each _id from the results of the run into its row.",
   );
 }
