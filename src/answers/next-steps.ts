@@ -66,8 +66,8 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
  * Returns the call that saves the sheet with results. Its file name contains the run ID, so the file does not exist
  * yet.
  */
-export function sheetCall(runId: string): string {
-  return callOf("get_run", { runId, saveTo: `results-${runId.slice(-6)}.xlsx` });
+export function sheetCall(runId: string, outcome?: string): string {
+  return callOf("get_run", { runId, outcome, saveTo: `results-${runId.slice(-6)}.xlsx` });
 }
 
 function inputCall(runId: string): string {

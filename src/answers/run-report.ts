@@ -227,7 +227,7 @@ export function blockedText({ message, remedy }: NonNullable<ReportedRun["blocke
   return `The run cannot continue on this server: ${message}. ${remedy}`;
 }
 
-function resultsUri(runId: string): string {
+export function resultsUri(runId: string): string {
   return `targeting://runs/${runId}/results`;
 }
 

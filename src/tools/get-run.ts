@@ -1,11 +1,13 @@
 import * as z from "zod";
 import { pageBudget, readCursor, renderAnswer, sizeOf, takeRows, writeCursor } from "../answers/budget.ts";
 import { withFewPlaces } from "../answers/failures.ts";
+import { sheetCall } from "../answers/next-steps.ts";
 import { type RunRow, runLine, runsText } from "../answers/run-headline.ts";
-import { renderReport } from "../answers/run-report.ts";
+import { renderReport, resultsUri } from "../answers/run-report.ts";
 import { resultLine, shortened } from "../answers/run-results.ts";
 import { isApproval } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
+import { thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
 import { countsOf, type ObjectResult, objectResult } from "../runs/report.ts";
@@ -13,6 +15,7 @@ import { saveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError, timeLeft } from "./define-tool.ts";
 import { planPageOf, shownPlan } from "./kept-plan.ts";
 import { originalItemsOf } from "./original-items.ts";
+import { sheetRunOf } from "./run-files.ts";
 import { ownRun, reportOf, savedAnswer, undoNoteOf } from "./run-reports.ts";
 import { untilDecided } from "./write/on-page.ts";
 import { waitForEnd } from "./write/planned.ts";
@@ -126,11 +129,32 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
       : includeInput
         ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }
         : whole;
-  const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
+  const shortNote = (shown: number): readonly string[] =>
+    query.limit === undefined || shown === rows.length
+      ? []
+      : [fewerNote(shown, rows.length, allRowsOf(run, outcome, context))];
+  const withShort = (shown: number) => ({ ...report, notes: [...(report.notes ?? []), ...shortNote(shown)] });
+  const bare = renderReport({ ...withShort(0), results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
   const fitting = takeRows(rows, resultLine, pageBudget({ around: sizeOf(bare) + HEADING_TOKENS }));
   const end = wanted[fitting.length];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
-  return renderReport({ ...report, results: fitting, page: { cursor, matching: wanted.length } });
+  return renderReport({ ...withShort(fitting.length), results: fitting, page: { cursor, matching: wanted.length } });
+}
+
+/** Says why a page has fewer rows than requested. `all` is where all of them are. */
+function fewerNote(shown: number, requested: number, all: string): string {
+  return `${thousands(shown)} of the ${thousands(requested)} requested rows are shown, because an answer holds no more. All of them: ${all}`;
+}
+
+/** Returns the call that saves all rows of a run as a sheet. If there is no such call, returns the resource. */
+function allRowsOf(run: Run, outcome: Asked["outcome"], { allowedDirs }: ToolContext): string {
+  const { runId } = run.header;
+  const found = sheetRunOf(run);
+  // Of events, the sheet has only the rows that were not sent.
+  const isWhole = found?.run !== undefined && allowedDirs.length > 0;
+  return isWhole
+    ? sheetCall(runId, found.run.header.call.tool === "apply_plan" ? undefined : outcome)
+    : resultsUri(runId);
 }
 
 /** Waits at most `waitMs` milliseconds until a run is decided and has ended. Returns its new state. */

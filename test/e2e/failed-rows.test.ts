@@ -93,3 +93,22 @@ test("a sheet with a desired state is saved as a whole", async () => {
   const only = await call(client, "get_run", { runId: planned.runId, outcome: "failed", saveTo: "failed.csv" });
   expect(only.text).toContain("a sheet with a desired state is planned as a whole");
 });
+
+test("a page with fewer rows than requested says why, and how to get all of them", async () => {
+  const { client, targetingId, given } = await withSheets();
+  const rows = Array.from({ length: 300 }, (_, at) => `Option ${at},A-${at}\n`).join("");
+  const { runId } = await given("bulk_add_options", "many.csv", `Option,Context IDs\n${rows}`);
+  const page = await call(client, "get_run", { runId, limit: 1000 });
+  const [note = ""] = page.notes.filter((one) => one.includes("requested rows"));
+  expect(note).toMatch(
+    /^\d+ of the 300 requested rows are shown, because an answer holds no more\. All of them: get_run /,
+  );
+  expect(note).toContain(JSON.stringify({ runId, saveTo: `results-${runId.slice(-6)}.xlsx` }));
+  expect(page.text).toContain(`${page.results.length} of the 300 requested rows are shown`);
+  expect((await call(client, "get_run", { runId, limit: 5 })).text).not.toContain("requested rows");
+  const items = Array.from({ length: 300 }, (_, at) => ({ name: `Item ${at}` }));
+  const listed = await call(client, "bulk_add_options", { targetingId, items });
+  expect((await call(client, "get_run", { runId: listed.runId, limit: 300 })).text).toContain(
+    `All of them: targeting://runs/${listed.runId}/results`,
+  );
+});
