@@ -204,7 +204,7 @@ function within(targetings: readonly Loss[]): string {
   return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
-/** Returns whether the service carries out a deletion. It keeps the last sub-option of a group without Context IDs. */
+/** Returns whether the service carries out a deletion: not that of a group's last content, its last sub-option. */
 function isCarriedOut({ lastOf }: Loss): boolean {
   return lastOf === undefined;
 }

@@ -8,8 +8,8 @@ const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
 const LONGEST_NAME = 36;
 /**
- * The number of random hexadecimal digits in the mark of foreign text. They come from a UUID, for which Node caches
- * random bytes.
+ * The number of random hexadecimal digits in the mark of foreign text. The digits come from a UUID, because Node caches
+ * its random bytes.
  */
 const TAG_DIGITS = 4;
 

@@ -84,7 +84,7 @@ export const many = (value: unknown, one: string): string => `${number(value)} $
 
 /** Which options are empty. Each answer that counts them says so. */
 export const EMPTY_WORDS = "no Context IDs; groups: no sub-options either";
-/** Returns words for what an option holds. It is not deleted because of that. */
+/** Returns words for what an option holds, which is why the option is not deleted. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
   return `${many(contextCount, "Context ID")}${subOptions}`;

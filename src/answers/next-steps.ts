@@ -272,7 +272,7 @@ interface UndoFacts {
   readonly mostRuns: number | undefined;
 }
 
-/** Returns whether and until when a run can be undone. */
+/** Returns a note that says whether and until when a run can be undone. */
 export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): string {
   if (!hasChanged) return "there is nothing to undo";
   const date = new Date(until).toISOString().slice(0, 10);
@@ -280,7 +280,7 @@ export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): str
   return `undo_run {"runId":"${runId}"} plans the undo, until ${date}${runs}`;
 }
 
-/** Returns whether the undo of a run is complete, or was undone itself. */
+/** Returns a note about the undo of a run: complete, only a part, or undone itself. */
 export function undoneNote(runId: string, by: string | undefined, undo: "whole" | "part" | "undone"): string {
   const call = callOf("undo_run", { runId });
   if (undo === "undone") return `this run was undone by run ${by}, and that undo was undone: ${call} undoes it again`;

@@ -168,7 +168,7 @@ export function place(picked: ShownValue | undefined): string {
   return picked === null || picked === undefined ? "top level" : value(picked);
 }
 
-/** What a line of a plan is about. It determines the colour of the line. */
+/** What a line of a plan is about, which determines its colour. */
 export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
 
 export interface TonedLine {

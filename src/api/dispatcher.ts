@@ -36,7 +36,7 @@ export interface Connections {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Opens connections that stay open. They limit only the time to connect, not the time of a whole request. */
+/** Opens connections that stay open. Only the time to connect is limited, not the time of a whole request. */
 export function connectionsTo(origin: string, way: Way): Connections {
   const { requestTimeoutMs, proxy, largestAnswer, connections = 0 } = way;
   const options = {

@@ -23,7 +23,7 @@ export interface BulkAnswer {
   readonly serverTime?: number;
 }
 
-/** The items or IDs of a bulk request. They were serialized earlier to measure their size. */
+/** The items or IDs of a bulk request, which were serialized earlier to measure their size. */
 export interface BulkItems {
   readonly count: number;
   readonly json: Uint8Array;

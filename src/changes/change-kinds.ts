@@ -307,7 +307,7 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Returns whether an identical call may resume a run. It may not resume a deletion, or an unplanned run that may need
+ * Returns whether an identical call may resume a run. False for a deletion, and for an unplanned run that may need
  * approval.
  */
 export function mayGoOn({ header, state }: Left): boolean {
@@ -366,7 +366,7 @@ export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
 
 const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);
 
-/** Returns whether the undo of a run has started. Such a run must not be resumed. */
+/** Returns whether the undo of a run has started. If it has, the run must not be resumed. */
 export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }

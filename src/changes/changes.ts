@@ -74,7 +74,7 @@ export class Changes {
     );
   }
 
-  /** Returns the API for the reads of one plan. These reads are retried until the retry budget is used up. */
+  /** Returns the API for the reads of one plan, which are retried until the retry budget is used up. */
   api(): ManagementApi {
     const { api } = this.#context;
     return api.forCall?.() ?? api;
@@ -383,7 +383,7 @@ export class Changes {
     };
   }
 
-  /** Ends a run whose planning failed. With `isOver`, it can never be resumed. Otherwise the error decides. */
+  /** Ends a run whose planning failed. With `isOver`, the run can never be resumed. Otherwise the error decides. */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = messageOf(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });

@@ -123,7 +123,7 @@ export async function earlierUndos(state: RunState, { find, former }: StoredRuns
   return undos;
 }
 
-/** Returns what was found about the unanswered steps that the latest undo left open. It resolved all others. */
+/** Returns what was found about the unanswered steps that the latest undo left open. That undo resolved all others. */
 export function leftOf({ made, unclear }: Resolved, state: RunState, undos: readonly EarlierUndo[]): Resolved {
   const isLeft = (name: string | undefined): boolean => undos.at(-1)?.left.has(name ?? "") ?? true;
   const pick = (found: Resolved["made"]) =>

@@ -157,7 +157,8 @@ export async function writeOver(
   } catch (thrown) {
     if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
     const remedy = "Check that the folder exists and that you may write to it.";
-    throw new FileError(`a file cannot be written (${String(thrown.code)})`, remedy, { cause: thrown });
+    const paths = files.map(({ path }) => path).join(" and ");
+    throw new FileError(`${paths} cannot be written (${String(thrown.code)})`, remedy, { cause: thrown });
   } finally {
     await Promise.all(written.map(({ beside }) => rm(beside, { force: true })));
   }

@@ -132,7 +132,7 @@ const seenTokens = z.array(
   z.object({ name: z.string(), client: z.string(), owner: z.string(), writes: z.boolean(), until: z.number() }),
 );
 
-/** Stores the rights of callers who log in at the authorization server. They are known only from the tokens. */
+/** Stores the rights of callers who log in at the authorization server. Only their tokens contain these rights. */
 export function tokenRights(
   texts: CallerTexts,
   { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },

@@ -93,7 +93,7 @@ function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   };
 }
 
-/** Takes the place of keys that only callers have, so that stored runs can be read. It is never sent. */
+/** Takes the place of keys that only callers have, so that stored runs can be read. Requests never contain this key. */
 const NO_KEY: ProjectKeys = { targetingApiKey: "no-key-of-any-project" };
 
 function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {

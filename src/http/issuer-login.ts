@@ -111,7 +111,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
         return personOf(await oauth.processAuthorizationCodeResponse(server, client, answer, rules));
       });
     },
-    /** Checks a person's rights again. Throws a LoginRefused if they have ended, other errors if that is unknown. */
+    /** Checks a person's rights again. Throws a LoginRefused if they ended, other errors if the check fails. */
     renew: (person: IssuerPerson): Promise<IssuerPerson> =>
       checks(async () => {
         const server = await metadata.value();

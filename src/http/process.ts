@@ -27,7 +27,7 @@ interface Start {
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /** Whether this process serves calls. Its access file then contains all tokens. A worker's may contain none. */
+  /** Whether this process serves calls. Only then must its access file contain all tokens. */
   readonly serves: boolean;
 }
 

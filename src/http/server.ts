@@ -249,7 +249,7 @@ function requestIdOf(request: Request): string {
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** Returns whether a request opens a stream of notifications. It may last for hours, so it has its own limit. */
+/** Returns whether a request opens a stream of notifications, which may last for hours and so has its own limit. */
 function isSubscription(messages: readonly Message[]): boolean {
   return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }

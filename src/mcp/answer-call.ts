@@ -219,8 +219,7 @@ function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Pr
 }
 
 /**
- * Returns whether a client may open the page. Its address must give no access by itself, and approving must be possible
- * there.
+ * Returns whether a client may open the page: the address gives no access by itself, and a person can approve there.
  */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
@@ -387,7 +386,7 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
   const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
     const { inputResponses } = call.mcpReq;
-    // A repeated call without roots comes from a client that has none. It is not asked again.
+    // A repeated call without roots comes from a client that has no roots, so the client is not asked again.
     if (modern !== undefined && inputResponses === undefined) throw new RootsNeeded();
     const said: unknown =
       modern !== undefined

@@ -19,8 +19,8 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
 /**
- * Returns a function that writes audit entries. It adds the time and removes secrets with `redact`. If an entry cannot
- * be written, that is logged.
+ * Returns a function that writes audit entries. The function adds the time, and removes secrets with `redact`. An entry
+ * that cannot be written is logged.
  */
 export function auditInto(
   append: (line: string) => Promise<void>,

@@ -136,7 +136,7 @@ export interface ServiceTargeting {
   readonly options: readonly ServiceOption[];
 }
 
-/** Returns the SHA-256 digest of Context IDs in base64url. Their order does not matter. */
+/** Returns the SHA-256 digest of Context IDs in base64url. The order of the IDs does not matter. */
 export function digestOfContexts(contexts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(contexts.toSorted())).digest("base64url");
 }

@@ -214,7 +214,7 @@ export interface PlannedChanges {
   readonly there: ReadonlyMap<string, Omit<ServiceOption, "digest">>;
   /** Options that the undone run may have created. The undo reports them and leaves them as they are. */
   readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
-  /** Unanswered objects of the undone run that the undo leaves as they are, with the reason. They are reported. */
+  /** Unanswered objects of the undone run that the undo leaves as they are, with the reasons. */
   readonly left?: readonly UndoRow[];
   readonly further: readonly PlannedChanges[];
 }

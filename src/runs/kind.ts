@@ -91,7 +91,7 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   finish?(run: RunAccess<Call, State>): Promise<void>;
   /** Returns whether `resume_run` can continue an ended run. Default: yes if an object may not be done. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
-  /** Returns an entry about requests that were sent too late. It is for the process that has taken over the run. */
+  /** Returns an entry about requests that were sent too late, for the process that has taken over the run. */
   lateEntry?(state: State, at: number): Entry | undefined;
   /** Returns the part of a call by which calls are compared. Default: the whole call. */
   identity?(call: Call): unknown;
@@ -136,7 +136,7 @@ export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>
   append(entry: Entry): void;
   /** Starts to write the added entries to disk. If that fails, the next `flush` throws. */
   write(): void;
-  /** Sets a function that is called before the run is reported. It adds the entries that the journal still lacks. */
+  /** Sets a function that is called before each report, to add the entries that the journal lacks. */
   beforeReport(appendRest: () => void): void;
   markStarted(): Promise<void>;
   mayAnnounce(): boolean;

@@ -57,7 +57,7 @@ export interface RunJournal {
   intend(turn: Turn): Promise<Intent>;
   /** Writes the entries to disk. If that fails, the next `flush` throws. Throws if the call must be answered now. */
   write(): Promise<void>;
-  /** Appends an entry about a request that was sent too late. It is for the process that has taken over the run. */
+  /** Appends an entry about a request that was sent too late, for the process that has taken over the run. */
   appendLate(line: Line): Promise<void>;
   /** Closes the journal. Writes the remaining entries first if the lease is still held. */
   close(): Promise<void>;
@@ -100,7 +100,7 @@ export interface RunStore {
   create(header: RunHeader): Promise<void>;
   /** Replaces a record. False if the stored version is not the one before `record.version`. Throws a LeaseLostError. */
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
-  /** Returns the record of a run. It says whether the stored data is damaged. Undefined if there is no run. */
+  /** Returns the record of a run, which also says whether the stored data is damaged. Undefined if there is no run. */
   record(runId: string): Promise<RunRecord | undefined>;
   read(runId: string): Promise<StoredRun | undefined>;
   revision(runId: string): Promise<Revision | undefined>;
@@ -182,7 +182,7 @@ export interface OrphanedRuns {
 
 export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 
-/** Returns the name of a caller. It is the stored owner of a run without the digest of the keys. */
+/** Returns the name of a caller: the stored owner of a run without the digest of the keys. */
 export function callerName(owner: string): string {
   return owner.replace(/^keys:\w+ /, "");
 }
@@ -276,7 +276,7 @@ export const runHeaderSchema = z.object({
   client: z.string().exactOptional(),
   person: z.string().exactOptional(),
   fileName: z.string().exactOptional(),
-  /** Set for a dry run: a plan for `apply_plan`. It is removed after a day, or earlier to make room for a newer one. */
+  /** Set for a dry run, a plan for `apply_plan`. It is removed after a day, or earlier for a newer one. */
   dryRun: z.literal(true).exactOptional(),
   repeats: z.string().exactOptional(),
 });

@@ -181,7 +181,7 @@ function limitsOf(settings: Settings) {
   return { ...limits, ...(allowedTargetings && { allowedTargetings }) };
 }
 
-/** Returns the check that decides whether a run may be executed now. It is imported with the first run. */
+/** Returns the check that decides whether a run may be executed now. The check is imported with the first run. */
 function executionGuardOf(
   settings: Settings,
   management: ManagementApi | undefined,

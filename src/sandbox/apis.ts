@@ -87,7 +87,7 @@ async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
 
 type LateFault = Extract<Fault, { kind: "late" }>;
 
-/** Applies a write after the delay of its fault. Its client has already got a broken connection. */
+/** Applies a write after the delay of its fault. The client has already got a broken connection. */
 async function applyLate(work: Work, fault: LateFault, held: (() => void) | undefined): Promise<void> {
   if (fault.delayMs === undefined) await work.world.faults.removed(fault);
   else await delay(fault.delayMs, undefined, { ref: false });

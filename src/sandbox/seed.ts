@@ -36,7 +36,7 @@ const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
-  /** Whether the API reports that the project does not exist. Its data remains stored. */
+  /** Whether the API reports that the project does not exist. The data of the project remains stored. */
   deleted: z.boolean().optional(),
   keys: list(keySchema.omit({ project: true })),
   appKeys: list(z.string().min(1)),
@@ -106,7 +106,9 @@ function checkOptions(project: Project, seed: Seed): void {
       throw new RangeError(`option "${name}" names targeting ${targeting}, which is not in the project`);
     }
     if (_id !== undefined && (placeOf(_id)?.targeting ?? targeting) !== targeting) {
-      throw new RangeError(`option "${name}" (${_id}) is in another targeting than ${targeting}, and cannot leave it`);
+      throw new RangeError(
+        `option "${name}" (${_id}) is not in targeting ${targeting}, and an option cannot change it`,
+      );
     }
     if (parent !== undefined && (placeOf(parent)?.targeting !== targeting || isWithin(placeOf, parent, _id))) {
       throw new RangeError(`option "${name}" names parent ${parent}, which is not in its targeting or is below it`);

@@ -62,7 +62,7 @@ export const SETTINGS = {
   confirm: optional(
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
-    "approval of deletions. ask: ask a person, if need be through the agent; strict: ask directly or refuse; off: no approval",
+    "who approves deletions. ask: a person, if need be through the agent; strict: a person, never through the agent; off: nobody",
     "ask over stdio, strict over HTTP",
   ),
   page: setting(
@@ -75,7 +75,7 @@ export const SETTINGS = {
     "TARGETING_MCP_TRUST_VIEWS",
     toggle,
     false,
-    "if approvals are strict: accepts those in a view that the host shows, too",
+    "accepts approvals in a view of the host even if TARGETING_MCP_CONFIRM is strict",
     "off",
   ),
   allowedTargetings: optional(

@@ -19,8 +19,8 @@ export interface SettingsInput extends Platform {
    */
   readonly overHttp?: true;
   /**
-   * Set if the server serves stdio. It then starts even if the settings of an API are incomplete or invalid; calls of
-   * the API report it.
+   * Set if the server serves stdio. The server then starts even if the settings of an API are incomplete or invalid;
+   * calls of the API report it.
    */
   readonly overStdio?: true;
 }

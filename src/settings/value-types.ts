@@ -69,7 +69,7 @@ export const proxyAddress: Form<string> = {
   },
 };
 
-/** The forms of keys and addresses. Over stdio, an invalid one does not prevent the start. Calls report it. */
+/** The forms of keys and addresses. Over stdio, a server starts even if one is invalid; calls report it. */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);

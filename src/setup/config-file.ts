@@ -220,8 +220,8 @@ const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**
- * Returns the change of this server's entry as removed and added lines. They show no value that may be a key. `args`
- * are the arguments that this server writes; they contain no keys.
+ * Returns the change of this server's entry as removed and added lines, without values that may be keys. `args` are the
+ * arguments that this server writes; they contain no keys.
  */
 export function linesChanged(
   list: ServerList,

@@ -183,7 +183,7 @@ function parsed(text: string): { readonly root: Node; readonly value: unknown } 
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
   if (root === undefined || errors.length > 0) return undefined;
-  // Parsed values have no prototype. Their copies have one.
+  // Parsed values have no prototype, but their copies have one.
   return { root, value: structuredClone(getNodeValue(root)) };
 }
 

@@ -55,7 +55,7 @@ export function codePoints(text: string): number {
 interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
-  /** The separators in a Context ID that is too long. It is probably a list. */
+  /** The separators in a Context ID that is too long and so is probably a list. */
   readonly separators?: string;
 }
 

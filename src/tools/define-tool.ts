@@ -131,7 +131,7 @@ export function once<Value>(make: () => Value): () => Value {
   };
 }
 
-/** A failure of a call. It has a code if programs must recognise it. */
+/** A failure of a call, with a code if programs must recognise it. */
 export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
   readonly runId?: string;
@@ -186,7 +186,7 @@ export interface ToolServices {
   /** Absent if the management API is not configured. The tools that need it are then not listed. */
   readonly management?: ManagementApi;
   readonly events?: EventApi;
-  /** By API: its incomplete settings. Its tools are listed, and their answers say which setting is missing. */
+  /** By API: its incomplete settings. The tools of such an API are listed; their answers name what is missing. */
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
   readonly blocked?: HalfPair;
   readonly memory: TargetingMemory;

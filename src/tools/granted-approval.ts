@@ -93,7 +93,7 @@ export async function runQuestion(runId: string, context: ToolContext): Promise<
   return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
 }
 
-/** Records a decision that the client reports. It is valid only for the effect in the question. */
+/** Records a decision that the client reports. The decision is valid only for the effect in the question. */
 export function decideInClient(
   { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
   isApproved: boolean,

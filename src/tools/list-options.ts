@@ -188,7 +188,7 @@ async function pageOf(
 
 const DIGEST_DIGITS = 16;
 
-/** Returns a digest of a page. It covers the total, because a page can stay the same while the list grows. */
+/** Returns a digest of a page and the total, because a page can stay the same while the list grows. */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
   return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();

@@ -115,7 +115,7 @@ type Key = z.output<typeof key>;
 const MAX_SORTED = 100;
 const MAX_SCANS = 16;
 
-/** By ID: the matches of searches that take several calls. They are too large for a cursor. */
+/** By ID: the matches of searches that take several calls. A cursor would be too small for them. */
 const begun = new Map<string, readonly FoundOption[]>();
 
 function keep(id: string, hits: readonly FoundOption[]): void {

@@ -67,7 +67,7 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
       if (open.size === 0) break;
     }
   } catch (thrown) {
-    // If all events were deleted, the part is empty, which is a FileError in some formats. It is ignored.
+    // If all events were deleted, the part is empty. In some formats, this is a FileError, which is ignored.
     if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;

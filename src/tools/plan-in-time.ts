@@ -38,7 +38,7 @@ export async function planNowOrInBackground<Made extends object>(
   return reportRun(await changes.planLater(unfinished, { plan: plan.then(work.textOf), stop }, earlier), context);
 }
 
-/** Returns the answer about a new plan. It says if this server must not change the targetings of the plan. */
+/** Returns the answer about a new plan, which also says if this server must not change the targetings of the plan. */
 export async function newPlanAnswer(
   document: PlanDocument,
   header: ChangeHeader,

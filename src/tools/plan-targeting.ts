@@ -81,8 +81,8 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingArgument(given);
-  // The base is not updated if the caller names another one. It is not updated in a folder of the client either,
-  // because nothing is written there.
+  // The base is not updated if the caller names another one, or if the file is in a folder of the client, where nothing
+  // is written.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);

@@ -309,7 +309,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
-  // Tests run only during the call. Those that have not run when it must be answered are stopped.
+  // Tests run only during the call. When the call must be answered, the tests that have not run are stopped.
   await waitWithinCall(running, context);
   late.abort();
   const report = await running;

@@ -139,7 +139,7 @@ interface PartContext extends Pick<ToolServices, "runs"> {
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 
-/** Returns "damaged" if the journal of a run is lost. Its removals can still be read. */
+/** Returns "damaged" if the journal of a run is lost. The removals of such a run can still be read. */
 async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promise<Run | "damaged" | undefined> {
   try {
     return await runs.findOwn(runId, caller);

@@ -190,8 +190,8 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
 }
 
 /**
- * Returns whether a run was not planned and cannot be planned any more. It still can if it only makes a plan and its
- * input is stored.
+ * Returns whether a run was not planned and cannot be planned any more. A run that only makes a plan can, if its input
+ * is stored.
  */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
@@ -323,7 +323,7 @@ export async function undoNoteOf(run: Run, context: ToolContext): Promise<string
   });
 }
 
-/** Returns the error for undoing a run that is not stored. It says whether the run is too old. */
+/** Returns the error for undoing a run that is not stored, which says whether the run is too old. */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
     `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +

@@ -166,7 +166,7 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   return { rows: inOrder(rows), counts, unchanged, removed };
 }
 
-/** Adds the number of sub-options of deleted groups that move to the top level. They are not unchanged. */
+/** Adds the number of sub-options of deleted groups that move to the top level, because they are changed as well. */
 function withFreed(all: AllChanges, count: number): AllChanges {
   if (count === 0) return all;
   const { unchanged } = all;

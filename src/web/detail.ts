@@ -147,7 +147,7 @@ function nameBrief({ details = [], detail = {}, count }: SummarizedFailure): Bri
   ];
 }
 
-/** Returns what is wrong with events that were not sent on purpose. That they were not sent is in the heading. */
+/** Returns what is wrong with events that were not sent on purpose. The heading says that they were not sent. */
 function heldBrief({ isOfFirst, message }: SummarizedFailure): Brief | undefined {
   const [, cause] = isOfFirst ? [] : (/: (.+)/s.exec(message) ?? []);
   return cause === undefined ? undefined : [cause];

@@ -222,7 +222,7 @@ function documentedEvent(name: string): string | undefined {
   return EVENT_NAMES.includes(name) ? name : nearestName(name, EVENT_NAMES);
 }
 
-/** Returns in a few words what is wrong. `paths` are the affected fields. */
+/** Returns what is wrong with a field, in a few words. `paths` are the affected fields. */
 function wordsOf(rule: Rule, paths: readonly string[]): Words {
   switch (rule) {
     case "authorization":

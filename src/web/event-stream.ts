@@ -19,7 +19,7 @@ interface Update<Message> {
 
 /** The minimum milliseconds between two updates. Changes in between are sent together, so that pages redraw rarely. */
 const EVERY_MS = 250;
-/** The interval of keep-alive comments, in milliseconds. They let both sides notice a broken connection. */
+/** The interval of keep-alive comments, in milliseconds, which let both sides notice a broken connection. */
 const KEEP_ALIVE_EVERY_MS = 10_000;
 
 interface StreamOptions<Message> {
@@ -33,7 +33,7 @@ interface StreamOptions<Message> {
 
 /**
  * Returns a response that streams updates (`text/event-stream`): first the messages after the `Last-Event-ID` of the
- * request, then those of each change. An update is a JSON list of messages. It is computed only when the client reads.
+ * request, then those of each change. An update is a JSON list of messages, computed only when the client reads.
  */
 export function eventStream<Message>(
   request: Request,

@@ -177,8 +177,8 @@ function checkPost({ headers }: Request): void {
 }
 
 /**
- * Refuses a POST from a page with the wrong scheme. The right scheme is that of `address`. It is `http` if the request
- * went to a loopback address that is not the host of `address`.
+ * Refuses a POST from a page with the wrong scheme. Right is the scheme of `address`, or `http` if the request went to
+ * a loopback address that is not the host of `address`.
  */
 function checkScheme({ headers }: Request, address: string): void {
   const { protocol, host } = new URL(address);

@@ -138,7 +138,7 @@ function listedParts(listed: ListedRun, known: Known): TitleParts {
   };
 }
 
-/** Returns the title of a listed run that does not wait. That of an undo names the undone run if it is listed. */
+/** Returns the title of a listed run that does not wait. An undo's title names the undone run if it is listed. */
 function listedTitle(listed: ListedRun, known: Known): string {
   const { did, plannedBy, undoes = "" } = listed.about ?? {};
   const undone = known.runs.get(undoes);

@@ -5,7 +5,7 @@ export interface SandboxMessage {
   readonly kind: "sandbox";
   readonly address: string;
   readonly appKey: string;
-  /** Set if the page runs on another machine than the sandbox. It then cannot add faults or send test events. */
+  /** Set if the page runs on another machine than the sandbox, so that it cannot add faults or send test events. */
   readonly readOnly?: boolean | undefined;
   /** Set if the sandbox does not answer. The page then shows the last known state. */
   readonly isLost?: boolean | undefined;

@@ -51,8 +51,8 @@ export function pageSessions<Person>({
   const content = z.object({ id: z.string(), person: form });
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
   /**
-   * The IDs of sessions that were ended early. They are never removed: if a clock is set back, their tokens would
-   * become valid again.
+   * The IDs of sessions that were ended early. They stay forever, because their tokens would become valid again if a
+   * clock were set back.
    */
   const ended = new Set<string>();
   /** By session ID: when `shared` was last asked whether the session has ended. */

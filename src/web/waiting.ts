@@ -331,8 +331,8 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
 }
 
 /**
- * Returns the text that a person must type to approve a large deletion. Undefined for other changes. It is the name of
- * the targeting, its ID if the name cannot be typed, or the number of deletions.
+ * Returns the text that a person must type to approve a large deletion: the name of the targeting, its ID if the name
+ * cannot be typed, or the number of deletions. Undefined for other changes.
  */
 export function textToType(parts: readonly EffectPart[], targeting: RunRow["targeting"]): string | undefined {
   const { deleted } = countsOfEffect(parts);

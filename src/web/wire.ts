@@ -23,7 +23,7 @@ export type Message =
 export interface Hello {
   readonly kind: "hello";
   readonly views: readonly ViewName[];
-  /** The environment of the runs. It is also that of the sandbox's views if `sandbox` is absent. */
+  /** The environment of the runs and, if `sandbox` is absent, of the sandbox's views. */
   readonly environment: ShownEnvironment;
   /** The environment of the sandbox's views, if it differs from that of the runs. */
   readonly sandbox?: ShownEnvironment | undefined;
@@ -352,8 +352,8 @@ export interface OpenedSession {
 export interface IssuerLogin {
   readonly location: string;
   /**
-   * The state of the login. The page stores it until the person returns. Then it sends it together with the query of
-   * the address to which the person returned.
+   * The state of the login. The page stores the state until the person returns, and then sends it with the query of the
+   * address to which the person returned.
    */
   readonly login: string;
 }

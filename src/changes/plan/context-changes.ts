@@ -186,7 +186,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // The number of added IDs is reported even if it is 0. It is left out only for items that only remove.
+      // The number of added IDs is reported even if it is 0, except for items that only remove IDs.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,

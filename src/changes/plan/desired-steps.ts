@@ -98,7 +98,7 @@ export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingOb
     return;
   }
   for (const block of place.rows) plan.addRows({ block, from: 0, to: block.length });
-  // `planRequests` leaves the first model in its final state. This second model has the state before each request.
+  // `planRequests` leaves its model in the final state. A second model is needed for the state before each request.
   const before = modelOf(changes, wanted).model;
   for (const request of requests) {
     addRequest(making, request, before);
@@ -112,7 +112,7 @@ function addTargeting({ plan, own, changes: { targeting } }: StepContext): void 
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/** Returns the temporary names and Context IDs of a plan. They are the same each time the plan is made. */
+/** Returns the temporary names and Context IDs of a plan, which are the same each time the plan is made. */
 function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
   const lettersFor = (ref: Ref): string => {

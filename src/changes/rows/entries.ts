@@ -281,7 +281,7 @@ const runFacts = z.object({
   rows: rowCounts.exactOptional(),
   /** How a sheet is read, if this was detected only after the call had been answered. */
   look: inputFile.pick({ sheet: true, seen: true }).exactOptional(),
-  /** The effect to approve, with counts. It is compared with the effect of a later plan. */
+  /** The effect to approve, with counts, for a comparison with the effect of a later plan. */
   effect: z.string().exactOptional(),
   unread: z.number().exactOptional(),
   /** For an applied plan: the first values that have changed in the service since the plan was made. */

@@ -64,7 +64,7 @@ export async function drive(
   }
 }
 
-/** The minimum pause before the next comparison: `ms` milliseconds, or `durations` times the last duration. */
+/** The minimum pause before objects are compared again: `ms` milliseconds, or `durations` times the last comparison. */
 export const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
 
 /** Ends the steps whose objects other writers have changed. Returns whether there were any. */

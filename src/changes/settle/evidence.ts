@@ -307,7 +307,7 @@ function isOlder(ids: readonly string[], others: readonly string[]): boolean {
   return (ids.at(-1) ?? "") <= (others[0] ?? "");
 }
 
-/** The maximum number of readings of the service's clock. They show which objects this run created. */
+/** The maximum number of readings of the service's clock, which show the objects that this run created. */
 const CLOCK_READINGS = 12;
 
 /**
@@ -331,8 +331,8 @@ export async function readServiceClock(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // One reading can prove that the object is newer. Otherwise a second reading, one round trip later, can prove that
-    // it is older.
+    // If one reading does not prove that the object is newer, a second one, a round trip later, can prove that it is
+    // older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();
@@ -358,7 +358,7 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
   }
 }
 
-/** Repeats a failed read once. It may decide what the first request of the run created. */
+/** Repeats a failed read once, because the read may decide what the first request of the run created. */
 async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();

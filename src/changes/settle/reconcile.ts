@@ -126,8 +126,7 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
 const CHANGED_SINCE = ownReason("OWNER_UNCLEAR", { isGone: true });
 
 /**
- * Passes IDs that are certainly newer than their first attempt to the service clock. They limit how far that clock can
- * be ahead.
+ * Passes IDs that are certainly newer than their first attempt to the service clock, to limit how far it can be ahead.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;

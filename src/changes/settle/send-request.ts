@@ -275,8 +275,8 @@ async function afterAnswer(
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // If an update adds and removes, its `add` may have been applied although it failed. This is recorded in case the run
-  // stops before the update is sent again.
+  // If an update adds and removes, its `add` may have been applied although the update failed. The journal must say so
+  // before the run can stop.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);

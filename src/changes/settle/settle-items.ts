@@ -201,7 +201,7 @@ function unexpectedCount(
 }
 
 /**
- * Adds the sent fields and the kind of the option to a reason. They tell apart cases that share an error code
+ * Adds the sent fields and the kind of the option to a reason, to tell apart cases that share an error code
  * (management-api 7.4, 8.1).
  */
 function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Reason {

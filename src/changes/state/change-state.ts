@@ -139,7 +139,7 @@ export class RunState {
     }
   }
 
-  /** Returns the steps whose request had no answer when the process stopped. They may have been applied. */
+  /** Returns the steps that may have been applied: their request had no answer when the process stopped. */
   lostInFlight(): readonly number[] {
     return this.#inFlight?.steps ?? [];
   }
@@ -469,8 +469,8 @@ export class RunState {
   }
 
   /**
-   * Returns whether it is unknown who created the object of a step. Such a step is not sent again: a success would look
-   * as if this run had created the object.
+   * Returns whether it is unknown who created the object of a step. If so, the step is not sent again, because a
+   * success would look as if this run had created the object.
    */
   #isUnclear(step: number): boolean {
     const main = this.steps.objectOf(step);

@@ -85,7 +85,7 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   for await (const batch of read) rows.push(...batch);
   const [header] = headers;
   if (header === undefined)
-    throw new FileError("the sheet has no header", "Check whether the file was changed meanwhile.");
+    throw new FileError("the sheet has no header", "Check whether the file was changed in the meantime.");
   return { rows, header, sheet: file.sheet ?? {} };
 }
 

@@ -150,7 +150,7 @@ export function orphanedRuns(
         const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
-        // This process had no room before, so runs of other projects may have been skipped. It looks again.
+        // This process looks again, because it had no room before and may have skipped runs of other projects.
         if (others <= 0 && wasFull) wakeUp();
       };
     },

@@ -33,7 +33,7 @@ export interface Member {
   close(): Promise<void>;
 }
 
-/** Returns the entry that announces a run which this process must not execute. It is stored in the list of projects. */
+/** Returns the entry for a run that this process must not execute. It is announced in the list of projects. */
 export function refusedRun(runId: string): string {
   return `!${runId}`;
 }
@@ -43,7 +43,7 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 type Listeners = Map<string, Set<() => void>>;
 
 interface Shown {
-  /** The number that the database has assigned to this process. It never changes. */
+  /** The number that the database has assigned to this process for its whole life. */
   number?: number | undefined;
   backend?: number | undefined;
   projects: readonly string[];
@@ -241,9 +241,7 @@ async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   isSaid.abort();
 }
 
-/**
- * Returns whether the lock of this process excludes other sessions. It does not behind a pooler that shares sessions.
- */
+/** Returns whether the lock of this process excludes other sessions. False behind a pooler that shares sessions. */
 async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
   try {

@@ -263,7 +263,7 @@ export interface Tables {
   readonly wanted: number;
 }
 
-/** Runs the migrations in one transaction. Its locks end with it, even behind a pooler. Returns the version before. */
+/** Runs the migrations in one transaction, whose locks end with it even behind a pooler. Returns the old version. */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {

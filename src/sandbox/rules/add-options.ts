@@ -100,8 +100,8 @@ function placeError(project: Project, item: OptionToAdd, parent: string): Busine
 }
 
 /**
- * Returns the error of a parent: 404 if `parent` is not in the targeting. It must be a top-level option group
- * (management-api 7.4 case 4).
+ * Returns an error if `parent` is not in the targeting (404) or is not a top-level option group (management-api 7.4
+ * case 4).
  */
 export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
   const group = project.options.get(parent);
@@ -110,7 +110,7 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/** Returns the error if names are taken. It contains the IDs of the options with these names. */
+/** Returns an error with the IDs of the options that have the names, if names are taken. */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],

@@ -266,7 +266,7 @@ export function personOf({ person, caller }: Pick<ToolContext, "person" | "calle
 interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   readonly digest: string;
-  /** Returns the effect. It takes long for a large plan, so it is called only if a person is asked. */
+  /** Returns the effect. Computing it takes long for a large plan, so this is called only if a person is asked. */
   readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
   /** Asks on the page after the question was closed. Absent if `undecided` does that. */

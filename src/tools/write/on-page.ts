@@ -37,7 +37,7 @@ export function tokenInstead(
 }
 
 const PAGE_WAIT_MS = 24 * 3_600_000;
-/** How often a call checks for a decision, in milliseconds. It may come through another process. */
+/** How often a call checks for a decision, in milliseconds. The decision may come through another process. */
 const LOOK_MS = 100;
 
 export async function keepWaiting(header: ChangeHeader, plan: Plan, context: ToolServices): Promise<void> {

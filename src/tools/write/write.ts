@@ -94,7 +94,7 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, context);
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
-        // Some hosts close questions without showing them. Then a view or the page asks. A token is never used instead.
+        // Some hosts close questions without showing them. Then a view or the page asks, but never a token.
         const shown = await decideOnPage(given, plan, context, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
