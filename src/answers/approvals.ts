@@ -290,6 +290,7 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
             ? { options: loss.count }
             : { contextIds: kind === "optionGroup" ? (loss.ownContextIds ?? 0) : loss.count }),
           ...(kind === "optionGroup" && { freed: freedBy(loss, deleted) }),
+          ...(loss.isInGroup && { isInGroup: true as const }),
         })),
     ),
   );

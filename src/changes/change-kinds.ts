@@ -279,8 +279,9 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
 
 /** Returns a digest of what would be removed. An approval is valid only for the same digest. */
 export function lossDigest(losses: readonly Loss[]): string {
-  // `freedNames` is known only if the sub-options were read for another reason, so the digest leaves it out.
-  const shown = losses.map(({ freedNames: _, ...loss }) => loss);
+  // `freedNames` is known only if the sub-options were read for another reason, so the digest leaves it out. The
+  // group of an option does not change what is lost.
+  const shown = losses.map(({ freedNames: _, isInGroup: _group, ...loss }) => loss);
   const sorted = shown.sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
 }

@@ -39,7 +39,7 @@ export function waitingOf(
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, newGroups }),
     consequence: consequenceOf(
-      isDeletion && freedWords(parts)?.stay,
+      isDeletion && freedWords(parts),
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
     ),
     check: counts.deleted > 0 ? campaignsNote(counts.deleted, parts) : undefined,
@@ -68,23 +68,18 @@ export function undoOf(
   const objects = parts.flatMap((part) => (Object.hasOwn(DELETED, part.title) ? part.objects : []));
   const lost = unrestorable(objects);
   const counts = { created: newObjects(created, newGroups, parts), exact: changed, newIds: deleted - lost, lost };
-  const until = `for ${many(days, "day")}`;
-  const title = undoTitle(counts, until, { isUndo, hasInside: optionsWithin(parts) > 0 });
-  const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
-  if (created + changed + counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
+  const isDeletion = created + changed === 0;
   const isOne = counts.newIds === 1 && optionsWithin(parts) === 0;
+  const title = undoTitle(counts, many(days, "day"), { isUndo, back: restoredWithin(parts, isOne) });
+  const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
+  if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
   const notBack = [
     lost > 0 && `${thousands(lost)} of ${thousands(deleted)}, because ${refused}`,
+    // The title says so if the run also creates or changes objects.
+    isDeletion && (isOne ? "its ID" : "IDs"),
     counts.newIds > 0 && `use in ${hasTargeting(parts) ? "" : "campaigns and "}ad products`,
   ].filter((words) => words !== false);
-  const notes = [
-    // If the run also creates or changes objects, the title says what comes back.
-    counts.newIds > 0 &&
-      created + changed === 0 &&
-      `Back: ${restoredWithin(parts, counts.newIds === 1)}${freedWords(parts)?.undo ?? ""}, under ${isOne ? "a new ID" : "new IDs"}.`,
-    notBack.length > 0 && `Not back: ${notBack.join("; ")}.`,
-  ];
-  return { title, notes: notes.filter((note) => note !== false) };
+  return { title, notes: notBack.length === 0 ? [] : [`Does not come back: ${notBack.join(lost > 0 ? "; " : ", ")}.`] };
 }
 
 function consequenceOf(...sentences: readonly (string | false | undefined)[]): string | undefined {
@@ -112,17 +107,25 @@ function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   return [refused, lost].filter((one) => one !== false).join(" ");
 }
 
-/** Returns what an undo restores together with the objects: `its name, group and Context IDs`. */
+/** Returns what an undo restores of deleted objects: `its name, group and 2 Context IDs`. */
 function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
   const kinds = parts.filter(({ title }) => Object.hasOwn(DELETED, title));
+  const targetings = kinds.find(({ title }) => title === TARGETINGS)?.count ?? 0;
   const options = optionsWithin(parts);
-  if (options > 0) return `${isOne ? "its " : ""}${many(options, "option")} with names, groups and Context IDs`;
-  const holdsNone = kinds.every(({ objects }) =>
-    objects.every(({ contextIds, options: inside }) => (contextIds ?? inside) === 0),
-  );
-  const hasGroup = kinds.some(({ title }) => DELETED[title] === "option");
-  const [name, group] = isOne ? ["its name", "group"] : ["names", "groups"];
-  return commaList([name, ...(hasGroup ? [group] : []), ...(holdsNone ? [] : ["Context IDs"])]);
+  if (targetings > 0) {
+    const what = targetings === 1 ? "the targeting" : many(targetings, "targeting");
+    return options === 0 ? what : `${what} with ${many(options, "option")} and all Context IDs`;
+  }
+  const objects = kinds.flatMap((kind) => kind.objects).filter((object) => unrestorable([object]) === 0);
+  const isKnown = objects.every(({ contextIds }) => contextIds !== undefined);
+  const contextIds = objects.reduce((sum, { contextIds: its = 0 }) => sum + its, 0);
+  const back = [
+    isOne ? "its name" : "names",
+    objects.some(({ isInGroup }) => isInGroup) && (isOne ? "group" : "groups"),
+    isKnown ? contextIds > 0 && many(contextIds, "Context ID") : "Context IDs",
+    freedIn(parts) > 0 && many(freedIn(parts), "sub-option"),
+  ];
+  return commaList(back.filter((words) => words !== false));
 }
 
 /** Returns what the new IDs of restored objects mean. Undefined if there are none. */
@@ -137,19 +140,15 @@ function restoredNote([targetings, groups, options]: NewObjects): string | undef
   return `${what}: campaigns and ad products that use the old ${id} stay disconnected.`;
 }
 
-/**
- * Returns what happens to sub-options that remain although their group is deleted, and what an undo does with them.
- * Undefined if there are none.
- */
-function freedWords(parts: readonly EffectPart[]): { readonly stay: string; readonly undo: string } | undefined {
-  const groups = parts.flatMap(({ objects }) => objects).filter(({ freed = 0 }) => freed > 0);
-  const count = groups.reduce((sum, { freed = 0 }) => sum + freed, 0);
-  if (count === 0) return undefined;
-  const stay = many(count, "sub-option");
-  return {
-    stay: `${stay} ${count === 1 ? "moves" : "move"} to the top level.`,
-    undo: `, with ${stay} in the ${groups.length === 1 ? "group" : "groups"}`,
-  };
+/** Returns how many sub-options of deleted groups are not deleted. */
+function freedIn(parts: readonly EffectPart[]): number {
+  return parts.flatMap(({ objects }) => objects).reduce((sum, { freed = 0 }) => sum + freed, 0);
+}
+
+/** Returns what happens to sub-options that remain although their group is deleted. Undefined if there are none. */
+function freedWords(parts: readonly EffectPart[]): string | undefined {
+  const count = freedIn(parts);
+  return count === 0 ? undefined : `${many(count, "sub-option")} ${count === 1 ? "moves" : "move"} to the top level.`;
 }
 
 type NewObjects = readonly [targetings: number, groups: number, options: number];
@@ -170,17 +169,18 @@ type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & {
 
 function undoTitle(
   counts: UndoCounts,
-  until: string,
-  { isUndo, hasInside }: { readonly isUndo: boolean; readonly hasInside: boolean },
+  days: string,
+  { isUndo, back }: { readonly isUndo: boolean; readonly back: string },
 ): string {
   const { exact, newIds, lost } = counts;
-  const created = counts.created.reduce((sum, count) => sum + count, 0);
-  const it = newIds + lost > 1 && !hasInside ? "them" : "it";
-  if (created + exact + newIds === 0) return `You cannot get ${it} back`;
-  if (newIds + lost === 0) return `You can undo it ${until}`;
-  if (created + exact + lost > 0)
-    return `You can undo it ${until}: this ${undoWords(counts, isUndo ? "restored" : "new").replace("Undo ", "")}`;
-  return `You can get ${it} back ${until}`;
+  const others = counts.created.reduce((sum, count) => sum + count, exact);
+  if (others + newIds === 0) return `You cannot get ${lost > 1 ? "them" : "it"} back`;
+  if (others === 0) {
+    const some = lost === 0 ? "" : `${thousands(newIds)} of ${thousands(newIds + lost)}, with `;
+    return `Comes back with Undo (${days}): ${some}${back}`;
+  }
+  if (newIds + lost === 0) return `You can undo it for ${days}`;
+  return `You can undo it for ${days}: this ${undoWords(counts, isUndo ? "restored" : "new").replace("Undo ", "")}`;
 }
 
 /**

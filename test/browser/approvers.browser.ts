@@ -48,7 +48,7 @@ test("by keyboard alone a person logs in, and approves what another caller asked
       expect(said).toContain(text);
     }
     expect(await server.isThere()).toBe(true);
-    await tabTo(page, "This deletes a whole targeting. To approve it, type Sports fans");
+    await tabTo(page, "To approve, type Sports fans");
     await page.keyboard.type("Sports fans");
     await tabTo(page, "Delete the targeting");
     await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");

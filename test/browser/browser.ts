@@ -76,9 +76,7 @@ export function button(page: Pick<Page, "locator">, action: "approve" | "decline
 
 /** Types what a large change asks for: the name that stands beside the field. */
 export async function typeName(page: Page): Promise<void> {
-  await page
-    .getByRole("textbox", { name: /^This deletes .*To approve it/ })
-    .fill(await page.locator(".foot strong").innerText());
+  await page.getByRole("textbox", { name: /^To approve, type/ }).fill(await page.locator(".foot strong").innerText());
 }
 
 /** The ID of the run that a page shows as waiting. */

@@ -230,9 +230,9 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /You can get it back for 30 days/,
+      /Comes back with Undo \(30 days\): its name and 2 Context IDs/,
       long(2),
-      /Not back: use in campaigns and ad products/,
+      /Does not come back: its ID, use in campaigns and ad products/,
     ];
     const places = order.map((part) => words.search(part));
     expect(places).toEqual(places.toSorted((one, other) => one - other));

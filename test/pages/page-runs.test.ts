@@ -160,10 +160,9 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
     const { runId, waiting } = await newlyWaiting(person);
     expect(waiting?.undo).toMatchObject({
-      title: "You can undo it for 30 days: this restores 1 of 2 under a new ID; 1 cannot be restored",
+      title: "Comes back with Undo (30 days): 1 of 2, with its name and 1 Context ID",
       notes: [
-        "Back: its name, group and Context IDs, under a new ID.",
-        "Not back: 1 of 2, because the service does not accept its name; use in campaigns and ad products.",
+        "Does not come back: 1 of 2, because the service does not accept its name; its ID; use in campaigns and ad products.",
       ],
     });
     const { status, headers, text } = await download(person, runId, "list");
@@ -242,11 +241,8 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "You can get them back for 30 days",
-          notes: [
-            "Back: names and groups, with 2 sub-options in the group, under new IDs.",
-            "Not back: use in campaigns and ad products.",
-          ],
+          title: "Comes back with Undo (30 days): names and 2 sub-options",
+          notes: ["Does not come back: IDs, use in campaigns and ad products."],
         },
       },
     });

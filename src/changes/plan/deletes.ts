@@ -17,7 +17,7 @@ import {
   withoutNames,
 } from "./current-values.ts";
 
-import { badId, type Loss, type LostOption, MAX_FREED_NAMES, Plan, type PlanningContext } from "./plan.ts";
+import { badId, type Loss, type LostOption, MAX_FREED_NAMES, optionLoss, Plan, type PlanningContext } from "./plan.ts";
 
 interface WantedDelete {
   readonly _id: string;
@@ -165,9 +165,9 @@ async function groupsLeftEmpty(
 }
 
 async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
-  const { _id, name, contextCount } = option;
+  const { _id, name, contextCount, parent } = option;
   const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
-  if (!isGroup(option)) return { name, _id, kind: "option", count: contexts };
+  if (!isGroup(option)) return optionLoss({ name, _id, parent }, contexts);
   const subOptions = [...(await subOptionsOf(option, api, signal))].sort();
   const count = Math.max(subOptions.length, option.childCount ?? 0);
   return { name, _id, kind: "optionGroup", count, subOptions, ownContextIds: contexts };

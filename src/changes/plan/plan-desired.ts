@@ -7,7 +7,7 @@ import type { PlannedRequest, StaleField } from "../rows/entries.ts";
 import { type RowBlock, RowWriter } from "../rows/row-block.ts";
 import { groupMark } from "./current-values.ts";
 import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts";
-import { type Loss, MAX_FREED_NAMES, Plan } from "./plan.ts";
+import { type Loss, MAX_FREED_NAMES, optionLoss, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
 const MAX_STALE = 20;
@@ -184,7 +184,7 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
     if (item.kind === "create" || now === undefined) continue;
     const { _id } = item;
     const { contexts, ...record } = now;
-    const { name, type } = now;
+    const { name, type, parent } = now;
     const isDeleted = item.kind === "delete";
     const { add = [], remove = [] } = (isDeleted ? undefined : item.contexts) ?? {};
     const subOptions = (isDeleted ? (inside.get(_id) ?? []) : []).map(([id]) => id);
@@ -195,7 +195,7 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
       plan.former.option({ _id, held, ...(subOptions.length > 0 && { subOptions }) });
     }
     if (goes || alreadyDone.has(at)) continue;
-    if (isDeleted && type === "atomic") plan.losses.push({ name, _id, kind: "option", count: contexts.length });
+    if (isDeleted && type === "atomic") plan.losses.push(optionLoss({ name, _id, parent }, contexts.length));
     else if (isDeleted) {
       const unmoved = subOptions.filter((id) => !moved.has(id)).toSorted();
       const group = { count: subOptions.length, subOptions: unmoved, ownContextIds: contexts.length };

@@ -33,6 +33,8 @@ export interface Loss {
   /** The names of the first sub-options that remain when the group is deleted, if they were read. */
   readonly freedNames?: readonly string[];
   readonly ownContextIds?: number;
+  /** For an option: whether it is in a group. */
+  readonly isInGroup?: true;
   readonly empties?: boolean;
   /** For a targeting: how many Context IDs all options have together, if known, and the first and last options. */
   readonly contextIds?: number;
@@ -45,6 +47,14 @@ export interface Loss {
 }
 
 export const MAX_FREED_NAMES = 5;
+
+/** Returns the loss of an option that is not a group. */
+export function optionLoss(
+  { name, _id, parent }: { readonly name: string; readonly _id: string; readonly parent?: string | null | undefined },
+  count: number,
+): Loss {
+  return { name, _id, kind: "option", count, ...(typeof parent === "string" && { isInGroup: true }) };
+}
 
 export interface LostOption {
   readonly name: string;

@@ -196,8 +196,8 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
         ) : null,
       )}
       <p class="card note small">
-        <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> Everything is checked again
-        before anything is sent. If something has changed, nothing is sent.
+        <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> If something has changed by
+        then, nothing is sent.
       </p>
       <Foot run={run} waiting={waiting} isRead={isRead} />
     </>
@@ -276,24 +276,29 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Says first what a run does, to how much and to what, and whether that can be undone. */
+/** Says first to how much of the targeting a run does what its title says, and what an undo brings back. */
 function Summary({ run, waiting, removed = 0, isRead }: SummaryProps) {
   const { undo, consequence, magnitude } = waiting;
-  const contextIds = Math.max(removed, waiting.contextIds ?? 0);
-  const isDeletion = magnitude?.verb === "deleted";
+  const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
+  const isSaid = contextIds.startsWith("0") || `${run.title} ${undo?.title}`.includes(contextIds);
   return (
     <div class="card summary">
       {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} isUndo={run.isUndo} />}
-      {isDeletion && <LostNames of={waiting} title={run.title} />}
       {consequence !== undefined && <span class="line">{consequence}</span>}
-      {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
-      {undo !== undefined && <strong class="line">{undo.title}</strong>}
-      {undo?.notes.map((note) => (
-        <span key={note} class="line">
-          {note}
-        </span>
-      ))}
-      {!isRead && isDeletion && <span class="line quiet small">The Context IDs are being read…</span>}
+      {!isSaid && <span class="line deleted">Removes {contextIds}</span>}
+      {undo !== undefined &&
+        [undo.title, ...undo.notes].map((note) => {
+          const [label = "", ...rest] = note.split(/(?<=:)/);
+          return (
+            <span key={note} class="line">
+              <strong>{label}</strong>
+              {rest}
+            </span>
+          );
+        })}
+      {!isRead && magnitude?.verb === "deleted" && (
+        <span class="line quiet small">The Context IDs are being read…</span>
+      )}
     </div>
   );
 }
@@ -311,36 +316,21 @@ function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
   return Math.max(created, changed, deleted) < created + changed + deleted;
 }
 
-/** The number of deleted objects that the summary names. The table below names all. */
-const MAX_NAMES = 2;
-
-/** Names the first objects that are deleted, unless the title of the run names all. */
-function LostNames({ of: { parts }, title }: { readonly of: Waiting; readonly title: string }) {
-  const lost = parts.filter((part) => part.kind === "inside" || (part.kind === "deleted" && part.title !== TARGETINGS));
-  const names = lost.flatMap(({ objects }) => objects.map(({ name }) => name));
-  const more = lost.reduce((sum, { count }) => sum + count, 0) - MAX_NAMES;
-  if (names.every((name) => title.includes(name))) return null;
-  return (
-    <span class="line">
-      <Text of={names.slice(0, MAX_NAMES).join(", ")} most={120} />
-      {more > 0 && ` and ${number(more)} more`}
-    </span>
-  );
-}
-
-const TARGETINGS = "Targetings deleted";
-
 /** Shows how many objects are changed, and their share of the targeting. */
 function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: boolean | undefined }) {
   const { counts, magnitude: { count, whole, verb, within } = NO_MAGNITUDE } = waiting;
   const total = whole === undefined || whole < count ? undefined : whole;
-  const share = total !== undefined && ` of ${wholeWords(total)} (${percent(count, total)})`;
   if (!hasKinds(waiting)) {
-    // Without the size of the targeting, the title says everything.
+    // The title says how many they are. It says everything without the size of the targeting, and of a single object.
     return (
       <span class="line">
-        {share ? <strong class={verb}>{number(count)}</strong> : within}
-        {share}
+        {total !== undefined && count > 1 ? (
+          <>
+            <strong class={verb}>{percent(count, total)}</strong> of {wholeWords(total)}
+          </>
+        ) : (
+          within
+        )}
       </span>
     );
   }
@@ -349,10 +339,9 @@ function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: 
       <span class="row">
         <strong>{counted(totalOf(counts), "change")}</strong> <Kinds of={counts} isUndo={isUndo} areAhead />
       </span>
-      {share && (
+      {total !== undefined && (
         <span class="line small">
-          {verb === "deleted" ? "Deletes" : "Changes"} {number(count)}
-          {share}
+          {verb === "deleted" ? "Deletes" : "Changes"} {number(count)} of {wholeWords(total)} ({percent(count, total)})
         </span>
       )}
     </>
@@ -410,14 +399,6 @@ interface FootProps extends Pick<SummaryProps, "waiting" | "isRead"> {
   readonly run: RunRow;
 }
 
-/** Describes a large deletion, for which the person must type a text. */
-function largeWords({ parts, counts, magnitude }: Waiting): string {
-  const targetings = parts.find(({ title }) => title === TARGETINGS)?.count;
-  if (targetings === 1) return "a whole targeting";
-  if (targetings !== undefined) return counted(targetings, "whole targeting");
-  return magnitude?.what ?? counted(counts.deleted, "option");
-}
-
 function Foot({ run, waiting, isRead }: FootProps) {
   const typed = useSignal("");
   const { runId, actions, disabled = {} } = run;
@@ -433,7 +414,7 @@ function Foot({ run, waiting, isRead }: FootProps) {
         {waiting.typed !== undefined && actions.includes("approve") && !cannotApprove && (
           <label class="row small">
             <span>
-              This deletes {largeWords(waiting)}. To approve it, type <strong>{waiting.typed}</strong>
+              To approve, type <strong>{waiting.typed}</strong>
             </span>
             <input
               type="text"

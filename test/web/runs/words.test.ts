@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { SummarizedFailure } from "../../../src/answers/failures.ts";
 import { textFor } from "../../../src/answers/message-words.ts";
 import type { WriteCall } from "../../../src/changes/call.ts";
+import type { EffectObject } from "../../../src/changes/rows/entries.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
 import { failureRow } from "../../../src/web/detail.ts";
 import { type TitleParts, titleOf } from "../../../src/web/titles.ts";
@@ -333,18 +334,21 @@ describe("what an undo brings back", () => {
     count: names.length,
     objects: names.map((name) => ({ name, says: "" })),
   });
-  const use = "Not back: use in campaigns and ad products.";
-  const refused = "Not back: 1 of 2, because the service does not accept its name; use in campaigns and ad products.";
-  const back = "Back: names, groups and Context IDs, under new IDs.";
-  const itsBack = "Back: its name, group and Context IDs, under a new ID.";
+  const use = "Does not come back: use in campaigns and ad products.";
+  const itsUse = "Does not come back: its ID, use in campaigns and ad products.";
+  const refused =
+    "Does not come back: 1 of 2, because the service does not accept its name; its ID; use in campaigns and ad products.";
   test.each([
-    [0, ["Shoes"], ["You can get it back for 30 days", itsBack, use]],
-    [0, ["Shoes", "Hats"], ["You can get them back for 30 days", back, use]],
+    [0, ["Shoes"], ["Comes back with Undo (30 days): its name and Context IDs", itsUse]],
     [
       0,
-      ["Shoes", "bad_name"],
-      ["You can undo it for 30 days: this restores 1 of 2 under a new ID; 1 cannot be restored", itsBack, refused],
+      ["Shoes", "Hats"],
+      [
+        "Comes back with Undo (30 days): names and Context IDs",
+        "Does not come back: IDs, use in campaigns and ad products.",
+      ],
     ],
+    [0, ["Shoes", "bad_name"], ["Comes back with Undo (30 days): 1 of 2, with its name and Context IDs", refused]],
     [2, ["Shoes"], ["You can undo it for 30 days: this restores 2 of 3 as they were and 1 under a new ID", use]],
     [0, ["bad_name"], ["You cannot get it back", "The service does not accept its name."]],
     [3, [], ["You can undo it for 30 days"]],
@@ -353,7 +357,7 @@ describe("what an undo brings back", () => {
       ["bad_name"],
       [
         "You can undo it for 30 days: this restores 3 of 4 as they were; 1 cannot be restored",
-        "Not back: 1 of 1, because the service does not accept its name.",
+        "Does not come back: 1 of 1, because the service does not accept its name.",
       ],
     ],
   ])("an approval of %i changes and the deletion of %j", (changed, deleted, [title, ...notes]) => {
@@ -388,24 +392,45 @@ describe("what an undo brings back", () => {
     const whole = (count: number, options: number) => [
       { title: "Targetings deleted", count, objects: [{ name: "Spring", says: "", options }] },
     ];
-    const note = (count: number, options: number) =>
-      undoOf({ created: 0, changed: 0, deleted: count }, whole(count, options), { days: 30 })?.notes[0];
-    expect([note(1, 315), note(1, 1), note(2, 40), note(1, 0)]).toEqual([
-      "Back: its 315 options with names, groups and Context IDs, under new IDs.",
-      "Back: its 1 option with names, groups and Context IDs, under new IDs.",
-      "Back: 40 options with names, groups and Context IDs, under new IDs.",
-      "Back: its name, under a new ID.",
+    const title = (count: number, options: number) =>
+      undoOf({ created: 0, changed: 0, deleted: count }, whole(count, options), { days: 30 })?.title;
+    const label = "Comes back with Undo (30 days):";
+    expect([title(1, 315), title(1, 1), title(2, 40), title(1, 0)]).toEqual([
+      `${label} the targeting with 315 options and all Context IDs`,
+      `${label} the targeting with 1 option and all Context IDs`,
+      `${label} 2 targetings with 40 options and all Context IDs`,
+      `${label} the targeting`,
     ]);
   });
 
   test.each([
-    [0, 4, "Back: its name, with 4 sub-options in the group, under a new ID."],
-    [2, 1, "Back: its name and Context IDs, with 1 sub-option in the group, under a new ID."],
-  ])("a group with %i Context IDs and %i sub-options comes back with what it had", (contextIds, freed, note) => {
+    [0, 4, "its name and 4 sub-options"],
+    [2, 1, "its name, 2 Context IDs and 1 sub-option"],
+  ])("a group with %i Context IDs and %i sub-options comes back with what it had", (contextIds, freed, back) => {
     const groups = [
       { title: "Option groups deleted", count: 1, objects: [{ name: "Shoes", says: "", contextIds, freed }] },
     ];
-    expect(undoOf({ created: 0, changed: 0, deleted: 1 }, groups, { days: 30 })?.notes).toEqual([note, use]);
+    const title = `Comes back with Undo (30 days): ${back}`;
+    expect(undoOf({ created: 0, changed: 0, deleted: 1 }, groups, { days: 30 })).toEqual({ title, notes: [itsUse] });
+  });
+
+  test("groups come back only where options were in one, and Context IDs of those that come back", () => {
+    const one = { name: "Shoes", says: "", contextIds: 2 };
+    const title = (...objects: readonly EffectObject[]) => {
+      const parts = [{ title: "Options deleted", count: objects.length, objects }];
+      return undoOf({ created: 0, changed: 0, deleted: objects.length }, parts, { days: 30 })?.title.split(": ")[1];
+    };
+    expect([
+      title(one, one),
+      title(one, { ...one, isInGroup: true }),
+      title({ ...one, isInGroup: true, contextIds: 0 }),
+      title(one, { ...one, name: "bad_name" }),
+    ]).toEqual([
+      "names and 4 Context IDs",
+      "names, groups and 4 Context IDs",
+      "its name and group",
+      "1 of 2, with its name and 2 Context IDs",
+    ]);
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {
