@@ -366,7 +366,7 @@ const RECENT_RUNS = 50;
 /** For how many milliseconds a repeated call is declined as well. */
 const DECLINED_MS = 600_000;
 /** For how many milliseconds a repeated call resumes or reports its earlier run. */
-const SAME_CALL_MS = 3_600_000;
+export const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 

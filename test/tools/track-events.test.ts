@@ -205,6 +205,20 @@ test("the same call after its run has ended sends new events, and says so", asyn
   expect(third.text).not.toContain("resume_run");
 });
 
+test("the same call after a run with nothing left to send says that it counts only its own events", async () => {
+  const { context, sandbox } = await eventTools();
+  const call = { events: [{ uid: "a", eventName: "Click" }, click("b")] };
+  const first = await answerOf(trackEvents, call, context);
+  expect(first.text).not.toContain("was made before");
+  const second = await answerOf(trackEvents, call, context);
+  expect(second.structured).toMatchObject({ counts: { items: 2, succeeded: 1, failed: 1 } });
+  expect(second.text).toContain(
+    `he same call was made before and ended partial (run ${first.structured.runId}); ` +
+      "this is a new run of all its events, and counts only those of this call.",
+  );
+  expect(sandbox.events()).toHaveLength(2);
+});
+
 test("a repeated call sends nothing while answers of the first are lost, and with resend only what has no answer", async () => {
   const { context, control, sandbox } = await eventTools();
   await control("/faults", { faults: [{ on: "any", nth: 2, kind: "reset", applied: true }] });

@@ -12,7 +12,7 @@ import type {
   RunsContext,
   StoredParts,
 } from "../../runs/kind.ts";
-import { type EarlierRuns, KindRuns, type Requested, startOrJoin } from "../../runs/kind-runs.ts";
+import { type EarlierRuns, KindRuns, type Requested, SAME_CALL_MS, startOrJoin } from "../../runs/kind-runs.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { DamagedRunError, NothingStoredError, undefinedIfNothingStored } from "../../runs/store.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
@@ -104,7 +104,7 @@ export class EventRuns {
           return going && { run: going, before: { going } };
         },
         make: async () => {
-          const before = await this.findEarlierRun(planned, caller);
+          const before = await this.#runsBefore(planned, caller);
           const sent = before.going === undefined ? await this.#sentBefore(planned, fingerprint) : undefined;
           const of = sent ?? { run: before.going ?? (await this.#startWithRoom(planned, caller)) };
           await of.run.kept;
@@ -112,6 +112,18 @@ export class EventRuns {
         },
       },
     );
+  }
+
+  /** Finds an earlier run of the same call, also one that ended and left nothing to send. */
+  async #runsBefore(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
+    const before = await this.findEarlierRun(planned, caller);
+    if (before.going !== undefined || before.ended !== undefined) return before;
+    const { store, clock } = this.#context;
+    const [runId] = await store.list({ lastOf: this.runs.fingerprint(callOf(planned), caller) });
+    const rest = runId === undefined ? undefined : (await store.record(runId))?.rest;
+    if (runId === undefined || rest === undefined || rest.open) return before;
+    const isRecent = clock.now() - rest.updatedAt < SAME_CALL_MS;
+    return isRecent ? { ended: { runId, status: rest.status, open: false } } : before;
   }
 
   /** Sends one event. If the result of an equal recent call is unknown, returns its run instead. */
