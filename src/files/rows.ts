@@ -132,7 +132,14 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return invalidRow("noObject", {});
   if (!(REASON_COLUMN in value)) return shape.fromValue(value);
   const { [REASON_COLUMN]: _, ...row } = value;
-  return shape.fromValue(row);
+  const unread = unreadLine(row);
+  return unread === undefined ? shape.fromValue(row) : jsonRow(unread, shape);
+}
+
+/** Returns the line that a row of the file of failed rows stores as a text, because it was not a JSON object. */
+function unreadLine(row: object): string | undefined {
+  const line = "row" in row && Object.keys(row).length === 1 ? row.row : undefined;
+  return typeof line === "string" ? line : undefined;
 }
 
 /** Returns the reason for an invalid row. `problem` is a code that `answers/` turns into a sentence. */

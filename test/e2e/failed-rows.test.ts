@@ -87,6 +87,21 @@ test("rows of events that were not sent are saved by outcome, those that were se
   expect(sent.text).toContain("the rows of events that were or may have been sent are not stored");
 });
 
+test("broken lines of events that are sent again have the same reason, and go in once their text is corrected", async () => {
+  const { client, folder, given, saved } = await withSheets();
+  const sent = await given("track_events", "events.ndjson", '{"uid":"u-1","eventName":\n{"eventName":"sign_up"}\n');
+  await call(client, "get_run", { runId: sent.runId, saveTo: "failed.ndjson" });
+  const again = await call(client, "track_events", { file: "failed.ndjson" });
+  expect(again.failures.map(({ errorCode, lines }) => [errorCode, lines])).toEqual([
+    ["EVENT_REJECTED", [2]],
+    ["INVALID_ROW", [1]],
+  ]);
+  const fixed = saved("failed.ndjson").replace('\\"eventName\\":', '$&\\"sign_up\\",\\"method\\":\\"e\\"}');
+  writeFileSync(join(folder, "fixed.ndjson"), fixed);
+  const last = await call(client, "track_events", { file: "fixed.ndjson" });
+  expect(last.counts).toMatchObject({ succeeded: 1, failed: 1 });
+});
+
 test("a sheet with a desired state is saved as a whole", async () => {
   const { client, given } = await withSheets();
   const planned = await given("plan_targeting", "wanted.csv", "Option,Context IDs\nShoes,A-1\n");
