@@ -31,7 +31,8 @@ import { planningFailure, rateLimitWords, refusalWords, remedyOf, storedRequestD
 
 const SEVERAL = " If it is several in one text, give each by itself; in a sheet, the argument separator splits cells.";
 
-const NAME_RULE = "Allowed: 2-36 Korean or English letters, digits, spaces, ~ % & + -; no leading or trailing space.";
+const NAME_RULE =
+  "Allowed: 2 to 36 characters, only Korean or English letters, digits, spaces, ~ % & + -; no leading or trailing space.";
 
 const nameDetail = z.object({
   rules: z.array(z.enum(NAME_RULES)).min(1),
