@@ -17,7 +17,7 @@ test("of 20,000 events the page holds at most 500 rows at any time, and leads to
         })),
       );
       most = Math.max(most, await page.locator("tr").count());
-      await page.getByText(`100 of ${(sent + 1000).toLocaleString("en-US")} events`).waitFor();
+      await page.getByText(`the latest 100 of ${(sent + 1000).toLocaleString("en-US")} events`).waitFor();
       most = Math.max(most, await page.locator("tr").count());
     }
     const rows = page.getByRole("table", { name: "Events" }).getByRole("row");

@@ -351,6 +351,7 @@ function Stream() {
       {shownEvents.value.length === 0 && isNarrowed.value && <p class="head quiet">No event fits.</p>}
       <div class="head">
         <Pager previous={isOlder.value ? showNewer : undefined} next={hasOlder.value ? showOlder : undefined}>
+          {hasOlder.value && !isOlder.value && "the latest "}
           {number(shownEvents.value.length)} of {number(arrived.value)} events
           {isPaused.value ? "; paused" : isOlder.value ? "; older ones" : ""}
           {late.value > 0 && !isOlder.value && `; ${counted(late.value, "new event")}`}
