@@ -20,7 +20,7 @@ import { changeLines, changeList, firstChanges } from "./changes.ts";
 import { failureRow, planView, problemList, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
-import { nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
+import { actOf, nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
 import { objectsOf, undoOfRun, waitingOf } from "./waiting.ts";
 import {
   type ChangeList,
@@ -425,7 +425,7 @@ async function waitingFields(
   const { elsewhere } = waits;
   const ended = isDriven || elsewhere !== undefined ? undefined : (true as const);
   return {
-    ...{ project: isDriven ? shown.project.name : run.header.project, waiting: { ...waits, ended } },
+    ...{ project: isDriven ? shown.project.name : run.header.project, waiting: { ...waits, act: actOf(run), ended } },
     actions: shown.services.readOnly ? [] : elsewhere === undefined ? ["approve", "decline"] : ["decline"],
     disabled: why === undefined ? undefined : { approve: why },
   };

@@ -1,6 +1,6 @@
 import { many } from "../answers/message-words.ts";
-import { isApproval } from "../approvals/approvals.ts";
-import { isChangeRun } from "../changes/change-run.ts";
+import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
@@ -228,8 +228,8 @@ function withOptions(isOne: boolean, options = 0): string {
 const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
 
 /**
- * Describes counts of changes: `1 new, 2 renamed, 1 deleted`. Before the changes: `add 1, rename 2 options, delete 1
- * option`. For an undo, with a noun each: `1 group and 2 options restored, 3 options renamed`.
+ * Describes counts of changes: `1 new, 2 renamed, 1 deleted`. Before the changes, and for an undo, each count has its
+ * nouns: `add 1 option, rename 2 options`, `1 group and 2 options restored, 3 options renamed`.
  */
 function changeCounts(
   counts: ChangeCounts | undefined,
@@ -249,11 +249,31 @@ function changeCounts(
         return isAhead ? `${base} ${what}${end}` : `${what} ${past}${end}`;
       });
     }
-    const isNamed = isUndo || (isAhead && kind === "deleted");
-    const count = isNamed ? objectWords(counts[kind], kinds, kind) : thousands(counts[kind]);
+    const count = isUndo || isAhead ? objectWords(counts[kind], kinds, kind) : thousands(counts[kind]);
     return counts[kind] === 0 ? [] : [isAhead ? `${todo} ${count}` : `${count} ${done}`];
   });
   return parts.join(", ");
+}
+
+/** Omits the name of the group to which options move, which would make a label too long. */
+function withoutGroup(kinds: ChangeKinds | undefined): ChangeKinds | undefined {
+  const { into: _, ...how } = kinds ?? {};
+  return "moved" in how ? how : undefined;
+}
+
+/** Returns the label of the button that approves a run: `Delete 260 options`, `Undo: restore 2 options, move 1 option`. */
+export function actOf(run: ChangeRun | ApprovalRun): string {
+  if (!isChangeRun(run)) return run.header.call.tool === "resume_run" ? "Resume the run" : "Send the tests";
+  const counts = countsOfWaiting(run);
+  const { created, changed, deleted } = counts;
+  if (isUndoPlan(run)) {
+    const kinds = { ...kindsOfWaiting(run), how: withoutGroup(changeKindsOf(run.state)) };
+    return `Undo: ${changeCounts(counts, kinds, { isUndo: true, isAhead: true })}`;
+  }
+  if (run.header.call.tool === "apply_plan") return `Apply ${many(created + changed + deleted, "change")}`;
+  const deletes = deletionWords(partsOf(run));
+  if (deletes !== "") return `Delete ${deletes}`;
+  return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
 }
 
 /** Returns the facts about a run that waits for approval, for its title. `of`: the title of the run that it undoes. */

@@ -25,7 +25,7 @@ const MAX_TYPED = 60;
 export function waitingOf(
   run: ChangeRun | ApprovalRun,
   { days, targeting }: { readonly days: number; readonly targeting: RunRow["targeting"] },
-): Omit<Waiting, "ended"> | undefined {
+): Omit<Waiting, "ended" | "act"> | undefined {
   const { waits, effect = "" } = run.state.facts;
   const isDeletion = run.header.call.tool === "delete_options";
   if (waits === undefined) return undefined;
@@ -43,7 +43,6 @@ export function waitingOf(
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
     ),
     check: counts.deleted > 0 ? campaignsNote(counts.deleted, parts) : undefined,
-    act: actOf(run, parts),
     counts,
     magnitude: magnitudeOf(run, parts),
     optionsInside: optionsWithin(parts) || undefined,
@@ -270,32 +269,6 @@ export const DELETED: Readonly<Record<string, string>> = {
   "Option groups deleted": "group",
   "Options deleted": "option",
 };
-
-/** Returns the label of the approve button: `Delete 260 options`, `Apply 5 changes`. */
-function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): string {
-  if (!isChangeRun(run)) return run.header.call.tool === "resume_run" ? "Resume the run" : "Send the tests";
-  const { call } = run.header;
-  const { created, changed, deleted } = countsOfWaiting(run);
-  const all = created + changed + deleted;
-  if (call.tool === "apply_plan") {
-    if (isUndoPlan(run)) return undoAct(run);
-    return `Apply ${many(all, "change")}`;
-  }
-  const deletes = deletionWords(parts);
-  if (deletes !== "") return `Delete ${deletes}`;
-  return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
-}
-
-/** Returns the label of the button that approves an undo: `Undo: restore 2 options, delete 1 group and 9 options`. */
-function undoAct(run: ChangeRun): string {
-  const [counts, kinds] = [countsOfWaiting(run), kindsOfWaiting(run)];
-  const words = (["created", "changed", "deleted"] as const).flatMap((kind) =>
-    counts[kind] === 0 ? [] : [`${UNDOES[kind]} ${objectWords(counts[kind], kinds, kind)}`],
-  );
-  return `Undo: ${words.join(", ")}`;
-}
-
-const UNDOES = { created: "restore", changed: "change", deleted: "delete" } as const;
 
 export function isUndoPlan(run: Run): boolean {
   if (!isChangeRun(run)) return false;

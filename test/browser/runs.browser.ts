@@ -637,6 +637,8 @@ test("the reasons after the sixth are shown in place, and events that were held 
   await onPage(made.url, async (page) => {
     await page.getByText("7 of 9 events not sent").waitFor();
     await page.getByText("6 more for 6 other reasons").waitFor();
+    // How many were sent follows from that.
+    expect(await page.locator(".item").getByText("Applied spring.yaml").count()).toBe(0);
     await page.getByRole("link", { name: "Show", exact: true }).click();
     const box = page.getByRole("region", { name: "7 events not sent" });
     expect(await box.getByText("Remedy 6.").count()).toBe(0);

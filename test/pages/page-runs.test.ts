@@ -265,7 +265,7 @@ describe("a deletion that waits", () => {
     expect(back.title).toBe(
       "Undo “Deleted 1 group and 1 option from Grouped sale”: restore 1 group and 1 option, move 2 options to Clothing",
     );
-    expect(back.waiting?.act).toBe("Undo: restore 1 group and 1 option, change 2 options");
+    expect(back.waiting?.act).toBe("Undo: restore 1 group and 1 option, move 2 options");
     expect(back.isUndo).toBe(true);
     expect(back.waiting?.consequence).toBe(
       "2 restored objects get new IDs: campaigns and ad products that use the old IDs stay disconnected.",

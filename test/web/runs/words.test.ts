@@ -31,10 +31,10 @@ describe("a run as a sentence", () => {
       { status: "partial", items: 390, done: 332, fileName: "brands.csv", mergesRows: true },
     ],
     [
-      "Apply a plan to Footwear KR: add 1, delete 1 group and 2 options",
+      "Apply a plan to Footwear KR: add 1 option, rename 1 option, delete 1 group and 2 options",
       {
         ...{ tool: "apply_plan", status: "needs_confirmation" },
-        plan: { isUndo: false, changes: { created: 1, changed: 0, deleted: 3 } },
+        ...{ plan: { isUndo: false, changes: { created: 1, changed: 1, deleted: 3 } }, how: { ...SAME, renamed: 1 } },
         groups: { items: 1, created: 0, changed: 0, deleted: 1 },
       },
     ],
