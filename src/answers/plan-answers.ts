@@ -1,4 +1,5 @@
 import type { PlannedRequest } from "../changes/rows/entries.ts";
+import type { Problem } from "../plans/file/desired.ts";
 import {
   CHANGE_KINDS,
   changesOf,
@@ -8,8 +9,7 @@ import {
   type ListedChange,
   type StatePlan,
   targetingChanges,
-} from "../plans/diff/plan.ts";
-import type { Problem } from "../plans/file/desired.ts";
+} from "../plans/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../plans/undo-plan.ts";
 import { amount, capitalized } from "../platform/text.ts";

@@ -1,6 +1,6 @@
 import type { Loss } from "../changes/plan/plan.ts";
 import type { EffectObject, EffectPart } from "../changes/rows/entries.ts";
-import { changesOf, type ListedChange } from "../plans/diff/plan.ts";
+import { changesOf, type ListedChange } from "../plans/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import type { UndoRow } from "../plans/undo-plan.ts";
 import { capitalized } from "../platform/text.ts";

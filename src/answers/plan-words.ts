@@ -1,3 +1,4 @@
+import type { Problem } from "../plans/file/desired.ts";
 import {
   CHANGE_KINDS,
   changesOf,
@@ -8,8 +9,7 @@ import {
   type ListedChangeKind,
   type ShownValue,
   type StatePlan,
-} from "../plans/diff/plan.ts";
-import type { Problem } from "../plans/file/desired.ts";
+} from "../plans/plan.ts";
 import { amount, capitalized, thousands } from "../platform/text.ts";
 import { plain, quoteUntrusted } from "./fence.ts";
 

@@ -1,9 +1,9 @@
 import { savedForm, writtenSheet } from "../files/save-file.ts";
 import type { SheetFormat } from "../files/written-rows.ts";
 import { baseOf, basePathOf, baseText, type ServiceTargeting } from "../plans/base.ts";
-import { driftSince } from "../plans/diff/match.ts";
 import { type DesiredFormat, formatOfDesired } from "../plans/file/read-desired.ts";
 import { desiredText, sheetOf } from "../plans/file/write-desired.ts";
+import { driftSince } from "../plans/match.ts";
 import { checkSeenName, resolveTargetingArgument } from "../plans/read-targeting.ts";
 import { FileError } from "../platform/files.ts";
 import { amount } from "../platform/text.ts";

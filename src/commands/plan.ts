@@ -1,9 +1,9 @@
 import { dirname, relative, resolve, sep } from "node:path";
 import { driftLines, planLines, planMarkdown, problemLine } from "../answers/plan-words.ts";
 import { requestsOf } from "../changes/plan/plan-desired.ts";
-import { planOf } from "../plans/diff/diff.ts";
-import { driftFromFile, driftSince } from "../plans/diff/match.ts";
+import { planOf } from "../plans/diff.ts";
 import type { Problem } from "../plans/file/desired.ts";
+import { driftFromFile, driftSince } from "../plans/match.ts";
 import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../plans/plan-document.ts";
 import { asPlanned } from "../plans/planned-undo.ts";
 import { checkSeenName, whichTargeting } from "../plans/read-targeting.ts";

@@ -5,7 +5,7 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
 import type { TargetingMemory } from "../runs/backend.ts";
 import { type Base, type ServiceTargeting, ulid } from "./base.ts";
-import { type DiffInput, planOf } from "./diff/diff.ts";
+import { type DiffInput, planOf } from "./diff.ts";
 import {
   changesOf,
   difference,
@@ -17,7 +17,7 @@ import {
   type StatePlan,
   statePlan,
   type Thresholds,
-} from "./diff/plan.ts";
+} from "./plan.ts";
 import { checkSeenName, whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo-plan.ts";
 

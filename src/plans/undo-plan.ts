@@ -5,14 +5,7 @@ import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../r
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { OptionType } from "../spec/records.ts";
 import { type ServiceOption, ulid } from "./base.ts";
-import {
-  type DifferingField,
-  difference,
-  knownOption,
-  type ShownValue,
-  type StatePlan,
-  shownValue,
-} from "./diff/plan.ts";
+import { type DifferingField, difference, knownOption, type ShownValue, type StatePlan, shownValue } from "./plan.ts";
 
 /**
  * How far an undo restores an object. `exact`: completely. `caveat`: with differences. `notOurs`: not at all, because

@@ -10,7 +10,7 @@ import {
   type PlannedTargeting,
   type SeenOption,
   type StatePlan,
-} from "./diff/plan.ts";
+} from "./plan.ts";
 import {
   type IntendedUndo,
   type Intent,

@@ -6,7 +6,7 @@ import { effectsOfRun, namesOf } from "../changes/done.ts";
 import type { EffectObject, EffectPart } from "../changes/rows/entries.ts";
 import { readPreviousValues } from "../changes/settle/changed-since.ts";
 import type { RunState } from "../changes/state/change-state.ts";
-import type { ParentRef, PlanItem, StatePlan } from "../plans/diff/plan.ts";
+import type { ParentRef, PlanItem, StatePlan } from "../plans/plan.ts";
 import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { cutText } from "../platform/text.ts";
 import type { ChangedOption, Done, OptionEffect, TargetingEffect } from "../runs/kind.ts";

@@ -6,7 +6,7 @@ import { undoLine } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
 import { isApproval } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
-import type { Difference } from "../plans/diff/plan.ts";
+import type { Difference } from "../plans/plan.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
 import { characterList, cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";

@@ -12,7 +12,7 @@ import { withDetectedForm } from "../../src/files/detected-form.ts";
 import type { SheetSeen } from "../../src/files/input-file.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { itemsIn, type RowShape } from "../../src/files/rows.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
+import { planOf } from "../../src/plans/diff.ts";
 import { formatToRead, readDesired } from "../../src/plans/file/read-desired.ts";
 import { getRun } from "../../src/tools/get-run.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";

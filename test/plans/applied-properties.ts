@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
 import { baseOf, type ServiceTargeting } from "../../src/plans/base.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
-import { isApplicable, itemCount, type StatePlan } from "../../src/plans/diff/plan.ts";
+import { planOf } from "../../src/plans/diff.ts";
+import { isApplicable, itemCount, type StatePlan } from "../../src/plans/plan.ts";
 import { planDocument } from "../../src/plans/plan-document.ts";
 import { asPlanned } from "../../src/plans/planned-undo.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { baseOf } from "../../src/plans/base.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
+import { planOf } from "../../src/plans/diff.ts";
 import { textOf } from "../../src/plans/look-again.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { startService } from "../changes/service.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { planDesired } from "../../src/changes/plan/plan-desired.ts";
 import { RowBlock } from "../../src/changes/rows/row-block.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
+import { planOf } from "../../src/plans/diff.ts";
 import { asPlanned } from "../../src/plans/planned-undo.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { startService } from "../changes/service.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { planMarkdown } from "../../src/answers/plan-words.ts";
 import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
+import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { planDocument, readPlan } from "../../src/plans/plan-document.ts";
 import { whichTargeting } from "../../src/plans/read-targeting.ts";

@@ -7,11 +7,11 @@ import {
   type ServiceTargeting,
   type WrittenOption,
 } from "../../src/plans/base.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
-import { isApplicable, itemCount, type PlanItem, type StatePlan } from "../../src/plans/diff/plan.ts";
-import { lookAgain } from "../../src/plans/diff/stale.ts";
+import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { desiredText } from "../../src/plans/file/write-desired.ts";
+import { isApplicable, itemCount, type PlanItem, type StatePlan } from "../../src/plans/plan.ts";
+import { lookAgain } from "../../src/plans/stale.ts";
 import { type FileRow, isPossible, meaningOf, type Thing, type World } from "./meaning.ts";
 import { editedFile, editedWorld, randomOf, randomWorld } from "./random-edits.ts";
 

@@ -6,7 +6,7 @@ import { itemsIn, type RowShape } from "../../src/files/rows.ts";
 import { writtenSheet } from "../../src/files/save-file.ts";
 import type { SheetFormat } from "../../src/files/written-rows.ts";
 import type { ServiceTargeting } from "../../src/plans/base.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
+import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { desiredText, sheetOf } from "../../src/plans/file/write-desired.ts";
 import { trimContextId } from "../../src/spec/names-and-contexts.ts";

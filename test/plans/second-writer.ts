@@ -1,8 +1,8 @@
 import { expect } from "vitest";
 import type { ChangeRun } from "../../src/changes/change-run.ts";
 import { baseOf } from "../../src/plans/base.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
-import { isApplicable, itemCount } from "../../src/plans/diff/plan.ts";
+import { planOf } from "../../src/plans/diff.ts";
+import { isApplicable, itemCount } from "../../src/plans/plan.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { objectResults } from "../support/object-results.ts";

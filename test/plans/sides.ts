@@ -6,9 +6,9 @@ import {
   type ServiceOption,
   type ServiceTargeting,
 } from "../../src/plans/base.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
-import type { StatePlan } from "../../src/plans/diff/plan.ts";
+import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
+import type { StatePlan } from "../../src/plans/plan.ts";
 
 // The sides of a plan, as tests write them.
 

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { writtenSheet } from "../../src/files/save-file.ts";
 import type { SheetFormat, WrittenRow } from "../../src/files/written-rows.ts";
-import { planOf } from "../../src/plans/diff/diff.ts";
+import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { sheetOf } from "../../src/plans/file/write-desired.ts";
 import { idOf, option, there } from "../plans/sides.ts";

@@ -19,7 +19,7 @@ import {
   type ParentRef,
   type PlanItem,
   positionOf,
-} from "../../plans/diff/plan.ts";
+} from "../../plans/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";

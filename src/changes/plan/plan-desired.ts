@@ -1,4 +1,4 @@
-import type { ChangeItem, ParentRef, PlanItem } from "../../plans/diff/plan.ts";
+import type { ChangeItem, ParentRef, PlanItem } from "../../plans/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { groupedBy } from "../../platform/by-key.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";

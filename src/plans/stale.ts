@@ -1,4 +1,4 @@
-import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";
+import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base.ts";
 import { differingFields, type Service, serviceOf } from "./match.ts";
 import type {
   ChangeItem,

@@ -1,7 +1,7 @@
 import * as z from "zod";
-import type { Change, KnownOption, Ref } from "../../model/targeting-model.ts";
-import type { Fixed } from "../../platform/json.ts";
-import { baseLine, type ServiceOption, ulid } from "../base.ts";
+import type { Change, KnownOption, Ref } from "../model/targeting-model.ts";
+import type { Fixed } from "../platform/json.ts";
+import { baseLine, type ServiceOption, ulid } from "./base.ts";
 
 /** A value for display. A parent is shown by its name (null for the top level), Context IDs by their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);

@@ -1,6 +1,6 @@
-import { groupedBy } from "../../platform/by-key.ts";
-import type { Base, BaseOption, ServiceOption, ServiceTargeting } from "../base.ts";
-import { type Desired, type DesiredOption, type Problem, type Problems, quoted } from "../file/desired.ts";
+import { groupedBy } from "../platform/by-key.ts";
+import type { Base, BaseOption, ServiceOption, ServiceTargeting } from "./base.ts";
+import { type Desired, type DesiredOption, type Problem, type Problems, quoted } from "./file/desired.ts";
 import type { Difference, DifferingField, GroupName, SeenOption, ShownValue, StatePlan } from "./plan.ts";
 
 /** The options of a targeting by ID, by name, and by group (null for the top level). */

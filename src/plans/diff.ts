@@ -1,10 +1,10 @@
-import { splitBeside } from "../../files/cells.ts";
-import { type Change, type Conflict, conflicts as conflictsIn, type Ref } from "../../model/targeting-model.ts";
-import { LIMITS } from "../../spec/limits.ts";
-import { bytesOf } from "../../spec/names-and-contexts.ts";
-import { baseOptionOf, digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";
-import { type ContextsWish, Problems, quoted, type Spot } from "../file/desired.ts";
-import { addSuspect } from "../file/read-desired.ts";
+import { splitBeside } from "../files/cells.ts";
+import { type Change, type Conflict, conflicts as conflictsIn, type Ref } from "../model/targeting-model.ts";
+import { LIMITS } from "../spec/limits.ts";
+import { bytesOf } from "../spec/names-and-contexts.ts";
+import { baseOptionOf, digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base.ts";
+import { type ContextsWish, Problems, quoted, type Spot } from "./file/desired.ts";
+import { addSuspect } from "./file/read-desired.ts";
 import { type DesiredRow, matchRows, type Service, type Sides, serviceOf } from "./match.ts";
 import {
   checkOrphans,

@@ -1,7 +1,6 @@
-import { digestOfContexts, type ServiceOption } from "../base.ts";
-import { quoted } from "../file/desired.ts";
-import type { DesiredRow, Sides } from "./match.ts";
-import { changedSince } from "./match.ts";
+import { digestOfContexts, type ServiceOption } from "./base.ts";
+import { quoted } from "./file/desired.ts";
+import { changedSince, type DesiredRow, type Sides } from "./match.ts";
 
 /** Records that others have deleted an option: a conflict if the file changes the option, otherwise drift. */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
