@@ -20,11 +20,11 @@ import type { Ending } from "../runs/kind.ts";
 import { type OwnCode, ownReason, type Standing } from "../runs/outcome.ts";
 import type { RunHeader } from "../runs/store.ts";
 import { INPUTS, type Inputs, type OnExisting, type WriteCall, type WriteTool } from "./call.ts";
+import { RunState } from "./change-state.ts";
 import type { Loss, Plan, PlanningContext } from "./plan/plan.ts";
 import { type JournalEntry, type Step, targetOf } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { ObjectList, StepList } from "./rows/steps.ts";
-import { RunState } from "./state/change-state.ts";
 
 interface Targets {
   readonly targetings: readonly string[];

@@ -22,6 +22,7 @@ import { isUnstarted } from "../runs/store.ts";
 import type { Turn } from "../runs/turn.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
+import { requestReason } from "./api-reasons.ts";
 import type { WriteCall } from "./call.ts";
 import {
   changeOf,
@@ -39,18 +40,15 @@ import {
   WRITE_TOOLS,
   writeCall,
 } from "./change-kinds.ts";
+import { RunState } from "./change-state.ts";
 import { isGoing, type Plan, type Planning } from "./plan/plan.ts";
 import { canSendInAnyOrder, plannedRequests, type Requests } from "./plan/requests.ts";
 import { type JournalEntry, journalEntry, journalLine, type RunFacts, type Step } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { rowOf } from "./rows/steps.ts";
-
 import { changedSince } from "./settle/changed-since.ts";
 import { COMPARE_AGAIN, drive } from "./settle/drive.ts";
 import { type ChangeDriver, ServerClock } from "./settle/evidence.ts";
-
-import { requestReason } from "./state/api-reasons.ts";
-import { RunState } from "./state/change-state.ts";
 
 export interface ChangeWorld extends FinishingWorld {
   readonly routes: RouteTable;

@@ -25,14 +25,13 @@ import {
   unfinishedPlanState,
 } from "./change-kinds.ts";
 import { type ChangeRun, type ChangeWorld, changeRunKind, type NewApproval } from "./change-run.ts";
+import { RunState } from "./change-state.ts";
 import { effectsOfRun } from "./done.ts";
 import type { Loss, Plan, Planning } from "./plan/plan.ts";
 import { plannedRequests, weighed } from "./plan/requests.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
 import { StepList } from "./rows/steps.ts";
-
-import { RunState } from "./state/change-state.ts";
 
 export type ChangeHeader = RunHeader<WriteCall>;
 

@@ -3,6 +3,7 @@ import { parseJson } from "../platform/json.ts";
 import type { ChangedOption, Done, OptionEffect, OptionState, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { wholeLines } from "../runs/store.ts";
 import type { OptionChanges } from "../spec/records.ts";
+import type { RunState } from "./change-state.ts";
 import {
   type Binding,
   bindingOf,
@@ -15,7 +16,6 @@ import {
 } from "./rows/entries.ts";
 import { StepMaker } from "./rows/steps.ts";
 import { readPreviousValues } from "./settle/changed-since.ts";
-import type { RunState } from "./state/change-state.ts";
 
 type Pieces = AsyncIterable<Uint8Array>;
 type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;

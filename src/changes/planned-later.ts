@@ -4,8 +4,8 @@ import type { RunStatus } from "../runs/report.ts";
 import type { RunHeader } from "../runs/store.ts";
 import type { WriteCall } from "./call.ts";
 import { CHANGE_FORM, type ChangeRun } from "./change-run.ts";
+import { RunState } from "./change-state.ts";
 import type { Plan, Planning } from "./plan/plan.ts";
-import { RunState } from "./state/change-state.ts";
 
 interface Then {
   readonly meanwhile: RunState;

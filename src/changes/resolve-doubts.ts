@@ -7,9 +7,9 @@ import { undefinedIf } from "../runs/store.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import { undoingRuns } from "./change-kinds.ts";
 import type { ChangeRun } from "./change-run.ts";
+import type { RunState } from "./change-state.ts";
 import { effectsOfRun, type Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
-import type { RunState } from "./state/change-state.ts";
 
 /** What was read about unanswered steps. With `areApplied`, all of them were applied and no request is in progress. */
 interface Found extends Resolved {

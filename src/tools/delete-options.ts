@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { EMPTY_WORDS, many } from "../answers/message-words.ts";
 import { ARGUMENTS } from "../changes/call.ts";
-import { RunState } from "../changes/state/change-state.ts";
+import { RunState } from "../changes/change-state.ts";
 import { emptyOptions, isEmpty } from "../reads/option-lists.ts";
 import { countsOf } from "../runs/report.ts";
 import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./arguments.ts";

@@ -3,9 +3,9 @@ import { failureRow, groupFailures, messageFor } from "../../src/answers/failure
 import { withoutResume } from "../../src/answers/message-words.ts";
 import { requestFailure } from "../../src/answers/request-messages.ts";
 import { RejectedError } from "../../src/api/errors.ts";
+import { requestReason } from "../../src/changes/api-reasons.ts";
 import type { Step } from "../../src/changes/rows/entries.ts";
 import { StepMaker, sentFields } from "../../src/changes/rows/steps.ts";
-import { requestReason } from "../../src/changes/state/api-reasons.ts";
 import { OWN_CODES, type Reason, reason } from "../../src/runs/outcome.ts";
 import { rowsOf } from "../support/rows.ts";
 

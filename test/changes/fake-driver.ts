@@ -1,8 +1,7 @@
 import type { BulkAnswer, ManagementApi } from "../../src/api/management.ts";
+import { RunState } from "../../src/changes/change-state.ts";
 import type { JournalEntry, Step, StepChange } from "../../src/changes/rows/entries.ts";
 import { type ChangeDriver, ServerClock } from "../../src/changes/settle/evidence.ts";
-
-import { RunState } from "../../src/changes/state/change-state.ts";
 import { permitWithoutLease } from "../../src/runs/turn.ts";
 import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { VirtualTime } from "../faults/virtual-time.ts";

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { RunState } from "../../src/changes/state/change-state.ts";
+import { RunState } from "../../src/changes/change-state.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { followedRun } from "../../src/runs/followed-run.ts";
 

@@ -5,8 +5,8 @@ import { emptyOptions, isLeftEmpty, readOptions } from "../../reads/option-lists
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
+import { requestReason } from "../api-reasons.ts";
 import type { Inputs } from "../call.ts";
-import { requestReason } from "../state/api-reasons.ts";
 import {
   groupMark,
   isOption,

@@ -8,9 +8,9 @@ import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionRecord } from "../../spec/records.ts";
+import { requestReason } from "../api-reasons.ts";
 import { bindingOf, type Settlement, type Step, type StepOf, targetOf } from "../rows/entries.ts";
 import { sentFields } from "../rows/steps.ts";
-import { requestReason } from "../state/api-reasons.ts";
 import { orMissing } from "./current-values.ts";
 import type { Plan } from "./plan.ts";
 

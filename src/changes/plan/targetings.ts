@@ -1,9 +1,9 @@
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
+import { requestReason } from "../api-reasons.ts";
 import type { Inputs } from "../call.ts";
 import { contextCount, optionCount } from "../rows/steps.ts";
-import { requestReason } from "../state/api-reasons.ts";
 import {
   type CurrentNames,
   type FindOption,

@@ -6,8 +6,8 @@ import { findOptions, mapConcurrently, type OptionContents, readOptionContents }
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { isUlid } from "../../spec/names-and-contexts.ts";
+import { requestReason } from "../api-reasons.ts";
 import type { Inputs, UpdateContextsItem } from "../call.ts";
-import { requestReason } from "../state/api-reasons.ts";
 import { noteRows, planContextChanges, type RequestedContextChange } from "./context-changes.ts";
 import {
   noteCommonTargeting,

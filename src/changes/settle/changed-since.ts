@@ -5,6 +5,7 @@ import { placedOptions } from "../../reads/saved-options.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { undefinedIf, wholeLines } from "../../runs/store.ts";
 import type { OptionRecord } from "../../spec/records.ts";
+import type { RunState } from "../change-state.ts";
 import {
   type PreviousOption,
   type PreviousTargeting,
@@ -13,7 +14,6 @@ import {
   type StepChange,
   targetOf,
 } from "../rows/entries.ts";
-import type { RunState } from "../state/change-state.ts";
 
 type PreviousValue = PreviousOption | PreviousTargeting;
 type Previous = ReadonlyMap<string, PreviousValue>;

@@ -2,10 +2,10 @@ import { ownReason, type Reason, type StopCause } from "../../runs/outcome.ts";
 import type { Turn } from "../../runs/turn.ts";
 import { ulidSource } from "../../spec/names-and-contexts.ts";
 import type { OptionChanges } from "../../spec/records.ts";
+import type { RunState } from "../change-state.ts";
 import { nextRequests, type Requests } from "../plan/requests.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
 import { StepMaker } from "../rows/steps.ts";
-import type { RunState } from "../state/change-state.ts";
 import { type ChangeDriver, noteNewest } from "./evidence.ts";
 
 import { adoptLostCreates, existingIds } from "./reconcile.ts";

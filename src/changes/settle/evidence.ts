@@ -12,6 +12,7 @@ import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/names-and-contexts
 import type { OptionPage } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 import type { OnExisting, WriteCall } from "../call.ts";
+import type { RunState } from "../change-state.ts";
 import {
   bindingOf,
   type JournalEntry,
@@ -23,7 +24,6 @@ import {
   type Step,
   type StepChange,
 } from "../rows/entries.ts";
-import type { RunState } from "../state/change-state.ts";
 
 export interface Consequences {
   readonly changes: readonly StepChange[];

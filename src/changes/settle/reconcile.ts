@@ -10,8 +10,8 @@ import { undefinedIf } from "../../runs/store.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { ulidTime } from "../../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../../spec/records.ts";
+import type { RunState } from "../change-state.ts";
 import { type Step, type StepChange, targetOf } from "../rows/entries.ts";
-import type { RunState } from "../state/change-state.ts";
 import { type ChangeDriver, clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });

@@ -6,8 +6,8 @@ import { HeldBackError, type Intent, LeaseLostError, requestFence, type Turn } f
 import { isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
 import { type BulkResult, type ItemError, itemError } from "../../spec/records.ts";
 import { APPLIED_AS, type BulkOperation } from "../../spec/routes.ts";
+import { ADDRESS_REJECTIONS, itemReason, requestReason } from "../api-reasons.ts";
 import type { MadeRows, Step, StepChange } from "../rows/entries.ts";
-import { ADDRESS_REJECTIONS, itemReason, requestReason } from "../state/api-reasons.ts";
 import type { ChangeDriver } from "./evidence.ts";
 import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-items.ts";
 

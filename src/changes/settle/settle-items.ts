@@ -2,6 +2,7 @@ import { isApiError } from "../../api/errors.ts";
 import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { BulkResult } from "../../spec/records.ts";
+import { itemReason, requestReason } from "../api-reasons.ts";
 import { contextParts } from "../plan/context-changes.ts";
 import {
   type Bound,
@@ -16,7 +17,6 @@ import {
   unchangedOption,
 } from "../rows/entries.ts";
 import { StepMaker, sentFields } from "../rows/steps.ts";
-import { itemReason, requestReason } from "../state/api-reasons.ts";
 import { type ChangeDriver, type Consequences, type MadeStep, withInsideIds } from "./evidence.ts";
 
 import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates } from "./reconcile.ts";

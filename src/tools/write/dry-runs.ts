@@ -8,12 +8,11 @@ import { isApiError } from "../../api/errors.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { fileOf, lossDigest, needsConfirmation } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
+import { RunState } from "../../changes/change-state.ts";
 import { isGoing, type Plan, type Planning } from "../../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
 import { journalLine } from "../../changes/rows/entries.ts";
 import { type ContextRow, contextRows, type OptionRow, optionRows } from "../../changes/rows/input-rows.ts";
-
-import { RunState } from "../../changes/state/change-state.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
 import { FileError } from "../../platform/files.ts";

@@ -8,8 +8,8 @@ import {
   type ReportedObject,
   type Standing,
   type StopCause,
-} from "../../runs/outcome.ts";
-import { CLOCKS_APART_MS, ulidTime } from "../../spec/names-and-contexts.ts";
+} from "../runs/outcome.ts";
+import { CLOCKS_APART_MS, ulidTime } from "../spec/names-and-contexts.ts";
 import {
   type Binding,
   bindingOf,
@@ -22,9 +22,9 @@ import {
   type Step,
   type StepChange,
   type UnexpectedCount,
-} from "../rows/entries.ts";
-import { RowBlock, RowWriter } from "../rows/row-block.ts";
-import type { ObjectList, StepList } from "../rows/steps.ts";
+} from "./rows/entries.ts";
+import { RowBlock, RowWriter } from "./rows/row-block.ts";
+import type { ObjectList, StepList } from "./rows/steps.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
 /** The request that is not answered yet, and the value of the progress counter when it was sent. */

@@ -1,7 +1,7 @@
-import { type ApiError, problemOf, RATE_LIMITED, type RejectionKind } from "../../api/errors.ts";
-import { OWN_CODES, type OwnCode, type Reason } from "../../runs/outcome.ts";
-import type { ItemError } from "../../spec/records.ts";
-import type { BulkOperation } from "../../spec/routes.ts";
+import { type ApiError, problemOf, RATE_LIMITED, type RejectionKind } from "../api/errors.ts";
+import { OWN_CODES, type OwnCode, type Reason } from "../runs/outcome.ts";
+import type { ItemError } from "../spec/records.ts";
+import type { BulkOperation } from "../spec/routes.ts";
 
 /** Returns the error code of the service. Undefined if this server uses the same code for an error of its own. */
 function serviceCode(errorCode: string | undefined): string | undefined {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { Plan } from "../../../src/changes/plan/plan.ts";
-import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
-import { StepMaker } from "../../../src/changes/rows/steps.ts";
-import { RunState } from "../../../src/changes/state/change-state.ts";
-import type { Reason } from "../../../src/runs/outcome.ts";
-import { objectResults } from "../../support/object-results.ts";
-import { sent } from "../fake-driver.ts";
+import { RunState } from "../../src/changes/change-state.ts";
+import { Plan } from "../../src/changes/plan/plan.ts";
+import type { JournalEntry } from "../../src/changes/rows/entries.ts";
+import { StepMaker } from "../../src/changes/rows/steps.ts";
+import type { Reason } from "../../src/runs/outcome.ts";
+import { objectResults } from "../support/object-results.ts";
+import { sent } from "./fake-driver.ts";
 
 const T = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const O = "01BX5ZZKBKACTAV9WEVGEMMVRZ";

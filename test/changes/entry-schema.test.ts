@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { CHANGE_FORM, requestItems } from "../../../src/changes/change-run.ts";
-import { StepMaker } from "../../../src/changes/rows/steps.ts";
-import { RunState } from "../../../src/changes/state/change-state.ts";
-import { objectResults } from "../../support/object-results.ts";
+import { CHANGE_FORM, requestItems } from "../../src/changes/change-run.ts";
+import { RunState } from "../../src/changes/change-state.ts";
+import { StepMaker } from "../../src/changes/rows/steps.ts";
+import { objectResults } from "../support/object-results.ts";
 
 const T = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const O = "01BX5ZZKBKACTAV9WEVGEMMVRZ";

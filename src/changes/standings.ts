@@ -1,8 +1,8 @@
-import { addTo } from "../../platform/by-key.ts";
-import { type Counts, ownReason, type Reason, type Standing } from "../../runs/outcome.ts";
-import type { RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
-import { RowBlock } from "../rows/row-block.ts";
-import { ObjectList, StepList } from "../rows/steps.ts";
+import { addTo } from "../platform/by-key.ts";
+import { type Counts, ownReason, type Reason, type Standing } from "../runs/outcome.ts";
+import type { RunFacts, Settlement, Step, StepChange } from "./rows/entries.ts";
+import { RowBlock } from "./rows/row-block.ts";
+import { ObjectList, StepList } from "./rows/steps.ts";
 
 type StepStanding =
   | "pending"
