@@ -9,7 +9,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { Pool } from "undici";
 import * as z from "zod";
 import { redactorFor } from "../src/answers/fence.ts";
-import { Approvals } from "../src/approvals/approvals.ts";
+import { Approvals } from "../src/changes/approvals.ts";
 import { suiteStore } from "../src/events/suites/suite-store.ts";
 import { authenticator } from "../src/http/auth.ts";
 import { createHttpServer } from "../src/http/server.ts";

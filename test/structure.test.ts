@@ -42,7 +42,7 @@ test("no type is asserted, and no check is switched off", () => {
 
 /** The folders of `src/`, the highest first: an import may stay in its folder or go down. */
 const LAYERS = [
-  ...["web/app", "commands", "setup", "http", "runtime", "mcp", "web", "observe", "sandbox", "tools", "approvals"],
+  ...["web/app", "commands", "setup", "http", "runtime", "mcp", "web", "observe", "sandbox", "tools"],
   ...["answers", "events", "saves", "changes", "plans", "model", "reads", "api", "files", "runs", "settings"],
   ...["platform", "spec"],
 ];

@@ -3,7 +3,7 @@ import { serverTimeOf } from "../api/answers.ts";
 import { eventsOver, sandboxOver } from "../api/events.ts";
 import { type Http, openHttp } from "../api/http.ts";
 import { keepingToLimits, type ManagementApi, managementOver, withReadRetry } from "../api/management.ts";
-import { Approvals } from "../approvals/approvals.ts";
+import { Approvals } from "../changes/approvals.ts";
 import { Changes } from "../changes/changes.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
 import { observerOf } from "../events/run/verdicts.ts";

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Failure } from "../answers/request-messages.ts";
 import type { EventApi, SandboxApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
-import type { Approvals } from "../approvals/approvals.ts";
+import type { Approvals } from "../changes/approvals.ts";
 import type { Changes } from "../changes/changes.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteStore } from "../events/suites/suite-store.ts";

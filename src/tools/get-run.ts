@@ -5,7 +5,7 @@ import { sheetCall } from "../answers/next-steps.ts";
 import { type RunRow, runLine, runsText } from "../answers/run-headline.ts";
 import { renderReport, resultsUri } from "../answers/run-report.ts";
 import { resultLine, shortened } from "../answers/run-results.ts";
-import { isApproval } from "../approvals/approvals.ts";
+import { isApproval } from "../changes/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import { thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";

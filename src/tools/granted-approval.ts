@@ -1,5 +1,5 @@
 import { questionText } from "../answers/approvals.ts";
-import type { ApprovalRun, Granted } from "../approvals/approvals.ts";
+import type { ApprovalRun, Granted } from "../changes/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
 import { changesOf, eventsOf } from "./apis.ts";

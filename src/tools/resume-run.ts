@@ -12,7 +12,7 @@ import {
   undecidedSteps,
 } from "../answers/approvals.ts";
 import { confirmationStep, renderReport } from "../answers/run-report.ts";
-import { isApproval } from "../approvals/approvals.ts";
+import { isApproval } from "../changes/approvals.ts";
 import {
   CONFIRMATION_MS,
   changeOf,

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { approvalLines, approvalOf, declinedIn, effectText } from "../answers/approvals.ts";
 import { confirmationStep, confirmationText } from "../answers/run-report.ts";
 import { liveTestsEffect, suiteReportAnswer } from "../answers/suite-reports.ts";
-import { isApproval } from "../approvals/approvals.ts";
+import { isApproval } from "../changes/approvals.ts";
 import { observerOf } from "../events/run/verdicts.ts";
 import { junitXml, runSuite, type SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventSuite } from "../events/suites/suite.ts";

@@ -17,7 +17,7 @@ import { type FullOption, type FullTargeting, type LimitsMet, limitNotes } from 
 import { confirmationStep, renderReport, tokenAgainStep } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import type { ManagementApi } from "../api/management.ts";
-import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
+import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { fileOf, isUndone, isWithdrawn, leftoverNames, lossDigest, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 

@@ -4,7 +4,7 @@ import { placesWords, placeWords } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { undoLine } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
-import { isApproval } from "../approvals/approvals.ts";
+import { isApproval } from "../changes/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { Difference } from "../plans/plan.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";

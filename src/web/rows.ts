@@ -1,7 +1,7 @@
 import { approvalWords, approvedIn, declinedIn, personWords } from "../answers/approvals.ts";
 import { groupFailures } from "../answers/failures.ts";
 import { many } from "../answers/message-words.ts";
-import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
+import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { isUndone, isWithdrawn, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";

@@ -1,4 +1,4 @@
-import { isApproval } from "../approvals/approvals.ts";
+import { isApproval } from "../changes/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
 import { callerName, DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";

@@ -1,5 +1,5 @@
 import { many } from "../answers/message-words.ts";
-import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
+import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { cutText, thousands } from "../platform/text.ts";

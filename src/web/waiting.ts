@@ -1,6 +1,6 @@
 import { unrestorable, WITHIN_TITLE } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
-import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
+import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { effectsOfRun } from "../changes/done.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";

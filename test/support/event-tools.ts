@@ -3,7 +3,7 @@ import type * as z from "zod";
 import { reasonWords } from "../../src/answers/failures.ts";
 import { eventsOver, sandboxOver } from "../../src/api/events.ts";
 import { openHttp } from "../../src/api/http.ts";
-import { Approvals } from "../../src/approvals/approvals.ts";
+import { Approvals } from "../../src/changes/approvals.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { observerOf } from "../../src/events/run/verdicts.ts";
 import { systemClock } from "../../src/platform/clock.ts";

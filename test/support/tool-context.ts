@@ -3,7 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ManagementApi } from "../../src/api/management.ts";
-import { Approvals } from "../../src/approvals/approvals.ts";
+import { Approvals } from "../../src/changes/approvals.ts";
 import { suiteStore } from "../../src/events/suites/suite-store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { fileContentsStore, fileSuites, targetingMemory } from "../../src/runs/files/backend.ts";

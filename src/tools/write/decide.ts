@@ -10,7 +10,7 @@ import {
   STRICT_REMEDY,
 } from "../../answers/approvals.ts";
 import { staleText } from "../../answers/message-words.ts";
-import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
+import { type ApprovalRun, isApproval } from "../../changes/approvals.ts";
 import { lossDigest, needsConfirmation } from "../../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";

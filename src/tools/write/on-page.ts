@@ -7,7 +7,7 @@ import {
   waitsInView,
   waitsOnPage,
 } from "../../answers/approvals.ts";
-import type { ApprovalCall } from "../../approvals/approvals.ts";
+import type { ApprovalCall } from "../../changes/approvals.ts";
 import { lossDigest } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";

@@ -1,5 +1,5 @@
 import { type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
-import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
+import { type ApprovalRun, isApproval } from "../../changes/approvals.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { CONFIRMATION_MS, lossDigest } from "../../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";

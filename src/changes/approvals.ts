@@ -1,6 +1,4 @@
 import * as z from "zod";
-import { endingOf } from "../changes/change-kinds.ts";
-import { decided, waits } from "../changes/rows/entries.ts";
 import type { Fixed } from "../platform/json.ts";
 import {
   type Run,
@@ -13,6 +11,8 @@ import {
 import { KindRuns, type Requested } from "../runs/kind-runs.ts";
 import { asked, ownReason, type Reason, stopEntry } from "../runs/outcome.ts";
 import { isUnstarted, type RunHeader } from "../runs/store.ts";
+import { endingOf } from "./change-kinds.ts";
+import { decided, waits } from "./rows/entries.ts";
 
 /** Work other than changes that needs approval: resuming a run, or sending tests to a live endpoint. */
 const approvalCall = z.object({
