@@ -17,7 +17,7 @@ import { statement } from "./postgres.ts";
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "1500" });
 
 /** The call that makes a run of some seconds: every write of the service is slow. */
-async function slowCall(delayMs = 400, options = 200) {
+async function slowCall(delayMs = 1200, options = 60) {
   const targetingId = await cluster.service.targeting("slow");
   await cluster.service.faults({ kind: "slow", delayMs, on: "write", probability: 1 });
   const items = optionItems(options).map((item) => ({
@@ -82,7 +82,7 @@ describe("a task", () => {
 
   test("is followed on another replica, and outlives the replica that works on it", async () => {
     const [one, other] = [await startReplica(patient()), await startReplica(patient())];
-    const { targetingId, taskId, names } = await slowTask(one, 400);
+    const { targetingId, taskId, names } = await slowTask(one, 1200);
     const host = taskHost(overHttp(other.url));
     expect(await host.get(taskId)).toMatchObject({ taskId, status: "working" });
     const heard: TaskReply[] = [];
