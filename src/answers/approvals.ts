@@ -242,12 +242,12 @@ export function unrestorable(deleted: readonly { readonly name: string }[]): num
 
 function deletedEnd(deleted: readonly Loss[]): string {
   const lost = unrestorable(deleted);
-  const names = lost === 1 ? "its name" : "their names";
+  const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   const all = deleted.length === 1 ? "it" : "them";
-  if (lost === deleted.length) return ` Undo cannot bring ${all} back: the service does not accept ${names}.`;
-  const but = lost === 0 ? "" : `, but not ${thousands(lost)} of them: the service does not accept ${names}`;
+  if (lost === deleted.length) return ` Undo cannot bring ${all} back: ${refused}.`;
+  const but = lost === 0 ? "" : ` ${thousands(lost)} ${lost === 1 ? "does" : "do"} not come back: ${refused}.`;
   const isAlone = deleted.every(({ kind, count }) => kind !== "targeting" || count === 0) && deleted.length === 1;
-  return ` Undo brings ${all} back under ${isAlone ? "a new ID" : "new IDs"}, which campaigns do not know${but}.`;
+  return ` Undo brings ${all} back under ${isAlone ? "a new ID" : "new IDs"}, so campaigns and ad products lose ${all}.${but}`;
 }
 
 const REMOVED_END = " Undo can bring them back.";

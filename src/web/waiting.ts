@@ -39,6 +39,7 @@ export function waitingOf(
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, newGroups }),
     consequence: consequenceOf(
+      refusedWords(parts),
       isDeletion && freedWords(parts),
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
     ),
@@ -72,13 +73,13 @@ export function undoOf(
   const title = undoTitle(counts, many(days, "day"), { isUndo, back: restoredWithin(parts, isOne) });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
+  // Context IDs come back, so these IDs need a word that tells them apart.
+  const ids = !isDeletion ? "the IDs of deleted objects" : isOne ? "its own ID" : "their own IDs";
   const notBack = [
     lost > 0 && `${thousands(lost)} of ${thousands(deleted)}, because ${refused}`,
-    // The title says so if the run also creates or changes objects.
-    isDeletion && (isOne ? "its ID" : "IDs"),
-    counts.newIds > 0 && `use in ${hasTargeting(parts) ? "" : "campaigns and "}ad products`,
+    counts.newIds > 0 && `${ids}, so campaigns and ad products lose ${isDeletion && isOne ? "it" : "them"}`,
   ].filter((words) => words !== false);
-  return { title, notes: notBack.length === 0 ? [] : [`Does not come back: ${notBack.join(lost > 0 ? "; " : ", ")}.`] };
+  return { title, notes: notBack.length === 0 ? [] : [`Does not come back: ${notBack.join("; ")}.`] };
 }
 
 function consequenceOf(...sentences: readonly (string | false | undefined)[]): string | undefined {
@@ -87,23 +88,21 @@ function consequenceOf(...sentences: readonly (string | false | undefined)[]): s
 
 const TARGETINGS = "Targetings deleted";
 
-function hasTargeting(parts: readonly EffectPart[]): boolean {
-  return parts.some(({ title }) => title === TARGETINGS);
+/** Says when the service refuses a deletion. Undefined if no targeting is deleted. */
+function refusedWords(parts: readonly EffectPart[]): string | undefined {
+  const { count = 0 } = parts.find(({ title }) => title === TARGETINGS) ?? {};
+  if (count === 0) return undefined;
+  return `Refused while an approved campaign uses ${count === 1 ? "the targeting" : "one of the targetings"}.`;
 }
 
-/** Returns what deleting objects means for campaigns. The service does not delete a targeting that a campaign uses. */
+/** Returns what to check about campaigns before objects are deleted. */
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const kinds = parts.filter((part) => Object.hasOwn(DELETED, part.title));
   const targetings = kinds.find(({ title }) => title === TARGETINGS)?.count ?? 0;
-  const refused =
-    targetings > 0 &&
-    "The service refuses to delete a targeting while an approved campaign uses one of its options. Check that first in the web console of the ad platform: the API does not show it.";
   const noun = kinds.length === 1 ? kinds.map(({ title }) => DELETED[title]).join("") : "object";
   const [what, them] = count === 1 ? [`the ${noun}`, "it"] : [`these ${noun}s`, "them"];
-  const lost =
-    targetings < count &&
-    `Campaigns and ad products that use ${what} lose ${them} at once. Check first in the web console of the ad platform which ones do: the API does not show it.`;
-  return [refused, lost].filter((one) => one !== false).join(" ");
+  const lost = targetings < count ? `Campaigns and ad products that use ${what} lose ${them} at once. ` : "";
+  return `${lost}Check first in the web console of the ad platform which campaigns use ${lost ? them : what}: the API does not show it.`;
 }
 
 /** Returns what an undo restores of deleted objects: `its name, group and 2 Context IDs`. */
@@ -122,9 +121,10 @@ function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
     isOne ? "its name" : "names",
     objects.some(({ isInGroup }) => isInGroup) && (isOne ? "group" : "groups"),
     isKnown ? contextIds > 0 && many(contextIds, "Context ID") : "Context IDs",
-    freedIn(parts) > 0 && many(freedIn(parts), "sub-option"),
   ];
-  return commaList(back.filter((words) => words !== false));
+  const freed = freedIn(parts);
+  const inside = freed === 0 ? "" : `, with the ${freed === 1 ? "sub-option" : many(freed, "sub-option")} inside again`;
+  return commaList(back.filter((words) => words !== false)) + inside;
 }
 
 /** Returns what the new IDs of restored objects mean. Undefined if there are none. */

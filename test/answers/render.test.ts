@@ -143,11 +143,11 @@ describe("what undo restores of deleted objects", () => {
   const option = (name: string): Loss => ({ kind: "option", name, _id: "01J00000000000000000000001", count: 0 });
 
   test.each([
-    [["Shoes"], "Undo brings it back under a new ID, which campaigns do not know."],
-    [["Shoes", "Hats"], "Undo brings them back under new IDs, which campaigns do not know."],
+    [["Shoes"], "Undo brings it back under a new ID, so campaigns and ad products lose it."],
+    [["Shoes", "Hats"], "Undo brings them back under new IDs, so campaigns and ad products lose them."],
     [
       ["Shoes", "bad_name"],
-      "Undo brings them back under new IDs, which campaigns do not know, but not 1 of them: the service does not accept its name.",
+      "Undo brings them back under new IDs, so campaigns and ad products lose them. 1 does not come back: the service does not accept its name.",
     ],
     [["bad_name"], "Undo cannot bring it back: the service does not accept its name."],
     [["bad_name", "x"], "Undo cannot bring them back: the service does not accept their names."],

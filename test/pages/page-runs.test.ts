@@ -162,7 +162,7 @@ describe("a deletion that waits", () => {
     expect(waiting?.undo).toMatchObject({
       title: "Comes back with Undo (30 days): 1 of 2, with its name and 1 Context ID",
       notes: [
-        "Does not come back: 1 of 2, because the service does not accept its name; its ID; use in campaigns and ad products.",
+        "Does not come back: 1 of 2, because the service does not accept its name; its own ID, so campaigns and ad products lose it.",
       ],
     });
     const { status, headers, text } = await download(person, runId, "list");
@@ -241,8 +241,8 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Comes back with Undo (30 days): names and 2 sub-options",
-          notes: ["Does not come back: IDs, use in campaigns and ad products."],
+          title: "Comes back with Undo (30 days): names, with the 2 sub-options inside again",
+          notes: ["Does not come back: their own IDs, so campaigns and ad products lose them."],
         },
       },
     });
@@ -308,8 +308,9 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
+      consequence: "Refused while an approved campaign uses the targeting.",
       check:
-        "The service refuses to delete a targeting while an approved campaign uses one of its options. Check that first in the web console of the ad platform: the API does not show it.",
+        "Check first in the web console of the ad platform which campaigns use the targeting: the API does not show it.",
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     // The options are named before their Context IDs are read.

@@ -334,10 +334,10 @@ describe("what an undo brings back", () => {
     count: names.length,
     objects: names.map((name) => ({ name, says: "" })),
   });
-  const use = "Does not come back: use in campaigns and ad products.";
-  const itsUse = "Does not come back: its ID, use in campaigns and ad products.";
+  const use = "Does not come back: the IDs of deleted objects, so campaigns and ad products lose them.";
+  const itsUse = "Does not come back: its own ID, so campaigns and ad products lose it.";
   const refused =
-    "Does not come back: 1 of 2, because the service does not accept its name; its ID; use in campaigns and ad products.";
+    "Does not come back: 1 of 2, because the service does not accept its name; its own ID, so campaigns and ad products lose it.";
   test.each([
     [0, ["Shoes"], ["Comes back with Undo (30 days): its name and Context IDs", itsUse]],
     [
@@ -345,7 +345,7 @@ describe("what an undo brings back", () => {
       ["Shoes", "Hats"],
       [
         "Comes back with Undo (30 days): names and Context IDs",
-        "Does not come back: IDs, use in campaigns and ad products.",
+        "Does not come back: their own IDs, so campaigns and ad products lose them.",
       ],
     ],
     [0, ["Shoes", "bad_name"], ["Comes back with Undo (30 days): 1 of 2, with its name and Context IDs", refused]],
@@ -395,6 +395,9 @@ describe("what an undo brings back", () => {
     const title = (count: number, options: number) =>
       undoOf({ created: 0, changed: 0, deleted: count }, whole(count, options), { days: 30 })?.title;
     const label = "Comes back with Undo (30 days):";
+    expect(undoOf({ created: 0, changed: 0, deleted: 1 }, whole(1, 4), { days: 30 })?.notes).toEqual([
+      "Does not come back: their own IDs, so campaigns and ad products lose them.",
+    ]);
     expect([title(1, 315), title(1, 1), title(2, 40), title(1, 0)]).toEqual([
       `${label} the targeting with 315 options and all Context IDs`,
       `${label} the targeting with 1 option and all Context IDs`,
@@ -404,8 +407,8 @@ describe("what an undo brings back", () => {
   });
 
   test.each([
-    [0, 4, "its name and 4 sub-options"],
-    [2, 1, "its name, 2 Context IDs and 1 sub-option"],
+    [0, 4, "its name, with the 4 sub-options inside again"],
+    [2, 1, "its name and 2 Context IDs, with the sub-option inside again"],
   ])("a group with %i Context IDs and %i sub-options comes back with what it had", (contextIds, freed, back) => {
     const groups = [
       { title: "Option groups deleted", count: 1, objects: [{ name: "Shoes", says: "", contextIds, freed }] },
