@@ -173,8 +173,8 @@ function checkItemsPresent(check: Check, event: JsonObject, shape: Shape): void 
   if (!shape.parameters.has("items")) return;
   const { items } = event;
   if (items !== undefined && !(Array.isArray(items) && items.length === 0)) return;
-  const message = '"items" is missing or empty; the document does not mark it as required';
-  note(check, "itemsMissing", "items", message, 'send at least one entry with its "item_id"');
+  const message = '"items" is missing or empty; it is optional: the document does not mark it as required';
+  note(check, "itemsMissing", "items", message, 'to report products, send at least one entry with its "item_id"');
 }
 
 function checkString(check: Check, text: string, path: string): void {

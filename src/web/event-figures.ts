@@ -451,12 +451,19 @@ function problemOf(event: ArrivedEvent, figures: Figures) {
 function problemsOf(event: ArrivedEvent): readonly EventProblem[] {
   const body = bodyOf(event);
   const found = arrivedFindings({ body, findings: event.findings, ...(body === undefined && { text: "" }) });
-  return found.slice(0, MAX_PROBLEMS).map(({ code, path, message, fix, isDecisive }) => ({
-    message: plain(`${path.includes("[") ? `${path}: ` : ""}${message}`),
-    fix: plain(fix),
-    isDecisive,
-    ...(isRule(code) && { section: RULES[code].section }),
-  }));
+  const renames = found.flatMap(({ fix }) => /^rename (.*) to (.*)$/.exec(fix)?.slice(1) ?? []);
+  // A hint that only repeats which field to rename says nothing new.
+  const isRepeated = ({ message, fix }: (typeof found)[number]): boolean =>
+    renames.some((to, at) => fix === `did you mean ${to}?` && message.startsWith(`${renames[at - 1]} `));
+  return found
+    .filter((one) => !isRepeated(one))
+    .slice(0, MAX_PROBLEMS)
+    .map(({ code, path, message, fix, isDecisive }) => ({
+      message: plain(`${path.includes("[") ? `${path}: ` : ""}${message}`),
+      fix: plain(fix),
+      isDecisive,
+      ...(isRule(code) && { section: RULES[code].section }),
+    }));
 }
 
 function isRule(code: string): code is keyof typeof RULES {

@@ -88,6 +88,7 @@ test("problems are grouped by cause, lead to their events, and a corrected event
     const pane = page.getByRole("region", { name: "Event", exact: true });
     await pane.getByText("Same problem in 3 events").waitFor();
     expect(await pane.locator("del").allTextContents()).toEqual(["Purchase", "orderId"]);
+    await pane.getByText('"orderId → tx_id"').waitFor();
     expect(await pane.locator("ins").allTextContents()).toEqual(["purchase", "tx_id"]);
     await pane.getByText("Rename these fields as well: orderId → tx_id.").waitFor();
     await pane.getByRole("button", { name: "Send to the sandbox" }).click();

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { Fragment } from "preact";
 import { useEffect } from "preact/hooks";
 import type { BodyLine, CorrectedEvent, EventCause, EventDetail, EventProblem } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
@@ -191,7 +192,12 @@ function Line({ line }: { readonly line: BodyLine }) {
     <span class={`line ${whole}`}>
       {line.map(({ is, text }, at) => {
         const Tag = TAGS[is];
-        return <Tag key={`${at}`}>{visible(text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`)}</Tag>;
+        return (
+          <Fragment key={at}>
+            {is === "added" && at > 0 && line[at - 1]?.is === "removed" && " → "}
+            <Tag>{visible(text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`)}</Tag>
+          </Fragment>
+        );
       })}
       {"\n"}
     </span>

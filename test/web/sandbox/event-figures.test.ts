@@ -161,3 +161,16 @@ test("the detail of an event has each problem with its fix, the corrected body, 
   expect(detail?.corrected?.examples).toEqual([]);
   expect(eventDetail(log, 3, figures)).toBeUndefined();
 });
+
+test("a hint does not repeat which field to rename, and says that items are optional", () => {
+  const { add, figures, log } = logged();
+  add({ uid: "u", eventName: "purchase", orderId: "o-1", other: 1 });
+  expect(eventDetail(log, 1, figures)?.problems.map(({ message, fix }) => [message, fix])).toEqual([
+    ['"purchase" needs "tx_id"', 'rename "orderId" to "tx_id"'],
+    ['"other" is not a parameter here; the service ignores it', "leave it out"],
+    [
+      '"items" is missing or empty; it is optional: the document does not mark it as required',
+      'to report products, send at least one entry with its "item_id"',
+    ],
+  ]);
+});
