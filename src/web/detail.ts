@@ -170,7 +170,7 @@ const BRIEFS: Readonly<Record<string, (failure: SummarizedFailure) => Brief | un
     if (field !== "parentName") return undefined;
     return [
       isOfFirst ? "group does not exist" : message.replace("the targeting has no option group named", "no group"),
-      remedy.includes("Is Group") ? "add a row for it, with yes in Is Group" : "create the group first",
+      remedy.includes("Is Group") ? "add a row for it, with yes in a column Is Group" : "create the group first",
     ];
   },
   EXISTS: () => ["name exists", "to add the Context IDs, ask the agent"],

@@ -132,13 +132,13 @@ test.each([
     details: [{ ...WAITING, run: { ...WAITING.run, waiting: { ...WAITS, magnitude, consequence } } }],
   });
   await onPage(`${made.url}/#/approvals`, async (page) => {
-    await page.getByText("25 % of 100 options and groups").waitFor();
+    await page.getByText("25 % of the 100 options and groups").waitFor();
     await page.getByText(consequence).waitFor();
     made.put({ ...row, status: "cancelled", isDeclined: is, actions: [] });
     await page.getByText("Nothing was deleted.").waitFor();
     await page.locator(".decided").getByText(words, { exact: true }).waitFor();
     const said = await page.locator("main").innerText();
-    for (const effect of ["25 % of 100", "can be undone", consequence, "Sneakers", "To be deleted"]) {
+    for (const effect of ["25 % of the 100", "can be undone", consequence, "Sneakers", "To be deleted"]) {
       expect(said).not.toContain(effect);
     }
   });
@@ -389,7 +389,7 @@ test("what needs attention names its file and causes, and can be dismissed", asy
   const made = await serveMadeRuns({ details: [{ ...PARTIAL, run }] });
   await onPage(made.url, async (page) => {
     await page.getByText("2 of 6 changes of spring.yaml failed").waitFor();
-    await page.getByText("2: the name is taken").waitFor();
+    await page.getByText("2 changes: the name is taken").waitFor();
     await page.getByRole("button", { name: "Dismiss" }).click();
     await page.getByText("Nothing failed in the last 24 hours.").waitFor();
     await page.reload();
@@ -429,7 +429,7 @@ test("each run is of one kind, runs of one minute show their times, and the larg
   ];
   const made = await serveMadeRuns({ details: runs });
   await onPage(made.url, async (page) => {
-    await page.getByText("54: reason 0").waitFor();
+    await page.getByText("54 options: reason 0").waitFor();
     await page.getByText("3 more for 3 other reasons").waitFor();
     await page.getByText("Changes today").locator("..").getByText("3 created").waitFor();
     expect(await page.locator(".axis > span").count()).toBe(4);
@@ -597,7 +597,7 @@ test("on a phone the causes of failed rows are a line each on the first screen, 
   const made = await serveMadeRuns({ details: [{ ...PARTIAL, run, failures: reasons, downloads: ["sheet"] }] });
   await onPage(made.url, async (page) => {
     await page.setViewportSize({ width: 390, height: 844 });
-    await page.getByText("24: cause 0").waitFor();
+    await page.getByText("24 rows: cause 0").waitFor();
     await page.getByText("33 more for 3 other reasons").waitFor();
     await page.getByRole("link", { name: "Show rows" }).click();
     const box = page.getByRole("region", { name: "57 rows failed" });
@@ -606,7 +606,7 @@ test("on a phone the causes of failed rows are a line each on the first screen, 
     expect((await lines.allInnerTexts()).map((text) => text.split(/\s*\n\s*/))).toEqual(
       reasons.map(({ count, cause, fix, firstPlaces }) => [String(count), cause, fix, firstPlaces]),
     );
-    for (const name of ["Download the sheet with results", "Copy for your agent"]) {
+    for (const name of ["Download the sheet with result columns", "Copy for your agent"]) {
       const { y = 844, height = 0 } = (await box.getByRole("button", { name }).boundingBox()) ?? {};
       expect([name, y + height <= 844]).toEqual([name, true]);
     }
@@ -636,6 +636,7 @@ test("the reasons after the sixth are shown in place, and events that were held 
   const made = await serveMadeRuns({ details: [{ ...PARTIAL, run, failures }] });
   await onPage(made.url, async (page) => {
     await page.getByText("7 of 9 events not sent").waitFor();
+    await page.getByText("1 event: reason 0").waitFor();
     await page.getByText("6 more for 6 other reasons").waitFor();
     // How many were sent follows from that.
     expect(await page.locator(".item").getByText("Applied spring.yaml").count()).toBe(0);
@@ -745,6 +746,7 @@ test("today's figures say what was restored, and today's runs are a line with th
   const { targeting: _targeting, ...whole } = PARTIAL.run;
   const done = { status: "succeeded", startedAt: now, updatedAt: now } as const;
   const how = { renamed: 0, moved: 0, exposed: 0, added: 0, removed: 0 };
+  const part = { ...PARTIAL.run, startedAt: now, updatedAt: now, counts: { ...PARTIAL.run.counts, failed: 58 } };
   const fall = { _id: "01F", name: "Fall" };
   // Its undo has changed this run today.
   const past = { startedAt: now - 86_400_000 };
@@ -755,6 +757,13 @@ test("today's figures say what was restored, and today's runs are a line with th
     { ...PARTIAL.run, ...done, runId: "01CUT", did: did(0, 2, 4), how: { ...how, removed: 1, moved: 1 } },
     { ...PARTIAL.run, ...done, runId: "01OLD", did: did(0, 5), title: "Applied a plan to Spring" },
     { ...PARTIAL.run, ...done, runId: "01FALL", did: did(2), targeting: fall, title: "Added 2 options to Fall" },
+    {
+      ...part,
+      runId: "01PART",
+      did: did(1),
+      targeting: { _id: "01W", name: "Winter" },
+      title: "Imported a.csv: 1 of 59",
+    },
     { ...whole, ...done, runId: "01MADE", did: did(6), title: "Created 4 targetings and their 2 options" },
     { ...whole, ...done, runId: "01NAME", did: did(0, 1), title: "Renamed Fall to Autumn" },
     { ...whole, ...done, runId: "01GONE", did: did(0, 0, 2), title: "Deleted 2 targetings" },
@@ -766,24 +775,29 @@ test("today's figures say what was restored, and today's runs are a line with th
   const made = await serveMadeRuns({ details: runs.map((run) => ({ ...PARTIAL, run, failures: [] })) });
   await onPage(made.url, async (page) => {
     const figure = page.locator(".figure", { hasText: "Changes today" });
-    await figure.getByText("12 created · 1 restored · 18 changed · 6 deleted").waitFor();
+    await figure.getByText("13 created · 1 restored · 18 changed · 6 deleted").waitFor();
     const today = page.locator(".recent");
     const lines = (await today.innerText()).split("\n").filter((line) => line !== "");
     expect(lines).toEqual([
       ...["Today", "Added an option"],
       "Spring: 3 added, 1 restored, 4 deleted, 8 renamed, 1 moved, 5 changed, 60 Context IDs added, 1 removed",
-      ...["Fall: Added 2 options", "Created 4 targetings and their 2 options", "Renamed Fall to Autumn"],
+      ...[
+        "Fall: Added 2 options",
+        "Winter: Imported a.csv: 1 of 59, 58 failed",
+        "Created 4 targetings and their 2 options",
+        "Renamed Fall to Autumn",
+      ],
       ...["Deleted 2 targetings", "Renamed Hats"],
-      "All 12 runs of today",
+      "All 13 runs of today",
     ]);
     await today.getByText("3 added, 1 restored").click();
     expect((await today.locator("details li").allInnerTexts()).toSorted()).toEqual([
       ...["Added 3 options", "Applied a plan", "Applied spring.yaml: 2 new, 3 changed, 1 deleted"],
       ...["Applied spring.yaml: 2 new, 3 changed, 1 deleted", "Undid “Deleted Bags”"],
     ]);
-    await today.getByRole("link", { name: "All 12 runs of today" }).click();
+    await today.getByRole("link", { name: "All 13 runs of today" }).click();
     await page.getByRole("heading", { name: "Runs: Today" }).waitFor();
-    await page.getByRole("button", { name: "All 12" }).waitFor();
+    await page.getByRole("button", { name: "All 13" }).waitFor();
     expect(await page.getByText("Added the day before").count()).toBe(0);
     const first = page.getByRole("table", { name: "Runs" }).getByRole("rowheader").first();
     expect(await first.innerText()).toContain("Added an option");
@@ -846,7 +860,7 @@ test("on a phone a deletion says above its buttons what goes, what stays, and wh
     [
       "Delete group Clothing and option Bags from Spring",
       group,
-      ["18 % of 11 options and groups", consequence, "Removes 3 Context IDs", back],
+      ["18 % of the 11 options and groups", consequence, "Removes 3 Context IDs", back],
     ],
     [`Delete group ${long} and option ${long} from Spring`, group, [consequence, group.undo.title]],
     ["Delete the targeting Spring and its 315 options", targeting, ["Removes 630 Context IDs", its]],
@@ -1035,12 +1049,12 @@ test("an approval says which part comes back under new IDs, and each fact once",
   for (const [row, size, words] of [
     [
       { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
-      "25 % of 100 options and groups",
+      "Deletes 25 % of the 100 options and groups",
       "It can be undone for 30 days, with new IDs",
     ],
     [
       plan,
-      "5 changes +1 new ~3 to change −1 to delete Deletes 1 of 100 options and groups (1 %)",
+      "+1 new ~3 to change −1 to delete Deletes 1 of the 100 options and groups (1 %)",
       "Undo restores 4 of 5 as they were and 1 under a new ID",
     ],
   ] as const) {

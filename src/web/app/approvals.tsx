@@ -320,13 +320,14 @@ function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
 function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: boolean | undefined }) {
   const { counts, magnitude: { count, whole, verb, within } = NO_MAGNITUDE } = waiting;
   const total = whole === undefined || whole < count ? undefined : whole;
+  const does = verb === "deleted" ? "Deletes" : "Changes";
   if (!hasKinds(waiting)) {
     // The title says how many they are. It says everything without the size of the targeting, and of a single object.
     return (
       <span class="line">
         {total !== undefined && count > 1 ? (
           <>
-            <strong class={verb}>{percent(count, total)}</strong> of {wholeWords(total)}
+            {does} <strong class={verb}>{percent(count, total)}</strong> of the {wholeWords(total)}
           </>
         ) : (
           within
@@ -337,11 +338,11 @@ function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: 
   return (
     <>
       <span class="row">
-        <strong>{counted(totalOf(counts), "change")}</strong> <Kinds of={counts} isUndo={isUndo} areAhead />
+        <Kinds of={counts} isUndo={isUndo} areAhead />
       </span>
       {total !== undefined && (
         <span class="line small">
-          {verb === "deleted" ? "Deletes" : "Changes"} {number(count)} of {wholeWords(total)} ({percent(count, total)})
+          {does} {number(count)} of the {wholeWords(total)} ({percent(count, total)})
         </span>
       )}
     </>

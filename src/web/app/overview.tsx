@@ -280,12 +280,23 @@ function TodayRun({ run, name }: { readonly run: RunRow; readonly name: Componen
       <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
         {name}
         <Title run={run} {...(name && { isWithin: true as const })} />
+        {troubleWords([run]).map((words) => `, ${words}`)}
       </a>
     </li>
   );
 }
 
-/** Describes what runs did together: `332 added, 25 renamed, 60 Context IDs added`. */
+/** Says what the colour of a line says: `58 failed`. Empty if every run succeeded. */
+function troubleWords(its: readonly RunRow[]): readonly string[] {
+  const open = its.filter((run) => toneOf(run) !== "good");
+  const counts = (["failed", "unknown"] as const).flatMap((kind) => {
+    const count = open.reduce((sum, run) => sum + run.counts[kind], 0);
+    return count === 0 ? [] : [`${number(count)} ${kind}`];
+  });
+  return counts.length > 0 ? counts : open.slice(0, 1).map((run) => statusWords(run).toLowerCase());
+}
+
+/** Describes what runs did together: `332 added, 58 failed, 25 renamed, 60 Context IDs added`. */
 function sumWords(its: readonly RunRow[]): string {
   const { created, deleted } = changesIn(its);
   const restored = changesIn(its.filter(({ isUndo }) => isUndo)).created;
@@ -302,8 +313,8 @@ function sumWords(its: readonly RunRow[]): string {
     { count: sum("added"), words: "added", what: ids },
     { count: sum("removed"), words: "removed", what: sum("added") > 0 ? number : ids },
   ];
-  const did = parts.filter(({ count }) => count > 0);
-  return did.length === 0
-    ? "running"
-    : did.map(({ count, words, what = number }) => `${what(count)} ${words}`).join(", ");
+  const did = parts
+    .filter(({ count }) => count > 0)
+    .map(({ count, words, what = number }) => `${what(count)} ${words}`);
+  return [...did.slice(0, 1), ...troubleWords(its), ...did.slice(1)].join(", ");
 }

@@ -141,7 +141,7 @@ function RunProblem({ run }: { readonly run: RunRow }) {
     >
       {failures.slice(0, MAX_CAUSES).map(({ count, message, cause = message }) => (
         <strong key={message} class="line">
-          {number(count)}: <Text of={cause} most={100} />
+          {counted(count, noun)}: <Text of={cause} most={100} />
         </strong>
       ))}
       <OtherCauses of={failures} />

@@ -10,8 +10,8 @@ import { set } from "./state.ts";
 
 /** The downloads of a run, as people read them. */
 export const FILES = {
-  sheet: "Sheet with results",
-  results: "Results of all rows",
+  sheet: "Sheet with result columns",
+  results: "Results as data (NDJSON)",
   rejects: "Failed rows",
   removed: "What was removed",
   plan: "Plan",
