@@ -70,7 +70,7 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
     saveTo: "A new file, in an allowed folder, for all Context IDs: `.xlsx`, `.csv`, `.tsv` or `.ndjson`.",
   },
   create_targetings: {
-    items: `The targetings to create: \`name\`, and \`options\` with the fields ${OPTION_FIELDS}.`,
+    items: `The targetings to create, each with a \`name\` and perhaps \`options\`. The fields of an option: ${OPTION_FIELDS}.`,
   },
   rename_targetings: {
     items:

@@ -124,7 +124,7 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
 }
 
 const MAX_CLIENTS = 8;
-/** A caller's token is recorded at most once in FRESH_MS milliseconds, for at most MAX_CALLERS callers. */
+/** The rights of a caller's token are stored at most once in FRESH_MS milliseconds. MAX_CALLERS are remembered. */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
 

@@ -385,7 +385,7 @@ function inUse(changes: Changes, inside: ReadonlyMap<Ref, number>): readonly Con
   });
 }
 
-/** Returns the values that two options would have. The conflict belongs to the option that gets the value later. */
+/** Returns a conflict for each value that two options would share. It names the option that gets the value later. */
 function doubled(
   kind: "name" | "owner",
   after: ReadonlyMap<Ref, After>,

@@ -125,9 +125,9 @@ async function checkNameOfBase(
   const [named, owner] = [name, targeting.name].map((one) => JSON.stringify(one));
   const other = isOther ? ` (${found.thing._id})` : "";
   throw new FileError(
-    `the file names the targeting ${named}${other}, but its base belongs to ${owner} (${targeting._id})`,
-    `To change ${owner}, put _id: ${targeting._id} below targeting in the file; the name then renames it. ` +
-      `For ${named}, save the file under another name, without a base beside it; to match the options of an ` +
+    `the file names the targeting ${named}${other}, but the base file beside it was exported from ${owner} (${targeting._id})`,
+    `To change ${owner}, add _id: ${targeting._id} under targeting in the file; this renames it to ${named}. ` +
+      `To change ${named}, save the file under another name, which has no base file; to match the options of an ` +
       "exported file by their names, use byName: true.",
   );
 }

@@ -69,7 +69,10 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return stored && this.#readFrom(stored, isDrivenHere);
   }
 
-  /** Reads a run whose process has ended. Throws a RunStoreError if only a call may resume the run. */
+  /**
+   * Reads a run whose process has ended, so that this process can continue it. Throws a RunStoreError if the run may
+   * continue only after a call of `resume_run`.
+   */
   async readLeft(stored: StoredRun<Call, Entry>): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const found = await this.#readFrom(stored, true);
     if (found === undefined || (this.#kind.mayBeClaimed?.(found, this.#of.clock.now()) ?? true)) return found;

@@ -26,9 +26,9 @@ export interface Judged {
 }
 
 /**
- * Returns whether the clock may decide which runs are removed. It must agree with other clocks. After a jump, no run is
- * removed for a day if other clocks agreed before and after it, otherwise for `keepMs`. So a wrong clock removes no run
- * early.
+ * Returns whether the clock of this machine may decide which runs are old enough to be removed. It must agree with the
+ * other clocks (of the service and of the database). After this clock jumps, no run is removed for some time: one day
+ * if it agreed with the others before and after the jump, otherwise `keepMs`. So a wrong clock removes no run early.
  */
 export function checkRetentionClock(
   before: SeenClock | undefined,

@@ -157,7 +157,7 @@ export const SETTINGS = {
     "TARGETING_MCP_CALLER_MB",
     wholeNumber(1, 1_000_000),
     500,
-    "maximum megabytes for each caller: plans, suites and unfinished runs; and again for finished runs",
+    "maximum megabytes for each caller: a limit for finished runs, and one for all else that is stored",
   ),
   store: key(
     "TARGETING_MCP_STORE",

@@ -35,8 +35,8 @@ export interface Placed extends Omit<ChangeRow, "before" | "after"> {
   /** Set if Context IDs are added that are not stored. */
   readonly lacksIds?: true | undefined;
   /**
-   * Set if the option is deleted together with its targeting. After the targeting is read, a row with Context IDs
-   * replaces this row.
+   * Set if the option is deleted only because its targeting is deleted. Such a row has no Context IDs. A row with
+   * Context IDs replaces it once the targeting has been read.
    */
   readonly isInside?: true | undefined;
 }

@@ -176,7 +176,7 @@ export class ServerClock {
   }
 }
 
-/** Returns the intersection of two ranges. If there is none, a clock was set, and the newer reading is returned. */
+/** Returns the intersection of two ranges. If they do not overlap, a clock was changed, and only `reading` is true. */
 function narrowed(known: Range, reading: Range): Range {
   return common(known, reading) ?? reading;
 }

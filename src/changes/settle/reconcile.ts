@@ -153,7 +153,7 @@ function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]
 }
 
 /** The reason after a failed read. A resumed run reads again. */
-const UNREAD = ownReason("NO_ANSWER", { reason: "the object that has this name now could not be read" });
+const UNREAD = ownReason("NO_ANSWER", { reason: "the object that now has this name could not be read" });
 
 /** Returns the reason for an outcome that no read can prove. The step is not sent again. */
 function ownerUnclear(ids: readonly string[]): Reason {

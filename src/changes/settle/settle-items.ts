@@ -31,9 +31,9 @@ const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Applies the answers to the items of one request. A refusal may lead to further steps, for example if an earlier
- * attempt took the name, one bad sub-option made its whole group fail, or another change of this run frees what the
- * item needs. `wasFree`: a name of this all-or-nothing request was still free, so an earlier attempt created nothing.
+ * Settles the items of one request with the service's answers. A refused item gets further steps in three cases: an
+ * earlier attempt took its name; its group failed because of one bad sub-option; another change of this run frees what
+ * it needs. `wasFree`: one name was still free. The request creates all items or none, so no earlier attempt did.
  */
 export async function settleAnswers(
   driver: ChangeDriver,
