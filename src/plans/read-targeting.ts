@@ -125,7 +125,7 @@ async function checkNameOfBase(
   const [named, owner] = [name, targeting.name].map((one) => JSON.stringify(one));
   const other = isOther ? ` (${found.thing._id})` : "";
   throw new FileError(
-    `the file names the targeting ${named}${other}, but the base file beside it was exported from ${owner} (${targeting._id})`,
+    `the file names the targeting ${named}${other}, but its base was exported from ${owner} (${targeting._id})`,
     `To change ${owner}, add _id: ${targeting._id} under targeting in the file; this renames it to ${named}. ` +
       `To change ${named}, save the file under another name, which has no base file; to match the options of an ` +
       "exported file by their names, use byName: true.",

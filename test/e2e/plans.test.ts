@@ -158,7 +158,7 @@ test("a copy of an export that names another targeting is not planned for the ta
     expect(isError).toBe(true);
     expect(data.runId).toBeUndefined();
     expect(text).toContain('the file names the targeting "Spring 2027"');
-    expect(text).toContain(`but the base file beside it was exported from "Spring" (${targetingId})`);
+    expect(text).toContain(`but its base was exported from "Spring" (${targetingId})`);
     expect(text).toContain(`add _id: ${targetingId} under targeting in the file`);
     expect(text).toContain("save the file under another name");
     expect(text).toContain("byName: true");
