@@ -569,7 +569,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     expect(await rowNames(page, "Conflicts")).toEqual(["Jeans"]);
     await page.getByRole("button", { name: "Files 3" }).click();
     for (const [name, file] of [
-      ["Results of all rows", "results"],
+      ["Results as data (NDJSON)", "results"],
       ["Failed rows", "rejects"],
       ["What was removed", "removed"],
     ] as const) {
