@@ -78,7 +78,7 @@ const DECIDING_VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = 
     await page.locator("[data-action=approve][aria-disabled=false]").click();
     await page.locator("[data-action=approve]").waitFor({ state: "detached" });
     await page.goto(page.url().replace("#/approvals", "#/runs"));
-    await page.locator("main a[href^='#/runs/']", { hasText: /^Appl/ }).click();
+    await page.locator("main a[href^='#/runs/']", { hasText: /^Applied/ }).press("Enter");
     await page.locator("[data-action=undo]").waitFor();
     await page.locator("table.diff").waitFor();
   },
