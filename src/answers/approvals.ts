@@ -230,9 +230,10 @@ function freedBy({ count, subOptions }: Loss, deleted: ReadonlySet<string>): num
 function staysWords(losses: readonly Loss[]): string {
   const staying = losses.filter((loss) => !isCarriedOut(loss)).length;
   if (staying === 0) return "";
+  const other = staying < losses.length ? "other " : "";
   return staying === 1
-    ? " 1 other option stays: the service does not leave its group empty."
-    : ` ${thousands(staying)} other options stay: the service does not leave their groups empty.`;
+    ? ` 1 ${other}option stays: the service does not leave its group empty.`
+    : ` ${thousands(staying)} ${other}options stay: the service does not leave their groups empty.`;
 }
 
 /** Counts the deleted objects that undo cannot restore, because their names are not valid (management-api 8.3). */

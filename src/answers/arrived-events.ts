@@ -73,9 +73,9 @@ export function coverageText(coverage: Coverage): string {
   return [
     `Coverage: ${summary}`,
     ...part("never seen", neverSeen),
-    ...part("always right", counted(alwaysRight)),
-    ...part("sometimes wrong", wrong(sometimesWrong)),
-    ...part("always wrong", wrong(alwaysWrong)),
+    ...part("always recorded", counted(alwaysRight)),
+    ...part("sometimes not recorded", wrong(sometimesWrong)),
+    ...part("never recorded", wrong(alwaysWrong)),
     ...part("parameters never seen", missing),
     ...part("unsupported", strange),
     ...part("rules", counted(coverage.rules)),

@@ -256,9 +256,9 @@ function unsupportedName([name, count]: readonly [string, number]): readonly [st
 
 function eventsSummary([right, sometimes, always]: readonly [number, number, number]): string {
   const states = [
-    right > 0 && `${right} always right`,
-    sometimes > 0 && `${sometimes} sometimes wrong`,
-    always > 0 && `${always} always wrong`,
+    right > 0 && `${right} always recorded`,
+    sometimes > 0 && `${sometimes} sometimes not recorded`,
+    always > 0 && `${always} never recorded`,
   ].filter((part) => part !== false);
   const seen = `${right + sometimes + always} of ${EVENT_NAMES.length} events seen`;
   return states.length === 0 ? seen : `${seen}: ${states.join(", ")}`;

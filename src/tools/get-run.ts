@@ -132,7 +132,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const shortNote = (shown: number): readonly string[] =>
     query.limit === undefined || shown === rows.length
       ? []
-      : [fewerNote(shown, rows.length, allRowsOf(run, outcome, context))];
+      : [fewerNote(shown, rows.length, allRowsOf(run, outcome, picked.hasRejects === true, context))];
   const withShort = (shown: number) => ({ ...report, notes: [...(report.notes ?? []), ...shortNote(shown)] });
   const bare = renderReport({ ...withShort(0), results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
   const fitting = takeRows(rows, resultLine, pageBudget({ around: sizeOf(bare) + HEADING_TOKENS }));
@@ -147,14 +147,13 @@ function fewerNote(shown: number, requested: number, all: string): string {
 }
 
 /** Returns the call that saves all rows of a run as a sheet. If there is no such call, returns the resource. */
-function allRowsOf(run: Run, outcome: Asked["outcome"], { allowedDirs }: ToolContext): string {
+function allRowsOf(run: Run, outcome: Asked["outcome"], hasRejects: boolean, { allowedDirs }: ToolContext): string {
   const { runId } = run.header;
   const found = sheetRunOf(run);
   // Of events, the sheet has only the rows that were not sent.
   const isWhole = found?.run !== undefined && allowedDirs.length > 0;
-  return isWhole
-    ? sheetCall(runId, found.run.header.call.tool === "apply_plan" ? undefined : outcome)
-    : resultsUri(runId);
+  if (isWhole) return sheetCall(runId, found.run.header.call.tool === "apply_plan" ? undefined : outcome);
+  return hasRejects && outcome === "failed" ? `targeting://runs/${runId}/rejects` : resultsUri(runId);
 }
 
 /** Waits at most `waitMs` milliseconds until a run is decided and has ended. Returns its new state. */

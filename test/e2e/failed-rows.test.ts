@@ -127,3 +127,12 @@ test("a page with fewer rows than requested says why, and how to get all of them
     `All of them: targeting://runs/${listed.runId}/results`,
   );
 });
+
+test("a page with fewer failed events than requested says where all of them are, with their input", async () => {
+  const { client, folder } = await withSheets();
+  const lines = Array.from({ length: 400 }, (_, at) => JSON.stringify({ uid: `user-${at}`, eventName: "purchase" }));
+  writeFileSync(join(folder, "purchases.ndjson"), lines.join("\n"));
+  const { runId } = await call(client, "track_events", { file: "purchases.ndjson" });
+  const page = await call(client, "get_run", { runId, outcome: "failed", includeInput: true, limit: 400 });
+  expect(page.text).toContain(`All of them: targeting://runs/${runId}/rejects`);
+});

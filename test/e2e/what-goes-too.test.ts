@@ -81,6 +81,9 @@ test("a group that a deletion would leave empty is named, and what stays", async
   const whole = await call(client, "delete_options", { ids: [id(0), id(1)], dryRun: true });
   expect(whole.text).toContain("Would delete 2 options.");
   expect(whole.text).not.toContain("stays");
+  const alone = await shop();
+  await alone.client.callTool("delete_options", { targetingId: TARGETING, names: ["Caps"] });
+  expect(alone.asked[0]).toContain("1 option stays: the service does not leave its group empty.");
 });
 
 test("a group that a move would leave empty is named in the dry run", async () => {

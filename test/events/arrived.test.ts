@@ -172,11 +172,11 @@ describe("expectations within a time", () => {
 });
 
 describe("coverage", () => {
-  it("tells what was never seen, always right, sometimes and always wrong", () => {
+  it("tells what was never seen, and what was recorded always, sometimes and never", () => {
     const click: ArrivedEvent = { ...at(1, "click", { elementId: "b" }), verdict: "ignored" };
     const coverage = coverageOf(countArrived([...sale, lost, misnamed, misnamed, click, { ...click, body: 7 }]));
     expect(coverage.summary).toBe(
-      "4 of 13 events seen: 2 always right, 1 sometimes wrong, 1 always wrong; 6 of 44 parameters; 5 of 23 rules; unsupported names: 1",
+      "4 of 13 events seen: 2 always recorded, 1 sometimes not recorded, 1 never recorded; 6 of 44 parameters; 5 of 23 rules; unsupported names: 1",
     );
     expect(coverage.alwaysRight).toEqual({ view_item: 1, add_to_cart: 1 });
     expect(coverage.sometimesWrong).toEqual({ purchase: { wrong: 1, of: 2, rules: { "requiredMissing tx_id": 1 } } });
