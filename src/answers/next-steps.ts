@@ -200,7 +200,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   if (isSheet && tool !== "track_events") {
     return `${fix}. Or the sheet with results, to fix and give again: ${sheetCall(runId)}`;
   }
-  return `${fix}. As a file, with reasons: targeting://runs/${runId}/rejects`;
+  return `${fix}. As a file, with reasons: ${rejectsUri(runId)}`;
 }
 
 function theirInput(runId: string, failed: readonly SummarizedFailure[]): string {
@@ -286,4 +286,9 @@ export function undoneNote(runId: string, by: string | undefined, undo: "whole" 
   if (undo === "undone") return `this run was undone by run ${by}, and that undo was undone: ${call} undoes it again`;
   const words = `this run was undone${undo === "part" ? " in part" : ""}${by === undefined ? "" : ` by run ${by}`} and cannot be resumed`;
   return undo === "part" ? `${words}. Once nothing prevents it, ${call} plans to undo what is left` : words;
+}
+
+/** Returns the resource with the failed rows of a run's file, as they were given, each with its reason. */
+export function rejectsUri(runId: string): string {
+  return `targeting://runs/${runId}/rejects`;
 }

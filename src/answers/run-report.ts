@@ -20,7 +20,7 @@ import {
 } from "./failures.ts";
 import { withForeignLast } from "./fence.ts";
 import { many } from "./message-words.ts";
-import { endNotes, isOfEvents, nextStepsOf } from "./next-steps.ts";
+import { endNotes, isOfEvents, nextStepsOf, rejectsUri } from "./next-steps.ts";
 import {
   countsNote,
   elsewhereNote,
@@ -141,7 +141,7 @@ function structuredOf(run: ReportedRun, parts: Parts): RenderedReport["structure
     ...sectionData("failures", parts.failures),
     ...sectionData("results", parts.results),
     resultsUri: run.runId && resultsUri(run.runId),
-    ...(run.hasRejects && { rejectsUri: `targeting://runs/${run.runId}/rejects` }),
+    ...(run.hasRejects && run.runId !== undefined && { rejectsUri: rejectsUri(run.runId) }),
     approval: parts.approval,
     totals: run.totals,
     ...(plan.omitted > 0 && { plan: [] }),

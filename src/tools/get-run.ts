@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { pageBudget, readCursor, renderAnswer, sizeOf, takeRows, writeCursor } from "../answers/budget.ts";
 import { withFewPlaces } from "../answers/failures.ts";
-import { sheetCall } from "../answers/next-steps.ts";
+import { rejectsUri, sheetCall } from "../answers/next-steps.ts";
 import { type RunRow, runLine, runsText } from "../answers/run-headline.ts";
 import { renderReport, resultsUri } from "../answers/run-report.ts";
 import { resultLine, shortened } from "../answers/run-results.ts";
@@ -153,7 +153,7 @@ function allRowsOf(run: Run, outcome: Asked["outcome"], hasRejects: boolean, { a
   // Of events, the sheet has only the rows that were not sent.
   const isWhole = found?.run !== undefined && allowedDirs.length > 0;
   if (isWhole) return sheetCall(runId, found.run.header.call.tool === "apply_plan" ? undefined : outcome);
-  return hasRejects && outcome === "failed" ? `targeting://runs/${runId}/rejects` : resultsUri(runId);
+  return hasRejects && outcome === "failed" ? rejectsUri(runId) : resultsUri(runId);
 }
 
 /** Waits at most `waitMs` milliseconds until a run is decided and has ended. Returns its new state. */

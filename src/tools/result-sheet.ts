@@ -1,5 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { messageFor } from "../answers/failures.ts";
+import { rejectsUri } from "../answers/next-steps.ts";
 import { differenceLine } from "../answers/plan-words.ts";
 import { columnsOf, failedRowsText, resultSheetText } from "../answers/sheets.ts";
 import { fileOf } from "../changes/change-kinds.ts";
@@ -201,7 +202,7 @@ function neededSheet(run: Run): SheetRun {
     throw new ToolError(
       `the file of this run is .${file.format}, not a sheet, so no sheet with results can be saved`,
       "To save its failed rows, with reasons, give saveTo a name that ends in .ndjson. " +
-        `They are also at targeting://runs/${run.header.runId}/rejects.`,
+        `They are also at ${rejectsUri(run.header.runId)}.`,
     );
   }
   if (file !== undefined) {
