@@ -60,13 +60,18 @@ async function costOf(work: (uid: string) => Promise<void>): Promise<number> {
 }
 
 async function costOnce(work: () => Promise<void>): Promise<number> {
+  await untilQuiet();
+  const before = operations.count;
+  await work();
+  return operations.count - before;
+}
+
+async function untilQuiet(): Promise<void> {
   let before: number;
   do {
     before = operations.count;
     await new Promise((resolve) => setTimeout(resolve, 50));
   } while (operations.count !== before);
-  await work();
-  return operations.count - before;
 }
 
 async function keptRuns(folder: string, count: number): Promise<Sent> {
@@ -103,6 +108,7 @@ test("the same call again, too", async () => {
 test("runs of an earlier version, without marks, are looked at once, by a process that starts anew", async () => {
   const runs = await keptRuns(folder, 40);
   const usual = await costOf((uid) => call(runs, uid));
+  await untilQuiet();
   await rm(join(folder, "calls"), { recursive: true });
   const anew = runsIn(folder);
   expect(await costOnce(() => call(anew, "first"))).toBeGreaterThan(usual + 40);
