@@ -81,9 +81,18 @@ test("a group that a deletion would leave empty is named, and what stays", async
   const whole = await call(client, "delete_options", { ids: [id(0), id(1)], dryRun: true });
   expect(whole.text).toContain("Would delete 2 options.");
   expect(whole.text).not.toContain("stays");
-  const alone = await shop();
-  await alone.client.callTool("delete_options", { targetingId: TARGETING, names: ["Caps"] });
-  expect(alone.asked[0]).toContain("1 option stays: the service does not leave its group empty.");
+});
+
+test("nobody is asked about a deletion of which the service would carry out nothing", async () => {
+  const { client, asked } = await shop();
+  for (const dryRun of [true, false]) {
+    const alone = await call(client, "delete_options", { targetingId: TARGETING, names: ["Caps"], dryRun });
+    expect(alone.counts).toMatchObject({ items: 1, failed: 1 });
+    expect(alone.text).toContain('the option is the last sub-option of "Hats", a group without Context IDs of its own');
+    expect(alone.text).not.toContain("approve");
+    expect(alone.text).not.toContain("A request to delete");
+  }
+  expect(asked).toEqual([]);
 });
 
 test("a group that a move would leave empty is named in the dry run", async () => {

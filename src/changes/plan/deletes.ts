@@ -3,7 +3,8 @@ import { addTo } from "../../platform/by-key.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { emptyOptions, isLeftEmpty, readOptions } from "../../reads/option-lists.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
-import { ownReason } from "../../runs/outcome.ts";
+import { ownReason, type Reason } from "../../runs/outcome.ts";
+import { ERROR_CODES } from "../../spec/error-codes.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import { requestReason } from "../api-reasons.ts";
 import type { Inputs } from "../call.ts";
@@ -117,13 +118,23 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
     for (const object of objects.get(_id) ?? []) plan.settlements.push({ object, outcome: "skipped", reason });
   }
   const ordered = orderDeletions(there);
+  const lastOf = await groupsLeftEmpty(ordered, known, context);
+  // If the service would delete none of them, nothing is sent, and no person has to approve it.
+  if (ordered.length > 0 && ordered.every(({ _id }) => lastOf.has(_id))) {
+    for (const { _id, name } of ordered) {
+      for (const object of objects.get(_id) ?? []) {
+        plan.objects.amend(object, { name });
+        plan.fail(object, leavesEmpty(lastOf.get(_id)?.name));
+      }
+    }
+    return plan;
+  }
   for (const option of ordered) {
     const about = { objects: objects.get(option._id) ?? [] };
     for (const object of about.objects) plan.objects.amend(object, { name: option.name, ...groupMark(option) });
     const isInTree = isGroup(option) || typeof option.parent === "string";
     plan.add(plan.make.deleteOption({ id: option._id }, isInTree, about));
   }
-  const lastOf = await groupsLeftEmpty(ordered, known, context);
   for (const loss of await mapConcurrently(ordered, (option) => lossOf(option, context))) {
     const group = lastOf.get(loss._id);
     const freed = (loss.subOptions ?? []).filter((id) => !objects.has(id)).slice(0, MAX_FREED_NAMES);
@@ -138,6 +149,13 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   const targetings = ordered.map(({ targeting }) => targeting);
   noteCommonTargeting(plan, targetings);
   return plan;
+}
+
+/** Returns the error with which the service answers if a group would become empty (management-api 7.4, case 6). */
+function leavesEmpty(group: string | undefined): Reason {
+  const { statusCode } = ERROR_CODES.TARGETING_CATEGORY_NOT_SUPPORTED;
+  const code = "TARGETING_CATEGORY_NOT_SUPPORTED";
+  return { code, statusCode, operation: "deleteOptions", detail: { group }, sent: [] };
 }
 
 /** By the ID of a sub-option that the service will not delete: the group that would become empty. */
