@@ -55,8 +55,10 @@ function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
+/** Returns the reason for a file of failed rows, which has its own lines. */
 export function reasonWords(reason: Reason): string {
-  const { message, remedy } = messageFor(reason);
+  const { message } = messageFor(reason, "sheet");
+  const { remedy } = messageFor(reason);
   return `${codeWords(reason.code)}: ${message}. ${remedy}`;
 }
 

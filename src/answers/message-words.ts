@@ -35,6 +35,12 @@ export function onPage(page: string, others: string): Text {
   return { agent: others, page, terminal: others, sheet: others };
 }
 
+/** Returns a text about a line of the file. A sheet with only some of its rows has its own lines. */
+export function aboutLine(line: string, write: (line: string) => string): Text {
+  const others = write(line);
+  return { agent: others, page: others, terminal: others, sheet: write(`${line} of the original file`) };
+}
+
 /** Returns a text that tells each reader how to resume the run. */
 export function resuming(write: (resume: string) => string): Text {
   return {
@@ -105,10 +111,36 @@ function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
 
-/** Returns an earlier item of the same call: `line 3` of a file, or `item 3`. */
-export function earlierItem({ duplicateOfIndex, duplicateOfLine }: Detail): string {
-  if (typeof duplicateOfLine === "number") return `line ${duplicateOfLine}`;
-  return `item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`;
+/** Returns a text about an earlier item of the same call: `line 3` of a file, or `item 3`. */
+export function aboutEarlier({ duplicateOfIndex, duplicateOfLine }: Detail, write: (item: string) => string): Text {
+  if (typeof duplicateOfLine === "number") return aboutLine(`line ${duplicateOfLine}`, write);
+  return write(`item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`);
+}
+
+/** Returns the message for an item or row that repeats an earlier one of the same call. */
+export function duplicateMessage(detail: Detail): Entry {
+  const { field, contexts, duplicateOfLine } = detail;
+  if (field === "_id") {
+    const message = aboutEarlier(detail, (item) => `${item} has the same _id`);
+    return { message, remedy: "Put all changes of one object into one item." };
+  }
+  const isLine = typeof duplicateOfLine === "number";
+  if (contexts === "same") {
+    const message = aboutEarlier(detail, (item) => `same name and Context IDs as ${item}`);
+    return { message, remedy: `Leave the ${isLine ? "line" : "item"} out.` };
+  }
+  const message = aboutEarlier(
+    detail,
+    (item) => `same name as ${item}${contexts === "other" ? ", with other Context IDs" : ""}`,
+  );
+  if (!isLine) return { message, remedy: "Use each name once." };
+  return {
+    message,
+    remedy: texts(
+      'Use each name once. If each row has one Context ID of the option, name their column with columns {"contextId": HEADING}.',
+      "Use each name once. If each row has one Context ID of the option, give their column the heading Context ID.",
+    ),
+  };
 }
 
 /** Returns how many objects exist and how many more fit. Empty if the number was not read. */

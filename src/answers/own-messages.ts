@@ -6,10 +6,11 @@ import { LIMITS } from "../spec/limits.ts";
 import { NAME_RULES } from "../spec/names-and-contexts.ts";
 import { quoteUntrusted } from "./fence.ts";
 import {
+  aboutEarlier,
   because,
   type Detail,
+  duplicateMessage,
   type Entry,
-  earlierItem,
   heldWords,
   list,
   MORE_PATIENT,
@@ -182,22 +183,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       message: "the item's fields contradict each other",
       remedy: "Look up in the tool's description which fields can be combined.",
     },
-  DUPLICATE_IN_INPUT: (detail) => {
-    const [earlier, field] = [earlierItem(detail), detail.field === "_id" ? "_id" : "name"];
-    if (field === "_id") {
-      return { message: `${earlier} has the same _id`, remedy: "Put all changes of one object into one item." };
-    }
-    const isOfFile = typeof detail.duplicateOfLine === "number";
-    return {
-      message: `same name as ${earlier}`,
-      remedy: isOfFile
-        ? texts(
-            'Use each name once. If each row has one Context ID of the option, name their column with columns {"contextId": HEADING}.',
-            "Use each name once. If each row has one Context ID of the option, give their column the heading Context ID.",
-          )
-        : "Use each name once.",
-    };
-  },
+  DUPLICATE_IN_INPUT: duplicateMessage,
   NAME_NOT_FOUND: nameNotFound,
   NAME_AMBIGUOUS: (detail) =>
     detail.of === "targetings"
@@ -455,7 +441,11 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Give the same value in every row of an option, or only in its first row.",
   }),
   spoilt: ({ index, line }) => ({
-    message: `${line === undefined ? `item ${Number(index) + 1}` : `line ${String(line)}`} of the same option is invalid. The rows replace all its Context IDs, so the Context ID of that row would be removed`,
+    message: aboutEarlier(
+      { duplicateOfIndex: index, duplicateOfLine: line },
+      (item) =>
+        `another row of the option is invalid: ${item}. The rows replace all its Context IDs, so the Context ID of that row would be removed`,
+    ),
     remedy: "Fix that row, and send all rows of the option again.",
   }),
   notJson: { message: "the row is not JSON", remedy: "Write each row as one JSON object on one line." },

@@ -3,9 +3,9 @@ import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { quoteUntrusted } from "./fence.ts";
 import {
+  aboutEarlier,
   type Detail,
   type Entry,
-  earlierItem,
   list,
   MORE_PATIENT,
   many,
@@ -58,7 +58,7 @@ const TAKEN_REMEDIES: Readonly<Record<string, Text>> = {
 function nameTaken(what: string, detail: Detail, { operation }: Reason): Entry {
   if (typeof detail.duplicateOfIndex === "number") {
     return {
-      message: `${earlierItem(detail)} of the same call has this name`,
+      message: aboutEarlier(detail, (item) => `${item} of the same call has this name`),
       remedy: "Give each item its own name.",
     };
   }

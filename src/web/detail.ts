@@ -162,8 +162,13 @@ const BRIEFS: Readonly<Record<string, (failure: SummarizedFailure) => Brief | un
   ],
   DUPLICATE_IN_INPUT({ isOfFirst, message, details }) {
     if (!message.includes("same name")) return undefined;
+    const isSame = message.includes("same name and Context IDs");
     const isOneName = message.startsWith("same name") && !isOfFirst && details === undefined;
-    return [isOneName ? message.replace("same name as", "repeats") : "name used twice", "use each name once"];
+    const cause = message.replace(/same name( and Context IDs)? as/, isSame ? "equals" : "repeats");
+    return [
+      isOneName ? cause : `${isSame ? "row" : "name"} used twice`,
+      isSame ? "delete the row" : "use each name once",
+    ];
   },
   NAME_NOT_FOUND({ isOfFirst, details, detail, message, remedy }) {
     const { field } = detail ?? details?.[0]?.reason.detail ?? {};

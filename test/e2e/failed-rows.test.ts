@@ -60,6 +60,19 @@ test("rows that need a failed row are saved with it", async () => {
   expect(saved("failed.csv")).toMatch(/^Hats,.*\r?\nRain,Hats,.*\r?\n$/m);
 });
 
+test("a repeated row names the line of the original file, and whether it has the same Context IDs", async () => {
+  const { client, given, saved } = await withSheets();
+  const rows = ["Shoes,A-1|A-2", "Hats,B-1", "Shoes,A-2|A-1", "Hats,B-2", "Caps,"].join("\n");
+  const made = await given("bulk_add_options", "brands.csv", `Option,Context IDs\n${rows}\n`);
+  expect(made.text).toMatch(/line 4 "Shoes": same name and Context IDs as line 2\. Leave the line out\./);
+  expect(made.text).toMatch(/line 5 "Hats": same name as line 3, with other Context IDs\. Use each name once\./);
+  await call(client, "get_run", { runId: made.runId, outcome: "failed", saveTo: "failed.csv" });
+  expect(saved("failed.csv")).toContain("Same name and Context IDs as line 2 of the original file,Leave the line out.");
+  expect(saved("failed.csv")).toContain('"Same name as line 3 of the original file, with other Context IDs"');
+  const rejects = await client.readResource(`targeting://runs/${made.runId}/rejects`);
+  expect(JSON.stringify(rejects)).toContain("same name and Context IDs as line 2 of the original file. Leave");
+});
+
 test("a workbook holds only the rows with the outcome that was asked for", async () => {
   const { client, given } = await withSheets();
   const made = await given("bulk_add_options", "two.csv", "Option,Context IDs\nShoes,A-1\nX,B-1\n");

@@ -646,7 +646,9 @@ test("elements of a JSON array on one line are counted as items, and on lines of
   const add = (name: string) => client.callTool("bulk_add_options", { targetingId, file: join(folder, name) });
   const oneLine = textOf(await add("one-line.json"));
   expect(oneLine).toContain("INVALID_NAME, item 2");
-  expect(oneLine).toContain('DUPLICATE_IN_INPUT, item 3 "Good One": same name as item 1.');
+  expect(oneLine).toContain(
+    'DUPLICATE_IN_INPUT, item 3 "Good One": same name and Context IDs as item 1. Leave the item out.',
+  );
   expect(oneLine).toContain("send only items 2-3 again");
   expect(textOf(await add("lines.json"))).toContain("INVALID_NAME, line 3");
 });

@@ -296,9 +296,19 @@ function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): Chec
   if (first !== undefined) {
     const { index, line } = objects.at(first) ?? {};
     const at = line === undefined ? {} : { duplicateOfLine: line };
-    return ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: index, ...at, field: "name" });
+    const compared = comparedWithRow(objects, first, checked.ids);
+    return ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: index, ...at, field: "name", ...compared });
   }
   return { name: input.name, contexts: checked.ids };
+}
+
+/** Compares Context IDs with those of an option that is stored as a row. Other options are not compared. */
+function comparedWithRow(objects: Plan["objects"], object: number, contexts: readonly string[]) {
+  const { block, row = 0 } = objects.rowAt(object) ?? {};
+  if (block === undefined) return {};
+  const earlier = new Set(block.itemOf(row).contexts ?? []);
+  const isSame = earlier.size === contexts.length && contexts.every((id) => earlier.has(id));
+  return { contexts: isSame ? "same" : "other" };
 }
 
 interface OptionTarget extends OptionPlace {

@@ -275,6 +275,11 @@ describe("a reason why objects failed", () => {
     ["name exists", "use another name", { errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }],
     ["repeats line 2", "use each name once", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2" }],
     [
+      "equals line 2",
+      "delete the row",
+      { errorCode: "DUPLICATE_IN_INPUT", message: "same name and Context IDs as line 2" },
+    ],
+    [
       "name used twice",
       "use each name once",
       { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2", isOfFirst: true },
