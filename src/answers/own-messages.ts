@@ -201,7 +201,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   NOT_EMPTY: (detail) => ({
     message: `the option was not deleted, since it holds ${heldWords(detail)}`,
     remedy: texts(
-      "To delete it anyway, leave onlyEmpty out.",
+      "To delete it anyway, call delete_options with its ID and without onlyEmpty.",
       "To delete it anyway, ask the agent to delete it although it is not empty.",
     ),
   }),
