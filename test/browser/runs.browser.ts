@@ -1135,32 +1135,6 @@ test("what is under the pointer stays there: a run that comes later is put below
   });
 });
 
-test("a run that comes later moves no run of the list under the pointer, and for a second no press opens another", async () => {
-  const made = await serveMadeRuns({ details: [PARTIAL, RUNNING] });
-  await onPage(`${made.url}/#/runs`, async (page) => {
-    await page.clock.install();
-    await page.reload();
-    const links = page.getByRole("table", { name: "Runs" }).getByRole("link");
-    const order = async () =>
-      Promise.all((await links.all()).map(async (link) => (await link.getAttribute("href"))?.slice(9)));
-    await expect.poll(order).toEqual(["RUNNING", "PARTIAL"]);
-    const spot = await middleOf(links.first());
-    await page.mouse.move(spot.x, spot.y);
-    made.put({ ...PARTIAL.run, runId: "01LATER", startedAt: RUNNING.run.startedAt + 1000 });
-    await page.getByText("1 new run").waitFor();
-    expect(await order()).toEqual(["RUNNING", "PARTIAL"]);
-    await page.clock.pauseAt(Number(await page.evaluate("Date.now()")) + 1000);
-    await page.mouse.move(5, 5);
-    await expect.poll(order).toEqual(["LATER", "RUNNING", "PARTIAL"]);
-    await page.mouse.click(spot.x, spot.y);
-    await page.getByText("The list changed a moment ago, so nothing was opened.").waitFor();
-    expect(page.url()).toBe(`${made.url}/#/runs`);
-    await page.clock.runFor(1001);
-    await page.mouse.click(spot.x, spot.y);
-    await page.waitForURL("**/#/runs/01LATER");
-  });
-});
-
 test("changes that the server could not return are read again, and the run can then be approved", async () => {
   const made = await serveMadeRuns({ details: [WAITING] });
   await onPage(

@@ -2,8 +2,10 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import type { RunAction, RunRow } from "../wire.ts";
-import { REST_MS } from "./parts.tsx";
 import { outcome, set } from "./state.ts";
+
+/** How long presses are ignored after a button has appeared or moved, in milliseconds. */
+const REST_MS = 1000;
 
 /** The message if a person presses a button that has just appeared or moved. */
 const PAGE_MOVED = "The page changed a moment ago, so nothing was decided. Look again, then press the button.";

@@ -2,6 +2,7 @@ import { signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { agoWords, clockWords, EXACT, number } from "./plain-words.ts";
+import { noteRows } from "./presses.ts";
 import { outcome, set } from "./state.ts";
 
 /** Longer texts from others are cut, unless a component allows more characters. */
@@ -36,42 +37,24 @@ export function Text(text: {
   return <bdi dir={isSentence ? "ltr" : undefined}>{visible(of.length <= most ? of : `${of.slice(0, most)}…`)}</bdi>;
 }
 
-/** How long presses are ignored after an element has moved under the pointer, in milliseconds. */
-export const REST_MS = 1000;
-
-/** The message if a person presses a list row that has just moved. */
-const LIST_MOVED = "The list changed a moment ago, so nothing was opened. Look again, then press.";
-
 /**
  * Keeps the rows of a list in place while the pointer is on the list. New rows are then added at the end; `late` is
- * their number. After rows have moved, presses are ignored for one second. `holds` must be set as attributes of the
- * list.
+ * their number. `holds` must be set as attributes of the list.
  */
 export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string | number) {
   /** The number of rows when the pointer entered the list; undefined while the pointer is outside. */
   const held = useSignal<number | undefined>(undefined);
   const places = useRef<ReadonlyMap<string | number, number>>(new Map());
-  const movedAt = useRef(Number.NEGATIVE_INFINITY);
   const placeOf = (row: Row): number => places.current.get(keyOf(row)) ?? places.current.size;
   const shown = held.value === undefined ? rows : rows.toSorted((one, other) => placeOf(one) - placeOf(other));
   const now = new Map(shown.map((row, at) => [keyOf(row), at]));
-  if ([...now].some(([key, at]) => (places.current.get(key) ?? at) !== at)) movedAt.current = performance.now();
+  if ([...now].some(([key, at]) => (places.current.get(key) ?? at) !== at)) noteRows();
   places.current = now;
   const hold = (count: number | undefined) => () => set(held, count);
   return {
     shown,
     late: Math.max(0, shown.length - (held.value ?? shown.length)),
-    holds: {
-      onPointerEnter: hold(rows.length),
-      onPointerLeave: hold(undefined),
-      onClickCapture(event: MouseEvent): void {
-        // A press by keyboard always hits the focused element, so it is never ignored.
-        if (event.detail === 0 || performance.now() - movedAt.current > REST_MS) return;
-        event.preventDefault();
-        event.stopPropagation();
-        outcome.value = LIST_MOVED;
-      },
-    },
+    holds: { onPointerEnter: hold(rows.length), onPointerLeave: hold(undefined) },
   };
 }
 

@@ -1,0 +1,58 @@
+// Presses of rows. Lists change while a person aims at a row, so a press opens the row that the person saw and pressed.
+
+/** The rows of lists: links, and the buttons that open or dismiss something. Not the buttons that decide on a run. */
+const ROWS = "a, .problem, .items button";
+/** How long a person aims at a row where it was before it moved, in milliseconds. */
+const UNSEEN_MS = 400;
+/** How far the pointer may move during a press, in pixels. Further away, the person has changed their mind. */
+const STILL = 8;
+
+interface Press {
+  readonly row: HTMLElement;
+  readonly x: number;
+  readonly y: number;
+}
+
+let pressed: Press | undefined;
+let movedAt = Number.NEGATIVE_INFINITY;
+let places: readonly (readonly [HTMLElement, DOMRect])[] = [];
+
+/** Records where rows are. Must be called before rows move. */
+export function noteRows(): void {
+  // If rows move again before a person has seen the last move, the person still aims at the places before it.
+  if (performance.now() - movedAt < UNSEEN_MS) return;
+  movedAt = performance.now();
+  places = [...document.querySelectorAll<HTMLElement>(ROWS)].map((row) => [row, row.getBoundingClientRect()]);
+}
+
+/** Returns the row at which a person aims: the one that they saw there. */
+function aimedAt({ target, clientX: x, clientY: y }: MouseEvent): HTMLElement | null | undefined {
+  const seen = performance.now() - movedAt < UNSEEN_MS ? places : [];
+  const [row] = seen.find(([, { left, right, top, bottom }]) => left <= x && x < right && top <= y && y < bottom) ?? [];
+  return row ?? (target instanceof Element ? target.closest<HTMLElement>(ROWS) : undefined);
+}
+
+addEventListener(
+  "pointerdown",
+  (event) => {
+    const row = aimedAt(event);
+    pressed = row ? { row, x: event.clientX, y: event.clientY } : undefined;
+  },
+  true,
+);
+
+addEventListener(
+  "click",
+  (event) => {
+    const { row, x, y } = pressed ?? {};
+    pressed = undefined;
+    // A press by keyboard always hits the focused element.
+    if (row === undefined || x === undefined || y === undefined || event.detail === 0 || !row.isConnected) return;
+    if (event.target instanceof Node && row.contains(event.target)) return;
+    if (Math.hypot(event.clientX - x, event.clientY - y) > STILL) return;
+    event.preventDefault();
+    event.stopPropagation();
+    row.click();
+  },
+  true,
+);
