@@ -44,7 +44,7 @@ function attach(server: McpServer): void {
     cacheHint: LASTING,
   };
   server.registerResource("run-view", VIEW_URI, about, async () => {
-    const { viewDocument } = await import("../web/assets.ts");
+    const { viewDocument } = await import("../web/page.ts");
     return { contents: [{ uri: VIEW_URI, mimeType: VIEW_TYPE, text: await viewDocument(), _meta: LOOKS }] };
   });
 }
