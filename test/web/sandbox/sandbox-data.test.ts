@@ -2,8 +2,14 @@ import { expect, test, vi } from "vitest";
 import { plantSeed, seedSchema } from "../../../src/sandbox/seed.ts";
 import { newWorld } from "../../../src/sandbox/world.ts";
 import { addFault, faultsMessage } from "../../../src/web/faults.ts";
-import { isTestFormat, testsForUnseen } from "../../../src/web/sandbox-page.ts";
-import { contextIdsOf, findMatchingOptions, optionsIn, targetingSizes } from "../../../src/web/tree.ts";
+import {
+  contextIdsOf,
+  findMatchingOptions,
+  isTestFormat,
+  optionsIn,
+  targetingSizes,
+  testsForUnseen,
+} from "../../../src/web/sandbox-page.ts";
 
 const START = Date.UTC(2026, 0, 2);
 const TARGETING = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
