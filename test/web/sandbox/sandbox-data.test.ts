@@ -1,9 +1,10 @@
 import { expect, test, vi } from "vitest";
 import { plantSeed, seedSchema } from "../../../src/sandbox/seed.ts";
 import { newWorld } from "../../../src/sandbox/world.ts";
-import { addFault, faultsMessage } from "../../../src/web/faults.ts";
 import {
+  addFault,
   contextIdsOf,
+  faultsMessage,
   findMatchingOptions,
   isTestFormat,
   optionsIn,
