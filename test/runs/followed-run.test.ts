@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { RunState } from "../../src/changes/change-state.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { followedRun } from "../../src/runs/followed-run.ts";
+import { followedRun } from "../../src/runs/kept-runs.ts";
 
 const NOTHING = new RunState();
 
