@@ -3,8 +3,8 @@ import { inputRequired, inputResponse, type McpServer, type ServerContext } from
 import * as z from "zod";
 import { opensPageText } from "../answers/approvals.ts";
 import type { Redactor } from "../answers/fence.ts";
+import { decideInClient, type RunQuestion, runQuestion } from "../tools/decide-run.ts";
 import type { ToolAnswer, ToolContext } from "../tools/define-tool.ts";
-import { decideInClient, type RunQuestion, runQuestion } from "../tools/granted-approval.ts";
 import { ownRun, reportedRun } from "../tools/run-reports.ts";
 import { shownInView, waitOnPage } from "../tools/write/on-page.ts";
 import { waitingOfAnyKind } from "../tools/write/waiting.ts";

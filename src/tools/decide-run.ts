@@ -1,9 +1,15 @@
 import * as z from "zod";
-import { type ToolDefinition, ToolError } from "./define-tool.ts";
+import { questionText } from "../answers/approvals.ts";
+import type { ApprovalRun, Granted } from "../changes/approvals.ts";
+import { isChangeRun } from "../changes/change-run.ts";
+import type { Run } from "../runs/kind.ts";
+import { changesOf, eventsOf } from "./apis.ts";
+import { type ToolContext, type ToolDefinition, ToolError, type ToolServices } from "./define-tool.ts";
+import { approvalToResume, checkStarted } from "./resume-run.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
 import { isSecretFor } from "./write/confirmation-token.ts";
-import { decide, personOf } from "./write/decide.ts";
-import { waitingRun } from "./write/waiting.ts";
+import { type Approved, type Decision, decide, type Outcome, type Person, personOf } from "./write/decide.ts";
+import { waitingAnywhere, waitingRun } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () =>
@@ -42,4 +48,99 @@ function nothingToDecide(): ToolError {
     "no decision is possible: the run was already approved or declined, or the secret belongs to another run",
     "get_run shows the status of the run.",
   );
+}
+
+const STALE = "the run is no longer as it was when this was asked";
+
+/**
+ * Starts approved work, once for all processes. "stale" if the work would differ now. Undefined if it was already
+ * started.
+ */
+export async function grant(
+  approval: ApprovalRun,
+  approved: Approved,
+  services: ToolServices,
+): Promise<Run | "stale" | undefined> {
+  const { approvals } = services;
+  const { header, state } = approval;
+  const { waits } = state.facts;
+  if (waits === undefined) return undefined;
+  const work = await workOf(approval, approved, callerContext(approval, services));
+  if (work !== undefined) return approvals.runs.start(header, { ...approved, work }, { meanwhile: state });
+  const facts = { ...state.facts, waits: { ...waits, stale: STALE } };
+  const { name = "" } = state.objects[0] ?? {};
+  const entries = [{ t: "approval", facts, name, at: services.clock.now() }] as const;
+  return (await approvals.runs.propose(header.runId, entries, "waiting")) ? "stale" : undefined;
+}
+
+export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
+  const { clock, stopping } = services;
+  return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
+}
+
+async function workOf(
+  approval: ApprovalRun,
+  approved: Approved,
+  context: ToolContext,
+): Promise<Granted["work"] | undefined> {
+  const { runId, call } = approval.header;
+  const { about, saveTo } = call.input;
+  if (call.tool === "run_event_tests") {
+    eventsOf(context);
+    const { runApprovedTests } = await import("./run-event-tests.ts");
+    return (signal) => runApprovedTests(runId, { suiteId: about, saveTo }, { ...context, signal });
+  }
+  const run = await ownRun(about, context);
+  if (!isChangeRun(run) || run.status() === "running") return undefined;
+  await checkStarted(run, context);
+  if ((await approvalToResume(run, context))?.sentence !== approval.state.facts.effect) return undefined;
+  await context.runs.checkExecutable(run);
+  return async () => {
+    await changesOf(context).runs.resume(about, approved);
+  };
+}
+
+/** Resumes a run for a person who pressed Resume. Pressing it is also the approval, if one is needed. */
+export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
+  const { runId } = run.header;
+  if (!isChangeRun(run)) {
+    await services.runs.resume(runId);
+    return;
+  }
+  const context = callerContext(run, services);
+  await checkStarted(run, context);
+  await services.runs.checkExecutable(run);
+  const { runs } = changesOf(services);
+  if ((await approvalToResume(run, context)) === undefined) {
+    await runs.resume(runId);
+    return;
+  }
+  const decision: Decision = { answer: "approved", channel: "page", person, saw: () => true };
+  const start = (approved: Approved) => runs.resume(runId, approved);
+  await decide(runId, decision, services, { looked: { run, digest: "", start } });
+}
+
+export interface RunQuestion {
+  readonly runId: string;
+  readonly digest: string;
+  readonly message: string;
+}
+
+/** Returns the question about a waiting run. Undefined if nothing is left to decide. */
+export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
+  const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
+  if (waits === undefined || waits.stale !== undefined) return undefined;
+  const { digest, parts } = waits;
+  return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
+}
+
+/** Records a decision that the client reports. The decision is valid only for the effect in the question. */
+export function decideInClient(
+  { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
+  isApproved: boolean,
+  context: ToolContext,
+): Promise<Outcome> {
+  const answer = isApproved ? "approved" : "declined";
+  const saw = (effect: string): boolean => effect === digest;
+  return decide(runId, { answer, channel: "client", person: personOf(context), saw }, context, { grant });
 }
