@@ -7,7 +7,6 @@ import type { OrphanedRuns } from "../store.ts";
 import { type DatabaseOptions, ONCE, openDatabase } from "./database.ts";
 import { type LeasesOf, memberOf, type StoredLease, takeLease } from "./member.ts";
 import { checkTables, tablesOf } from "./migrations.ts";
-import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
 import {
   keptSetting,
@@ -17,6 +16,7 @@ import {
   storedSealKey,
   storedSuites,
   storeSetting,
+  sweeper,
 } from "./side-stores.ts";
 
 const LOOK_AGAIN_MS = 50;

@@ -27,7 +27,7 @@ import {
 import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
 import { type Database, IS_NAMED, inCallTime } from "./database.ts";
 import { driverOf, type LeasesOf, refusedRun, STOPS, StoredLease, storedLease, TTL, takeLease } from "./member.ts";
-import type { Sweeper } from "./retention.ts";
+import type { Sweeper } from "./side-stores.ts";
 
 const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
