@@ -5,6 +5,7 @@ import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
 import { mapConcurrently, readOptionContents } from "../reads/option-contents.ts";
 import { baseText, readBase, renewedBase, type ServiceTargeting, type WrittenOption } from "./base.ts";
 import type { Desired } from "./file/desired.ts";
+import { lookAgain } from "./match.ts";
 import type { PlanItem, StatePlan } from "./plan.ts";
 import { type PlanDocument, readPlan } from "./plan-document.ts";
 import {
@@ -16,7 +17,6 @@ import {
   resolvedUndo,
 } from "./planned-undo.ts";
 import { type HowToRead, readTargeting, serviceOption, unlessMissing } from "./read-targeting.ts";
-import { lookAgain } from "./stale.ts";
 
 /**
  * Checks whether a stored plan still fits the current state. If the plan undoes a run with unanswered requests,

@@ -9,10 +9,10 @@ import type { TargetingMemory } from "../runs/backend.ts";
 import type { Done } from "../runs/kind.ts";
 import { comparedFields } from "../spec/records.ts";
 import type { ServiceOption, ServiceTargeting } from "./base.ts";
+import type { lookAgain } from "./match.ts";
 import { NOTHING_PLANNED, type PlanItem, type StatePlan } from "./plan.ts";
 import { groupsIn, type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
 import { unlessMissing } from "./read-targeting.ts";
-import type { lookAgain } from "./stale.ts";
 import { alreadyUndone, contentsNeeded, targetingsIn, undoPlan } from "./undo.ts";
 import type { Present, PresentOption, UndoRow } from "./undo-plan.ts";
 

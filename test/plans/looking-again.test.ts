@@ -2,9 +2,8 @@ import { expect, test } from "vitest";
 import { baseText, readBase, type ServiceTargeting } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
-import { driftFromFile, driftSince } from "../../src/plans/match.ts";
+import { driftFromFile, driftSince, lookAgain } from "../../src/plans/match.ts";
 import type { StatePlan } from "../../src/plans/plan.ts";
-import { lookAgain } from "../../src/plans/stale.ts";
 import { baseAt, idOf, option, plan, there } from "./sides.ts";
 
 /** What keeps a plan from being applied, with the option to change or the name to create that each belongs to. */

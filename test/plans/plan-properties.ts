@@ -10,8 +10,8 @@ import {
 import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { desiredText } from "../../src/plans/file/write-desired.ts";
+import { lookAgain } from "../../src/plans/match.ts";
 import { isApplicable, itemCount, type PlanItem, type StatePlan } from "../../src/plans/plan.ts";
-import { lookAgain } from "../../src/plans/stale.ts";
 import { type FileRow, isPossible, meaningOf, type Thing, type World } from "./meaning.ts";
 import { editedFile, editedWorld, randomOf, randomWorld } from "./random-edits.ts";
 
