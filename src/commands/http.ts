@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { getRequestListener } from "@hono/node-server";
+import type { Projects } from "../http/access-now.ts";
 import { type AuthOptions, authenticator, requiresAuthentication } from "../http/auth.ts";
 import { checkAccess, projectsWithoutApprover } from "../http/check-access.ts";
 import { people } from "../http/people.ts";
@@ -14,7 +15,6 @@ import {
   servedFigures,
   startProcess,
 } from "../http/process.ts";
-import type { Projects } from "../http/projects.ts";
 import { createHttpServer, type HttpOptions, MCP_PATH, protectedResource } from "../http/server.ts";
 import { questionSeal } from "../mcp/elicitation.ts";
 import { loadSkills } from "../mcp/prompts.ts";

@@ -4,9 +4,16 @@ import { isSame } from "../web/page.ts";
 import type { Viewer } from "../web/runs-page.ts";
 import { type PageScope, shownEnvironment } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
-import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from "./access-now.ts";
+import {
+  type ApproversOf,
+  keysOfProject,
+  nameOf,
+  type Project,
+  type Projects,
+  placesOf,
+  type RunOf,
+} from "./access-now.ts";
 import { claimedProject, digestOf, ownerOf, tokenFinder } from "./auth.ts";
-import type { Project, Projects } from "./projects.ts";
 
 export const CHECK_MS = 600_000;
 

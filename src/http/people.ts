@@ -7,9 +7,8 @@ import { proxyFor } from "../settings/environment.ts";
 import type { Settings } from "../settings/settings.ts";
 import { type DecisionPage, once, type ToolServices } from "../tools/define-tool.ts";
 import { localUserName } from "../web/browser.ts";
-import { type ApproversOf, hasApprover } from "./access-now.ts";
+import { type ApproversOf, hasApprover, type Project, type Projects } from "./access-now.ts";
 import type { Caller } from "./auth.ts";
-import type { Project, Projects } from "./projects.ts";
 
 const NOBODY_APPROVES =
   "Nobody can approve this here. Use a client that can ask (elicitation), or add an entry to TARGETING_MCP_ACCESS_FILE " +

@@ -13,9 +13,16 @@ import type { CommandLine } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { httpError } from "../web/http-errors.ts";
-import { accessNow, rightsNow, sharedTokens, tokenRights } from "./access-now.ts";
+import {
+  accessNow,
+  type Projects,
+  projects,
+  rightsNow,
+  settingsOfKeys,
+  sharedTokens,
+  tokenRights,
+} from "./access-now.ts";
 import { authenticator, requiresAuthentication } from "./auth.ts";
-import { type Projects, projects, settingsOfKeys } from "./projects.ts";
 
 /** How long running requests may take after a stop signal, in milliseconds. */
 export const LAST_CALLS_MS = 20_000;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { Plan } from "../../src/changes/plan/plan.ts";
-import { projects } from "../../src/http/projects.ts";
+import { projects } from "../../src/http/access-now.ts";
 import { createLog, followWork } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileBackend } from "../../src/runs/files/backend.ts";
