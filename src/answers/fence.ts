@@ -39,12 +39,12 @@ export function fenceIfForeign(lines: readonly string[]): readonly string[] {
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Returns whether every quoted text in a line is a valid name, a documented name or a single character (management-api
- * 8.3).
+ * Returns whether every quoted text in a line is a valid name (management-api 8.3), a documented name, a single
+ * character or a list of separators.
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(
-    ([, quoted = ""]) => [...quoted].length <= 1 || isDocumented(quoted) || nameProblem(quoted) === undefined,
+    ([, quoted = ""]) => /^(?:.?|[,;|]+)$/su.test(quoted) || isDocumented(quoted) || nameProblem(quoted) === undefined,
   );
 }
 

@@ -106,6 +106,8 @@ test("the notes on a file name a separator that splits all cells", async () => {
   const file = { targetingId, file: join(folder, "options.csv"), dryRun: true };
   const dry = await client.callTool("bulk_add_options", file);
   expect(textOf(dry)).toContain('separator ",;|" splits them');
+  // It is one of the notes on the file, not foreign text at the end.
+  expect(textOf(dry).indexOf("with commas, read as part of the ID")).toBeLessThan(textOf(dry).indexOf("A request to"));
   const split = await client.callTool("bulk_add_options", { ...file, separator: ",;|" });
   expect(textOf(split)).toContain("2 items, 5 Context IDs");
 });
