@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { textOf } from "../support/clients.ts";
 import { checkedReport, warmSessions } from "../support/writing.ts";
 
@@ -62,6 +63,10 @@ test("a dry run that would change nothing offers no call that applies it", async
   expect(textOf(taken)).toContain("Would create no option; 1 would fail.");
   expect(textOf(taken)).toContain("Next: fix the items that would fail, and make the call again");
   expect(textOf(taken)).not.toContain("apply_plan");
+  expect(textOf(taken)).not.toContain("A request to");
+  expect(taken.structuredContent).not.toHaveProperty("plan");
+  const { runId } = z.object({ runId: z.string() }).parse(taken.structuredContent);
+  expect(textOf(await client.callTool("get_run", { runId }))).not.toContain("A request to");
   const items = [{ name: "One", contexts: ["n"] }, { name: "New" }, { name: "bad_name" }];
   const some = await client.callTool("bulk_add_options", {
     targetingId: news,

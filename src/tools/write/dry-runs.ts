@@ -11,14 +11,14 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import { RunState } from "../../changes/change-state.ts";
 import { isGoing, type Plan, type Planning } from "../../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
-import { journalLine } from "../../changes/rows/entries.ts";
+import { journalLine, type PlannedRequest } from "../../changes/rows/entries.ts";
 import { type ContextRow, contextRows, type OptionRow, optionRows } from "../../changes/rows/input-rows.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { changesNothing, type KnownChange } from "../../runs/outcome.ts";
-import { type ObjectResult, objectResult } from "../../runs/report.ts";
+import { countsOf, type ObjectResult, objectResult } from "../../runs/report.ts";
 import { StoreUnavailableError } from "../../runs/store.ts";
 import { changesOf, DeadlineExceeded, undefinedIfLate, withinWait } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "../define-tool.ts";
@@ -146,8 +146,8 @@ async function propose(runId: string, plan: Plan, context: ToolContext): Promise
   const stored = await changes.runs.stored(runId);
   if (stored === undefined) throw new ToolError("the dry run is no longer stored", "Make the call with dryRun again.");
   const effect = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts).sentence;
-  const requests = weighed(plan.steps, plannedRequests(plan.steps));
-  plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen: requests, ...(effect !== undefined && { effect }) };
+  const foreseen = requestsToSend(plan, new RunState(plan));
+  plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen, ...(effect !== undefined && { effect }) };
   plan.madeAt = context.clock.now();
   await changes.propose(stored.header, plan);
 }
@@ -171,9 +171,14 @@ function answerOf(
     temporaryNames: swaps(changed),
     ...(runId !== undefined && { runId, nextSteps: applySteps(runId, state) }),
     status: "planned",
-    plan: weighed(plan.steps, plannedRequests(plan.steps)),
+    plan: requestsToSend(plan, state),
     notes: [...notes, ...asks],
   });
+}
+
+/** Returns the requests to show. None if no item would be applied, because the answer then offers no call to apply it. */
+function requestsToSend({ steps }: Plan, state: RunState): readonly PlannedRequest[] {
+  return countsOf(state).pending === 0 ? [] : weighed(steps, plannedRequests(steps));
 }
 
 function asksFirst(plan: Plan, { confirm }: Pick<ToolContext, "confirm">): string {
