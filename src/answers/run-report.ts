@@ -36,7 +36,7 @@ import {
 } from "./run-headline.ts";
 import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
-import { joinedNote, sheetNotes, undoFirstNote } from "./sheets.ts";
+import { bareNote, joinedNote, sheetNotes, undoFirstNote } from "./sheets.ts";
 
 const AROUND_TOKENS = 500;
 const CONFIRMATION_TOKENS = 250;
@@ -212,6 +212,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...sheetNotes(run.file, run.notes),
     ...undoFirstNote(run),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
+    ...bareNote(run),
     ...fuzzyMatchNote(run),
     ...nearNote(run),
     ...joinedNote(run),

@@ -57,6 +57,8 @@ export interface ReportedRun {
   readonly newOptions?: WithinCounts;
   /** How many existing options would get Context IDs. */
   readonly extended?: number;
+  /** For an import: how many of the new options have no Context IDs. */
+  readonly withoutContextIds?: { readonly count: number; readonly all: number } | undefined;
   readonly approval?: Approval | undefined;
   readonly alwaysReportsApproval?: boolean;
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };

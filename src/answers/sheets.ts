@@ -48,6 +48,20 @@ export function undoFirstNote({ file, runId, did, isUndone }: ImportedSheet): re
   ];
 }
 
+interface NewOptions {
+  readonly withoutContextIds?: { readonly count: number; readonly all: number } | undefined;
+  readonly status: string;
+}
+
+/** Returns a note about new options without Context IDs. In a file, their cells may be empty by mistake. */
+export function bareNote({ withoutContextIds, status }: NewOptions): readonly string[] {
+  if (withoutContextIds === undefined) return [];
+  const { count, all } = withoutContextIds;
+  const have = status === "planned" ? "would have" : count === 1 ? "has" : "have";
+  const which = count === all ? many(count, "new option") : `${thousands(count)} of ${many(all, "new option")}`;
+  return [`${which} ${have} no Context IDs`];
+}
+
 /** Returns a note about texts that may be several Context IDs. */
 export function joinedNote({ joinedIds }: { readonly joinedIds?: JoinedIds }): readonly string[] {
   if (joinedIds === undefined) return [];

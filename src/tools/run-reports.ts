@@ -43,6 +43,7 @@ import {
   shortReads,
   totalsAfter,
   undefinedIfFailed,
+  withoutContextIds,
 } from "./write/planned.ts";
 
 import { effectOf, endIfExpired } from "./write/waiting.ts";
@@ -262,7 +263,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     requests: state.requests,
     ...(isChangeRun(run) &&
       run.header.call.tool === "delete_options" && { onlyEmpty: run.header.call.input.onlyEmpty }),
-    ...(isChangeRun(run) && { failedWith: run.state.failedWith }),
+    ...(isChangeRun(run) && { failedWith: run.state.failedWith, withoutContextIds: bareOptionsOf(run) }),
     failures: groupFailures(state, reader),
     results: failuresFirst(state, RESULTS_READ),
     lastAt: changedAt(header, state),
@@ -275,6 +276,13 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
     hasRejects: fileCall.safeParse(call).success && status() !== "running" && state.counts().failed > 0,
   };
+}
+
+function bareOptionsOf({ header, state, status }: ChangeRun): ReportedRun["withoutContextIds"] {
+  const isPlan = status() === "planned" || status() === "needs_confirmation";
+  return withoutContextIds(header.call, state, (object) =>
+    isPlan ? state.standing(object) === "pending" : state.didOf(object) === "created",
+  );
 }
 
 const withFile = z.object({ file: z.object({}) });

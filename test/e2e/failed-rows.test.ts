@@ -73,6 +73,22 @@ test("a repeated row names the line of the original file, and whether it has the
   expect(JSON.stringify(rejects)).toContain("same name and Context IDs as line 2 of the original file. Leave");
 });
 
+test("an import counts the new options without Context IDs, groups apart", async () => {
+  const { client, folder, targetingId, given } = await withSheets();
+  const rows = ["Shoes,,yes,", "Boots,Shoes,,B-1", "Clogs,Shoes,,", "Hats,,,", "Caps,,,C-1", "X,,,"].join("\n");
+  const text = `Option,Group,Is Group,Context IDs\n${rows}\n`;
+  const made = await given("bulk_add_options", "brands.csv", text);
+  expect(made.text).toContain("2 of 4 new options have no Context IDs.");
+  expect((await call(client, "get_run", { runId: made.runId })).text).toContain(
+    "2 of 4 new options have no Context IDs.",
+  );
+  writeFileSync(join(folder, "plan.csv"), "Option,Context IDs\nHats,A-1\nScarves,\nShawls,S-1\n");
+  const planned = await call(client, "bulk_add_options", { targetingId, file: "plan.csv", dryRun: true });
+  expect(planned.text).toContain("1 of 2 new options would have no Context IDs.");
+  const full = await given("bulk_add_options", "full.csv", "Option,Context IDs\nFull,F-1\n");
+  expect(full.text).not.toContain("new option");
+});
+
 test("a workbook holds only the rows with the outcome that was asked for", async () => {
   const { client, given } = await withSheets();
   const made = await given("bulk_add_options", "two.csv", "Option,Context IDs\nShoes,A-1\nX,B-1\n");

@@ -11,6 +11,7 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import { RunState } from "../../changes/change-state.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import type { Plan, Planning } from "../../changes/plan/plan.ts";
+import { RowBlock } from "../../changes/rows/row-block.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { thousands } from "../../platform/text.ts";
 import type { Run } from "../../runs/kind.ts";
@@ -46,6 +47,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
     results: [],
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
     ...extendedOf(call, state),
+    withoutContextIds: withoutContextIds(call, state, (object) => state.standing(object) === "pending"),
     ...(takenFor && { takenFor }),
     ...(nearIds && { nearIds }),
     ...(joinedIds && { joinedIds }),
@@ -66,6 +68,38 @@ function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?:
     }
   }
   return { extended: objects.size };
+}
+
+interface BareOptions {
+  readonly count: number;
+  /** How many options are new. */
+  readonly all: number;
+}
+
+/** For an import: returns how many of the new options get no Context IDs. Groups do not count. Undefined if none. */
+export function withoutContextIds(
+  call: WriteCall,
+  { steps }: RunState,
+  isNew: (object: number) => boolean,
+): BareOptions | undefined {
+  if (call.tool !== "bulk_add_options" || call.input.file === undefined) return undefined;
+  let [count, all] = [0, 0];
+  const add = (object: number | undefined, contextIds: number): void => {
+    if (object === undefined || !isNew(object)) return;
+    all += 1;
+    if (contextIds === 0) count += 1;
+  };
+  for (const step of steps.parts()) {
+    if (step instanceof RowBlock) {
+      for (let row = 0; row < step.length; row += 1) add(step.firstObject + row, step.weightOf(row).contextIds);
+    } else if (step.operation === "addOptions") {
+      const { type, contexts = [], children = [] } = step.item;
+      if (type !== "collection") add(step.objects[0], contexts.length);
+      for (const [position, child] of children.entries())
+        add(step.objects[position + 1], (child.contexts ?? []).length);
+    }
+  }
+  return count === 0 ? undefined : { count, all };
 }
 
 export function tookTooLong(): ToolError {
