@@ -203,6 +203,23 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   return `${fix}. As a file, with reasons: ${rejectsUri(runId)}`;
 }
 
+/** Returns the calls that show all events that would fail in a dry run, and save them as a file to fix. */
+export function failedOfDryRun(
+  runId: string,
+  { failed, file, maySave }: { readonly failed: number; readonly maySave: boolean } & Pick<ReportedRun, "file">,
+): string {
+  const what =
+    failed === 1
+      ? "the event that would fail, with its input"
+      : `all ${thousands(failed)} events that would fail, with their input`;
+  const whole = `${what}: ${inputCall(runId)}`;
+  if (file === undefined) return whole;
+  const isSheet = file.format === "csv" || file.format === "xlsx";
+  return isSheet && maySave
+    ? `${whole}. Or the sheet with results, to fix and give again: ${sheetCall(runId)}`
+    : `${whole}. As a file, with reasons: ${rejectsUri(runId)}`;
+}
+
 function theirInput(runId: string, failed: readonly SummarizedFailure[]): string {
   const its = failed.length === 1 && failed[0]?.count === 1 ? "Its" : "Their";
   return `${its} input: ${inputCall(runId)}`;

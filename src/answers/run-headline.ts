@@ -46,9 +46,10 @@ export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
   if (counts.items === 0 && status === "running") return `Still reading the file; nothing was sent. ${ran}`;
-  // Only dry runs of events are not stored.
-  const isStored = status !== "planned" || runId !== undefined;
-  const before = isStored ? (BEFORE[status] ?? "") : "Planned; nothing was sent or stored. ";
+  const isDryRunOfEvents = status === "planned" && WORK[run.tool] === EVENT;
+  // A dry run of a single event is not stored.
+  const dryRun = `Dry run; nothing was sent${runId === undefined ? " or stored" : ""}. `;
+  const before = isDryRunOfEvents ? dryRun : (BEFORE[status] ?? "");
   const result = resultWords(run);
   const sentence = before.endsWith("; ") ? result.charAt(0).toLowerCase() + result.slice(1) : result;
   return [`${before}${sentence}${sentence === "" ? "" : "."}`.trim(), requestWords(run), ran]
@@ -476,11 +477,12 @@ export function runLine(run: RunRow): string {
   const picked = Object.entries(counts ?? {}).flatMap(([what, count]) =>
     count === 0 ? [] : [what === "items" ? many(count, "item") : `${thousands(count)} ${what}`],
   );
+  const how = status === "planned" && WORK[tool ?? ""] === EVENT ? "dry run, nothing was sent" : status;
   const outcome = counts === undefined ? "its journal is damaged" : picked.join(", ");
   const where =
     targetingId === undefined ? "" : ` in ${targetingName === undefined ? targetingId : quoteUntrusted(targetingName)}`;
   const changed = updatedAt.slice(0, 19) === startedAt.slice(0, 19) ? "" : `, last change ${withoutMs(updatedAt)}`;
-  return `${runId} ${tool ?? "unknown tool"}${where} ${status} (${outcome}) started ${withoutMs(startedAt)}${changed}`;
+  return `${runId} ${tool ?? "unknown tool"}${where} ${how} (${outcome}) started ${withoutMs(startedAt)}${changed}`;
 }
 
 function withoutMs(iso: string): string {

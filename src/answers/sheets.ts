@@ -80,6 +80,7 @@ export function resultSheetText({
   isAppliedAgain,
   isPart,
   events,
+  isDryRun = false,
 }: {
   readonly savedTo: string;
   readonly results: ReadonlyMap<string, number>;
@@ -89,6 +90,8 @@ export function resultSheetText({
   readonly isPart: boolean;
   /** For a sheet of events that were not sent: the outcomes of all events of the run. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
+  /** Whether it is the sheet of a dry run of events, which were not sent. */
+  readonly isDryRun?: boolean;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
   const what = isPart ? "only the rows with this outcome" : "the sheet with results";
@@ -96,6 +99,7 @@ export function resultSheetText({
   const first = `Saved ${what} to ${quoteUntrusted(savedTo)}. Rows: ${counts === "" ? "none" : counts}.${needing}`;
   if (!isOver) return `${first}\nThe run continues; rows that are not applied yet may still be.`;
   const fix = `Next: fix the cells that Problem and How to fix describe, then: ${again}`;
+  if (isDryRun) return [first, ...dryRunLines(results, { isPart, fix })].join("\n");
   if (events !== undefined) return [first, ...eventLines(events, fix)].join("\n");
   const isOpen = [...results.keys()].some((result) => result !== "Done" && result !== "Already done");
   if (!isOpen) return first;
@@ -108,9 +112,21 @@ export function resultSheetText({
 
 const NEEDING_ROWS = " The rows that were not applied need one of the failed rows, so they are included.";
 
-export function failedRowsText(savedTo: string, failed: number, tool: string): string {
+/** Returns the lines after the sheet of a dry run of events. */
+function dryRunLines(
+  results: ReadonlyMap<string, number>,
+  { isPart, fix }: { readonly isPart: boolean; readonly fix: string },
+): readonly string[] {
+  const rest = "It has only these rows: the same call as the dry run, without dryRun, sends the others.";
+  return [isPart ? `Nothing was sent. ${rest}` : "Nothing was sent.", ...(results.has("Would fail") ? [fix] : [])];
+}
+
+export function failedRowsText(
+  savedTo: string,
+  { failed, tool, isDryRun }: { readonly failed: number; readonly tool: string; readonly isDryRun: boolean },
+): string {
   return (
-    `Saved what failed, with its reason, to ${quoteUntrusted(savedTo)}: ${many(failed, "row")}.\n` +
+    `Saved what ${isDryRun ? "would fail" : "failed"}, with its reason, to ${quoteUntrusted(savedTo)}: ${many(failed, "row")}.\n` +
     `Next: fix these rows, and give the file to ${tool}; the field reason is ignored.`
   );
 }

@@ -100,7 +100,8 @@ async function taskOfCall(
   const run = await context.runs.findOwn(runId, context.caller);
   if (run === undefined) return undefined;
   const goesOn = tool === "apply_plan" || tool === "resume_run";
-  const isPlan = !goesOn && isChangeRun(run) && (run.header.dryRun === true || run.header.call.tool === "apply_plan");
+  const isMadePlan = isChangeRun(run) && run.header.call.tool === "apply_plan";
+  const isPlan = !goesOn && (run.header.dryRun === true || isMadePlan);
   const named = { runId, isPlan };
   return taskOf(named, await handleOf(named, context), context, request);
 }

@@ -218,8 +218,10 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   async #tidy(runId: string): Promise<void> {
     const { store } = this.#of;
     const record = await store.record(runId);
-    if (record === undefined || isAtRest(record.status) || (await this.read(runId)) === undefined) return;
-    if (await store.isDriven(runId)) return;
+    if (record === undefined || isAtRest(record.status)) return;
+    const unfinished = await this.read(runId);
+    // No process executes a dry run, so it did not lose its process.
+    if (unfinished === undefined || unfinished.header.dryRun || (await store.isDriven(runId))) return;
     await this.#withLease(await store.lease(runId), runId, async (found, lease) => {
       this.#asLeft(found.state);
       await this.#bringToRest(found, lease);

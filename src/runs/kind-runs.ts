@@ -155,7 +155,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const { store } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
     const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
-    if (stored === undefined || (isUnbegun && this.kind.isPlannedFirst)) return this.find(runId);
+    const isPlanned = isUnbegun && (this.kind.isPlannedFirst || stored.header.dryRun === true);
+    if (stored === undefined || isPlanned) return this.find(runId);
     // A run that cannot be read yet is just being started by another process.
     if (isUnbegun && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
@@ -301,6 +302,15 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
+  }
+
+  /** Removes a dry run that is not applied. Returns false if there is no such dry run. */
+  async removeDryRun(runId: string): Promise<boolean> {
+    const { store } = this.#context;
+    const stored = await this.stored(runId);
+    if (!stored?.header.dryRun || stored.record.status !== "planned") return false;
+    await store.discard(runId);
+    return true;
   }
 
   endForGood(runId: string, ending: Ending): Promise<boolean> {

@@ -12,6 +12,7 @@ import type { PlanDocument } from "../plans/plan-document.ts";
 import type { Asked } from "../runs/outcome.ts";
 import { changesOf } from "./apis.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError, type ToolOutcome } from "./define-tool.ts";
+import { checkNoEventDryRun } from "./event-report.ts";
 import { checkApplicable, documentOf } from "./kept-plan.ts";
 import { ownRun, reportRun } from "./run-reports.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
@@ -49,6 +50,7 @@ export const applyPlan = {
 export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
   const run = await ownRun(runId, context);
   if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
+  checkNoEventDryRun(run, "apply_plan has nothing to apply");
   throw new ToolError(
     "this run is not a plan",
     "Give the runId from an answer of plan_targeting, undo_run or a call with dryRun.",

@@ -1,6 +1,10 @@
 import * as z from "zod";
+import { many } from "../answers/message-words.ts";
 import { STOP_REQUESTED } from "../answers/run-headline.ts";
-import type { ToolDefinition } from "./define-tool.ts";
+import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
+import { countsOf } from "../runs/report.ts";
+import { sendingOf } from "./apis.ts";
+import type { ToolAnswer, ToolContext, ToolDefinition } from "./define-tool.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
 import { waitForEnd } from "./write/planned.ts";
 import { runOutput } from "./write/write.ts";
@@ -24,6 +28,7 @@ export const cancelRun = {
     // A run of this process can be stopped even if the store is not available, so this process is searched first.
     const driven = runs.driven(runId);
     let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
+    if (isEventRun(run) && run.status() === "planned") return removeDryRun(run, context);
     // A waiting run is withdrawn, so that no process can start it.
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     const isGoing = run.status() === "running" || run.status() === "interrupted";
@@ -36,3 +41,13 @@ export const cancelRun = {
     return reportedRun(run, context, [], { notes: run.status() === "running" ? [...notes, STOP_REQUESTED] : notes });
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** Removes a dry run of events, because nothing of it can be stopped. */
+async function removeDryRun({ header, state }: EventRun, context: ToolContext): Promise<ToolAnswer> {
+  const { runId, call } = header;
+  const { environment } = context;
+  await sendingOf(context).runs.removeDryRun(runId);
+  const counts = countsOf(state);
+  const text = `Removed the dry run of ${many(counts.items, "event")}; nothing was sent. Run ${runId}, ${environment}.`;
+  return { structured: { environment, runId, tool: call.tool, status: "cancelled", counts }, text, isError: false };
+}

@@ -8,17 +8,20 @@ import {
 } from "../answers/event-messages.ts";
 import { groupFailures, type SummarizedFailure } from "../answers/failures.ts";
 import { many } from "../answers/message-words.ts";
+import { failedOfDryRun } from "../answers/next-steps.ts";
 import { renderReport } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
-import type { EventRun, PlannedEvents } from "../events/run/event-runs.ts";
-import { EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
+import { type EventDryRun, type EventRun, isEventRun, type PlannedEvents } from "../events/run/event-runs.ts";
+import { type EventEntry, EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
 import { type EventSource, objectOf, repeatedPurchases, type SourceEvent } from "../events/run/source.ts";
 import { verdictOf } from "../events/run/verdicts.ts";
 import { rememberingNearestName } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
 import { isJsonObject } from "../platform/json.ts";
+import type { Run } from "../runs/kind.ts";
 import { countsOf, failureGroups, failuresFirst, type ObjectResult } from "../runs/report.ts";
+import { RunStoreError } from "../runs/store.ts";
 import { sendingOf, undefinedIfLate } from "./apis.ts";
 import { LEAST_READ_MS, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
@@ -61,7 +64,7 @@ function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): Ren
     counts: countsOf(state),
     ...(status !== "planned" && { requests: state.requests, unanswered: state.lost().length }),
     failures: groupFailures(state).map((failure) => withUids(failure, uidOf)),
-    results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
+    results: runId === undefined ? [] : firstResults(state, rest, uidOf),
     verdicts,
     ...state.facts,
     notes: [
@@ -76,11 +79,25 @@ function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): Ren
   });
 }
 
-export async function plannedEventReport(
-  about: Pick<ReportedRun, "environment" | "tool" | "file">,
+/** What a call without `dryRun` would do with each event. */
+interface PlannedEventRun extends EventDryRun {
+  readonly uids: ReadonlyMap<number, string>;
+  readonly requests: NonNullable<ReportedRun["eventRequests"]>;
+  readonly first: readonly PreviewRow[];
+  readonly repeatedPurchases: number;
+}
+
+export async function planEvents(
   events: AsyncIterable<readonly SourceEvent[]>,
-): Promise<RenderedReport> {
+  { clock }: Pick<ToolContext, "clock">,
+): Promise<PlannedEventRun> {
   const state = new EventRunState();
+  const entries: EventEntry[] = [];
+  const record = (entry: EventEntry): void => {
+    entries.push(entry);
+    state.apply(entry);
+  };
+  const at = clock.now();
   const nearest = rememberingNearestName();
   const uids = new Map<number, string>();
   const requests = { items: 0, bytes: 0 };
@@ -91,46 +108,102 @@ export async function plannedEventReport(
       if (line !== undefined) first.push({ line, event, ...(reason && { reason }) });
     }
     const skipped = batch.reduce((sum, one) => sum + (one.skipped ?? 0), 0);
-    state.apply({ t: "begin", items: batch.length, skipped, at: 0 });
-    state.apply({ t: "events", objects: batch.map(objectOf), at: 0 });
+    record({ t: "begin", items: batch.length, ...(skipped > 0 && { skipped }), at });
+    record({ t: "events", objects: batch.map(objectOf), at });
     for (const { index, event, text, reason } of batch) {
       purchases.take(event);
       const predicted = validateEvent(event, nearest);
       const uid = uidIn(event);
       const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
       if (reason !== undefined) {
-        state.apply({ t: "settled", object: index, outcome: "failed", reason, attempts: 0, at: 0 });
+        record({ t: "settled", object: index, outcome: "failed", reason, attempts: 0, at });
       } else if (isRefused) {
         if (uid !== undefined && uids.size < UIDS_KEPT) uids.set(index, uid);
-        state.apply(settledEntry(index, { outcome: "failed", reason: "refused", predicted, attempts: 0 }, 0));
+        record(settledEntry(index, { outcome: "failed", reason: "refused", predicted, attempts: 0 }, at));
       } else {
         const verdict = verdictOf(predicted, undefined);
-        state.apply({ t: "predicted", object: index, at: 0, ...(verdict && { verdict }) });
+        record({ t: "predicted", object: index, at, ...(verdict && { verdict }) });
         requests.items += 1;
         requests.bytes += Buffer.byteLength(text ?? JSON.stringify(event));
       }
     }
   }
-  const uidOf = (object: number) => uids.get(object);
+  return { entries, state, uids, requests, first, repeatedPurchases: purchases.count() };
+}
+
+/** Stores a dry run. If it cannot be stored, returns a note that says why. */
+export async function storeDryRun(
+  planned: PlannedEvents,
+  dryRun: EventDryRun,
+  context: ToolContext,
+): Promise<{ readonly runId: string } | { readonly note: string }> {
+  try {
+    return { runId: await sendingOf(context).keepDryRun(planned, context.caller, dryRun) };
+  } catch (thrown) {
+    if (!(thrown instanceof RunStoreError)) throw thrown;
+    return { note: `the dry run was not stored, so get_run cannot show it: ${thrown.message}` };
+  }
+}
+
+/** Reports a dry run. Without `runId`, it is not stored. */
+export function plannedEventReport(
+  about: Pick<ReportedRun, "environment" | "tool" | "file" | "runId">,
+  { state, uids, requests, first, repeatedPurchases: repeated }: PlannedEventRun,
+  { allowedDirs, notes = [] }: Pick<ToolContext, "allowedDirs"> & { readonly notes?: readonly string[] },
+): RenderedReport {
   return eventReport({
     ...about,
     notes: [
+      ...notes,
       ...previewNotes(about.file, { columns: [], rows: first }),
-      ...repeatedPurchaseNotes(purchases.count(), about.file),
+      ...repeatedPurchaseNotes(repeated, about.file),
     ],
     status: "planned",
     state,
-    uidOf,
-    nextSteps: [sendingStep(requests.items, state.counts().failed)],
+    uidOf: (object) => uids.get(object),
+    nextSteps: dryRunOfEventsSteps(about, state, { allowedDirs }),
+    hasRejects: about.file !== undefined && state.counts().failed > 0,
     ...(requests.items > 0 && { eventRequests: requests }),
   });
 }
+
+/** Returns the steps after a dry run of events: how to send them, and how to see all that would fail. */
+function dryRunOfEventsSteps(
+  { runId, file }: Pick<ReportedRun, "runId" | "file">,
+  state: EventRunState,
+  { allowedDirs }: Pick<ToolContext, "allowedDirs">,
+): readonly string[] {
+  const { pending, failed } = state.counts();
+  const all =
+    runId !== undefined && failed > 0 && (file !== undefined || failed > MOST_EXAMPLES)
+      ? [failedOfDryRun(runId, { failed, file, maySave: allowedDirs.length > 0 })]
+      : [];
+  return [sendingStep(pending, failed), ...all];
+}
+
+/** Up to this number, the examples in an answer name every event that would fail. */
+const MOST_EXAMPLES = 20;
 
 /** Returns the step after a dry run of events. `failed` events would not be sent. */
 function sendingStep(sent: number, failed: number): string {
   if (sent === 0) return "fix what would fail, then make the same call without dryRun";
   if (failed === 0) return `the same call without dryRun sends ${many(sent, "event")}`;
   return `fix what would fail. The same call without dryRun sends only the other ${many(sent, "event")}`;
+}
+
+/** Returns what the report of a stored dry run of events has in addition. */
+export function eventDryRunReport({ header, state }: EventRun, context: ToolContext): Partial<ReportedRun> {
+  const { runId, call } = header;
+  return { nextSteps: dryRunOfEventsSteps({ runId, file: call.input.events.file }, state, context) };
+}
+
+/** Throws a ToolError if a run is a dry run of events. `cannot` says what cannot be done with it. */
+export function checkNoEventDryRun(run: Run, cannot: string): void {
+  if (!isEventRun(run) || !run.header.dryRun) return;
+  throw new ToolError(
+    `this run is a dry run of events: nothing was sent, so ${cannot}`,
+    "To send the events: the same track_events call without dryRun.",
+  );
 }
 
 const UIDS_KEPT = 2000;
@@ -159,6 +232,7 @@ export async function eventRunReport(
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = !resendsUnknown(header.call, state);
+  const dryRun = header.dryRun ? eventDryRunReport(run, context) : {};
   return eventReport({
     environment: context.environment,
     tool,
@@ -166,7 +240,7 @@ export async function eventRunReport(
     uidOf: (object) => uidIn(given.get(object)),
     status: status(),
     state,
-    nextSteps,
+    nextSteps: [...nextSteps, ...(dryRun.nextSteps ?? [])],
     notes,
     hasRejects,
     file: input.events.file,
@@ -198,8 +272,16 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
  * Returns the first results of a run of events. A single event needs only its outcome, because the caller knows the
  * event.
  */
-function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
-  const results = failuresFirst(state, RESULTS_READ).map((result): ObjectResult => {
+function firstResults(
+  state: EventRunState,
+  { tool, status }: Pick<ReportedRun, "tool" | "status">,
+  uidOf: UidOf,
+): readonly ObjectResult[] {
+  // Of a dry run, only the events that would not be sent are results.
+  const first = failuresFirst(state, RESULTS_READ).filter(
+    ({ outcome }) => status !== "planned" || outcome !== "pending",
+  );
+  const results = first.map((result): ObjectResult => {
     const uid = uidOf(result.index);
     const { uid: hash, ...rest } = result;
     return uid === undefined ? rest : { ...rest, uid };

@@ -41,6 +41,13 @@ const RESULTS: Readonly<Record<Standing, string>> = {
   unknown: "Unknown",
 };
 
+/** What the column Result says about the rows of a dry run of events. */
+const DRY_RUN_RESULTS: typeof RESULTS = { ...RESULTS, failed: "Would fail", pending: "Would be sent" };
+
+function resultsIn({ events }: SheetRun): typeof RESULTS {
+  return events?.status() === "planned" ? DRY_RUN_RESULTS : RESULTS;
+}
+
 /** Detects how to read the sheet of a run, if this was still unknown when the run began. */
 export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
   const { file, part } = found;
@@ -75,7 +82,9 @@ export async function* resultSheet(
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
   const resultOf =
-    found.events === undefined ? await resultsOf(found.run, form, { runs }) : resultsOfEvents(found.events);
+    found.events === undefined
+      ? await resultsOf(found.run, form, { runs })
+      : resultsOfEvents(found.events, resultsIn(found));
   const shape = shapeOf(found);
   const { fromCells } = shape;
   const more = { separator: file.sheet?.separator, targeting: file.targeting };
@@ -93,7 +102,8 @@ export async function* resultSheet(
     },
     resultOf: (...about) => {
       const shown = resultOf(...about);
-      if (shown === undefined || (only !== undefined && !isWanted(shown, only))) return undefined;
+      const wanted = only && resultsIn(found)[only];
+      if (shown === undefined || (wanted !== undefined && !isWanted(shown, wanted, only))) return undefined;
       count?.(shown.result);
       return shown;
     },
@@ -104,8 +114,8 @@ export async function* resultSheet(
 }
 
 /** With failed rows, those are wanted that were not applied because of one: they are sent again together. */
-function isWanted({ result, needsFailed = false }: RowResult, only: Standing): boolean {
-  return result === RESULTS[only] || (only === "failed" && needsFailed);
+function isWanted({ result, needsFailed = false }: RowResult, wanted: string, only: Standing | undefined): boolean {
+  return result === wanted || (only === "failed" && needsFailed);
 }
 
 /** Returns a function that finds the option of a row. Rows with the same key are about one option, as in planning. */
@@ -121,13 +131,13 @@ type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "
  * Returns the results of event rows. Rows that were or may have been sent are left out, because sending them again
  * would count twice.
  */
-function resultsOfEvents({ state }: EventRun): ResultSource["resultOf"] {
+function resultsOfEvents({ state }: EventRun, results: typeof RESULTS): ResultSource["resultOf"] {
   let index = 0;
   return () => {
     const object = index++;
     const standing = state.standing(object);
     if (standing !== "failed" && standing !== "notApplied" && standing !== "pending") return undefined;
-    return { result: RESULTS[standing], ...reasonCells(state.reason(object)) };
+    return { result: results[standing], ...reasonCells(state.reason(object)) };
   };
 }
 
@@ -260,7 +270,7 @@ async function savedFailedRows(
   await saveFile(place, runs.part(runId, "rejects")());
   return {
     structured: { environment, runId, tool, status, savedTo, rows: { [RESULTS.failed]: failed } },
-    text: failedRowsText(savedTo, failed, tool),
+    text: failedRowsText(savedTo, { failed, tool, isDryRun: status === "planned" }),
     isError: false,
   };
 }
@@ -306,13 +316,13 @@ export async function savedResults(
       again: againCall(found, saveTo),
       isAppliedAgain: call.tool === "update_contexts",
       isPart: only !== undefined,
-      ...(found.events && { events: found.events.state.counts() }),
+      ...(found.events && { events: found.events.state.counts(), isDryRun: status === "planned" }),
     }),
     isError: false,
   };
 }
 
-function againCall({ run, file: { given = {} } }: SheetRun, file: string): string {
+function againCall({ run, events, file: { given = {} } }: SheetRun, file: string): string {
   const { columns, separator, fillDown } = given;
   const { tool, input } = run?.header.call ?? { tool: "track_events", input: {} };
   const call = {
@@ -322,6 +332,7 @@ function againCall({ run, file: { given = {} } }: SheetRun, file: string): strin
     separator,
     fillDown,
     ...("onExisting" in input && { onExisting: input.onExisting }),
+    ...(events?.header.call.input.events.mend && { autocorrect: true }),
   };
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }

@@ -41,6 +41,7 @@ import {
   type Undecided,
   type UndecidedAnswer,
 } from "./define-tool.ts";
+import { checkNoEventDryRun } from "./event-report.ts";
 import { changesOfDocument, lossesOfStoredPlan, shownPlan } from "./kept-plan.ts";
 import { planDesiredState } from "./plan-targeting.ts";
 import { ownRun, reported, reportedRun, reportRun } from "./run-reports.ts";
@@ -69,6 +70,7 @@ export const resumeRun = {
   async handler({ runId, confirmation }, context) {
     const run = await ownRun(runId, context);
     if (isChangeRun(run)) return resumeChange(run, confirmation, context);
+    checkNoEventDryRun(run, "there is nothing to resume");
     const resumed = (await context.runs.resume(runId)) ?? run;
     await followRun(resumed, context);
     return reportedRun(resumed, context);

@@ -34,7 +34,7 @@ import { isSaveRun } from "../saves/save-runs.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { bytesOf, isUlid, ulidTime } from "../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
-import { eventRunReport } from "./event-report.ts";
+import { eventDryRunReport, eventRunReport } from "./event-report.ts";
 import { askFor } from "./write/confirmation-token.ts";
 import {
   dryRunSteps,
@@ -135,10 +135,12 @@ export async function reportOf(run: Run, context: ToolContext, reader?: Reader):
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };
   if (isChangeRun(run)) return { ...report, ...(await changeReport(run, context)) };
+  if (isEventRun(run) && run.header.dryRun) return { ...report, ...eventDryRunReport(run, context) };
   return isApproval(run) ? { ...report, ...approvalReport(run) } : report;
 }
 
 function mayGoOn(run: Run): boolean {
+  if (isEventRun(run) && run.header.dryRun) return false;
   const status = run.status();
   if (status === "running") return false;
   if (status === "interrupted" || status === "planned" || status === "needs_confirmation") return true;
@@ -260,7 +262,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     tool: state.facts?.tool ?? call.tool,
     status: status(),
     counts: countsOf(state),
-    requests: state.requests,
+    ...(!(isEventRun(run) && header.dryRun) && { requests: state.requests }),
     ...(isChangeRun(run) &&
       run.header.call.tool === "delete_options" && { onlyEmpty: run.header.call.input.onlyEmpty }),
     ...(isChangeRun(run) && { failedWith: run.state.failedWith, withoutContextIds: bareOptionsOf(run) }),

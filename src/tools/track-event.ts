@@ -6,7 +6,7 @@ import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec
 import { sendingOf } from "./apis.ts";
 import { checkJsonValues, onUnknownArgument, openObject } from "./arguments.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
-import { checkNotSentWithoutResult, eventRunReport, plannedEventReport } from "./event-report.ts";
+import { checkNotSentWithoutResult, eventRunReport, planEvents, plannedEventReport } from "./event-report.ts";
 import { followRun } from "./write/planned.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 
@@ -60,7 +60,10 @@ export const trackEvent = {
       );
     const event = parseNestedJson({ ...given, ...extra });
     checkJsonValues(event);
-    if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));
+    if (dryRun) {
+      const planned = await planEvents(eventsIn(sourceOfEvents([event])), context);
+      return plannedEventReport({ environment, tool: "track_event" }, planned, context);
+    }
     const planned = { tool: "track_event", source: sourceOfEvents([event]), items: 1, onUnknown } as const;
     await checkNotSentWithoutResult(planned, context);
     const { run, repeat } = await sendingOf(context).sendOne(

@@ -24,7 +24,13 @@ import {
   openObject,
 } from "./arguments.ts";
 import { type ToolDefinition, ToolError, timeLeft, type Waiting } from "./define-tool.ts";
-import { checkNotSentWithoutResult, eventRunReport, plannedEventReport } from "./event-report.ts";
+import {
+  checkNotSentWithoutResult,
+  eventRunReport,
+  planEvents,
+  plannedEventReport,
+  storeDryRun,
+} from "./event-report.ts";
 import { followRun, interruptedHints } from "./write/planned.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 
@@ -66,7 +72,10 @@ export const trackEvents = {
     const inTime = () => checked(eventsIn(source), context);
     if (dryRun) {
       const about = { environment, tool: "track_events", file: opened?.file };
-      return fileWithinWait(context, plannedEventReport(about, inTime()));
+      const planned = await fileWithinWait(context, planEvents(inTime(), context));
+      const stored = await storeDryRun({ source, onUnknown, requested }, planned, context);
+      if ("runId" in stored) return plannedEventReport({ ...about, runId: stored.runId }, planned, context);
+      return plannedEventReport(about, planned, { ...context, notes: [stored.note] });
     }
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? countGiven(meant) : await undefinedIfLate(context, counting);

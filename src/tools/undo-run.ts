@@ -15,6 +15,7 @@ import type { Done } from "../runs/kind.ts";
 import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
 import { changesOf } from "./apis.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { checkNoEventDryRun } from "./event-report.ts";
 import { newPlanAnswer, planNowOrInBackground } from "./plan-in-time.ts";
 import { notKept } from "./run-reports.ts";
 
@@ -143,6 +144,7 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
   const run = await context.runs.findOwn(runId, context.caller);
   if (run === undefined) throw notKept(runId, context);
   checkProject(run.header, context);
+  checkNoEventDryRun(run, "there is nothing to undo");
   if (!isChangeRun(run)) {
     throw new ToolError(
       "events cannot be undone: the service keeps every event that it recorded",

@@ -87,6 +87,7 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
       ["update_options", { targetingId, items: [{ currentName: "New", name: "Newer" }] }, "succeeded"],
       ["track_event", event, "succeeded"],
       ["track_events", { items: [event, { ...event, uid: "user-2" }] }, "succeeded"],
+      ["track_events", { items: [event, { ...event, uid: "user-3" }], dryRun: true }, "planned"],
       ["list_options", { targetingId, saveTo }, "succeeded"],
     ] as const;
     for (const [name, args, status] of calls) {

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { tokensOf } from "../../src/answers/budget.ts";
 import { getRun } from "../../src/tools/get-run.ts";
+import { trackEvent } from "../../src/tools/track-event.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
@@ -34,11 +35,11 @@ test("sends what counts, in the order of each uid, and groups what does not", as
   );
 });
 
-test("a dry run says that nothing was stored, and how the same events are sent", async () => {
+test("a dry run says that nothing was sent, and how the same events are sent", async () => {
   const { context } = await eventTools();
   const stepsOf = async (...events: object[]) => {
     const { structured, text } = await answerOf(trackEvents, { events, dryRun: true }, context);
-    expect(text).toMatch(/^Planned; nothing was sent or stored\. /);
+    expect(text).toMatch(/^Dry run; nothing was sent\. /);
     return structured.nextSteps;
   };
   const bad = { uid: "u", eventName: "Click" };
@@ -47,6 +48,15 @@ test("a dry run says that nothing was stored, and how the same events are sent",
   expect(await stepsOf(click("a"), bad, click("b"))).toEqual([
     "fix what would fail. The same call without dryRun sends only the other 2 events",
   ]);
+  const all = Array.from({ length: 21 }, () => bad);
+  expect(await stepsOf(...all)).toEqual([
+    "fix what would fail, then make the same call without dryRun",
+    expect.stringMatching(
+      /^all 21 events that would fail, with their input: get_run \{"runId":"\w+","outcome":"failed"/,
+    ),
+  ]);
+  const { text } = await answerOf(trackEvent, { ...bad, dryRun: true }, context);
+  expect(text).toMatch(/^Dry run; nothing was sent or stored\. /);
 });
 
 test("each of many reasons says what is wrong, however short the answer has to be", async () => {

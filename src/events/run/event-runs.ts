@@ -14,7 +14,7 @@ import type {
 } from "../../runs/kind.ts";
 import { type EarlierRuns, KindRuns, type Requested, SAME_CALL_MS, startOrJoin } from "../../runs/kind-runs.ts";
 import { ownReason } from "../../runs/outcome.ts";
-import { DamagedRunError, NothingStoredError, undefinedIfNothingStored } from "../../runs/store.ts";
+import { DamagedRunError, NothingStoredError, RunStoreError, undefinedIfNothingStored } from "../../runs/store.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
 import {
   ANSWER_LOST,
@@ -55,6 +55,12 @@ const SAME_EVENT_MS = 600_000;
 /** Runs with more events are not searched for an equal event. */
 const MOST_SEARCHED = 1000;
 
+/** The result of a dry run: what would become of each event. */
+export interface EventDryRun {
+  readonly entries: readonly EventEntry[];
+  readonly state: EventRunState;
+}
+
 /** A run that sent equal events whose result is unknown. `indexes` are the indexes of these events in the call. */
 export interface SentWithoutResult {
   readonly runId: string;
@@ -63,7 +69,7 @@ export interface SentWithoutResult {
 
 export class EventRuns {
   readonly runs: KindRuns<EventCall, EventEntry, EventRunState, EventSource>;
-  readonly #context: RunsContext;
+  readonly #context: RunsContext & Pick<EventWorld, "words">;
 
   constructor(context: RunsContext & EventWorld) {
     this.#context = context;
@@ -167,9 +173,39 @@ export class EventRuns {
     return undefined;
   }
 
-  /** Starts a run. Throws a ShareFullError if the events exceed the storage share of the caller. */
+  /** Stores a dry run with its result. Returns its ID. Throws a RunStoreError if it cannot be stored. */
+  async keepDryRun(planned: PlannedEvents, caller: string, { entries, state }: EventDryRun): Promise<string> {
+    const { store, words } = this.#context;
+    const { bytes, kept } = planned.source;
+    const call = callOf(planned);
+    const marks = { ...planned.requested, dryRun: true } as const;
+    const { runId } = await this.runs.keep(call, caller, { bytes, digest: kept.digest }, marks);
+    try {
+      const rejects = await failedRowsOf({ kept, bytes }, state, words);
+      if (rejects !== undefined) await store.parts.keep(runId, "rejects", rejects);
+      await this.runs.propose(runId, entries, "planned");
+    } catch (thrown) {
+      await store.discard(runId);
+      throw thrown;
+    }
+    return runId;
+  }
+
+  /**
+   * Starts a run. If the events exceed the storage share of the caller, their dry run is removed first. Throws a
+   * ShareFullError if that is not enough.
+   */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
-    await this.#context.store.sizes.checkRoom?.(caller, planned.source.size ?? 0);
+    const { store } = this.#context;
+    const checkRoom = async () => store.sizes.checkRoom?.(caller, planned.source.size ?? 0);
+    try {
+      await checkRoom();
+    } catch (thrown) {
+      if (!(thrown instanceof RunStoreError)) throw thrown;
+      const [dryRun] = await store.list({ lastOf: this.runs.fingerprint(callOf(planned), caller, true) });
+      if (dryRun === undefined || !(await this.runs.removeDryRun(dryRun))) throw thrown;
+      await checkRoom();
+    }
     return this.start(planned, caller);
   }
 
@@ -282,9 +318,15 @@ async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
 ): Promise<ReadBack<EventEntry, EventRunState> | undefined> {
   const state = new EventRunState();
-  for await (const entry of kept.entries) state.apply(entry);
+  const { runId, dryRun } = kept.header;
+  for await (const entry of dryRun ? kept.proposed : kept.entries) state.apply(entry);
   if (state.objects.length > 0) return { state };
-  const { runId } = kept.header;
+  if (dryRun) {
+    throw new NothingStoredError(
+      `the dry run ${runId} was not stored completely; nothing was sent`,
+      "Make the call with dryRun again.",
+    );
+  }
   const begin = await restoreBeginEntry(kept);
   if (begin !== undefined) {
     const begun = new EventRunState();
@@ -321,6 +363,19 @@ function leftOf(call: EventCall, state: EventRunState): number {
   return pending + notApplied + (resendsUnknown(call, state) ? unknown : 0);
 }
 
+/** Returns the failed rows of a file, with reasons. Undefined if there are none. */
+async function failedRowsOf(
+  { kept, bytes }: EventSource,
+  state: EventRunState,
+  words: EventWorld["words"],
+): Promise<AsyncIterable<string | Uint8Array> | undefined> {
+  const { file } = kept;
+  if (file === undefined || state.counts().failed === 0 || state.reason(0)?.code === "FILE_UNREADABLE")
+    return undefined;
+  const { failedRows, rejectedRows } = await import("../../files/result-sheet.ts");
+  return rejectedRows(bytes, file, rowsOfEvents(kept), { failed: failedRows(state), words });
+}
+
 /** Deletes the events of a finished run that are no longer needed. Stores failed rows with reasons. */
 async function finish(
   { header, state, part, keep }: RunAccess<EventCall, EventRunState>,
@@ -332,10 +387,8 @@ async function finish(
   // If the events are already deleted, the process crashed after an earlier attempt, and nothing is left to do.
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
-  if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
-    const { failedRows, rejectedRows } = await import("../../files/result-sheet.ts");
-    await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
-  }
+  const rejects = await failedRowsOf({ kept: events, bytes }, state, words);
+  if (rejects !== undefined) await keep("rejects", rejects);
   const hasLeft = leftOf(header.call, state) > 0;
   // Failed rows of a sheet stay stored, so that they can be returned in their original form.
   const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
