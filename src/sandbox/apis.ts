@@ -5,9 +5,18 @@ import { EVENT_MESSAGES } from "../spec/events.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { busyAnswer, type Fault, replyAfter, replyBefore, waitBefore } from "./faults.ts";
 import { arrivedEvent, eventFindings, type Finding, finding, type RequestEntry, verdictOf } from "./logs.ts";
-import { type Answer, businessAnswer, type Reply, type RequestBody, statusAnswer, validationAnswer } from "./reply.ts";
 import { type Applicable, type ManagementOperation, OPERATIONS } from "./rules/operations.ts";
-import { businessError, type Interference, type Outcome } from "./rules/outcome.ts";
+import {
+  type Answer,
+  businessAnswer,
+  businessError,
+  type Interference,
+  type Outcome,
+  type Reply,
+  type RequestBody,
+  statusAnswer,
+  validationAnswer,
+} from "./rules/outcome.ts";
 import type { Project } from "./rules/store.ts";
 import { grantOf, type World } from "./world.ts";
 

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { callerOf, DEFAULT_PROJECT, isFromLoopback } from "./callers.ts";
 import { faultSchema } from "./faults.ts";
 import { eventPage, eventQuery } from "./logs.ts";
-import { statusAnswer } from "./reply.ts";
+import { statusAnswer } from "./rules/outcome.ts";
 import { plantSeed, seedSchema } from "./seed.ts";
 import { dumpSchema, dumpWorld, loadWorld } from "./state-dump.ts";
 import { projectNamed, resetProjects, type World } from "./world.ts";

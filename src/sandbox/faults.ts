@@ -2,8 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { LIMITS } from "../spec/limits.ts";
 import { isOperation, type Operation, ROUTES } from "../spec/routes.ts";
-import { businessAnswer, type Reply, statusAnswer } from "./reply.ts";
-import { businessError } from "./rules/outcome.ts";
+import { businessAnswer, businessError, type Reply, statusAnswer } from "./rules/outcome.ts";
 
 const operation = z.custom<Operation>((value) => typeof value === "string" && isOperation(value), {
   error: "must be the name of an operation",

@@ -7,9 +7,8 @@ import { answerEvent, answerManagement, checkForward } from "./apis.ts";
 import { callerOf, isFromLoopback, isServed, type ManagementKey, type ServedNames } from "./callers.ts";
 import { controlPlane } from "./control-plane.ts";
 import type { ArrivedEvent, RequestEntry } from "./logs.ts";
-
-import { deliver, type Reply, type RequestBody, readBody, statusAnswer } from "./reply.ts";
 import { type ManagementOperation, OPERATIONS } from "./rules/operations.ts";
+import { deliver, type Reply, type RequestBody, readBody, statusAnswer } from "./rules/outcome.ts";
 import { plantSeed, type Seed, SeedError } from "./seed.ts";
 import { dataFile, dumpWorld, loadWorld, noState, readDataFile } from "./state-dump.ts";
 import { newWorld, type World } from "./world.ts";
