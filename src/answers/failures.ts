@@ -103,23 +103,26 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
 /** Groups the failures of a run. Objects with the same code and the same next step form a group. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   const most = reader === "page" ? MOST_RANGES.person : MOST_RANGES.agent;
-  return failureGroups(state, groupingWords, most).map(({ reason, kinds = [], ...group }) => {
+  return failureGroups(state, groupingWords, most).map(({ reason, kinds = [], details, ...group }) => {
     const { code, statusCode, detail } = reason;
     const { message, shared, remedy } = messageFor(reason, reader);
-    const isShared = group.details === undefined;
-    const [first, ...others] = group.details ?? [];
+    const [first, ...others] = details ?? [];
     const isOfFirst = others.some((other) => messageFor(other.reason, reader).message !== message);
+    const ofRemedies = remediesWords(kinds, group, reader);
+    // If only the remedies differ, the objects have the same details.
+    const isShared = details === undefined || (ofRemedies !== undefined && !isOfFirst);
     const ofKinds = shared === undefined ? kindsWords(kinds, { ...group, code }, reader) : undefined;
     const ofFirst = isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message;
     return {
       ...group,
+      ...(!isShared && { details }),
       errorCode: code,
       statusCode,
       detail: isShared && detail !== undefined ? factsOf(detail) : undefined,
       message: ofKinds ?? ofFirst,
       ...(ofKinds !== undefined && { isOfKinds: true }),
       shared,
-      remedy,
+      remedy: ofRemedies ?? remedy,
       isOfFirst,
       isOfFile: detail?.effect === "file",
     };
@@ -128,9 +131,37 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
 
 const SIZE = /\b\d+(?= (?:bytes|characters) \(at most)/g;
 
+/**
+ * Returns what groups the failures of a run. A missing field is one cause, although its remedy depends on which other
+ * field holds its value.
+ */
 function groupingWords(reason: Reason): { readonly remedy: string; readonly kind: string } {
   const { message, remedy } = messageFor(reason);
+  if (isOfMissingField(reason)) return { remedy: "", kind: remedy };
   return { remedy, kind: message.replace(SIZE, "") };
+}
+
+const MISSING_FIELD = /^(?:requiredMissing|uidMissing|eventNameMissing) /;
+
+function isOfMissingField({ detail }: Reason): boolean {
+  return typeof detail?.rule === "string" && MISSING_FIELD.test(detail.rule);
+}
+
+/** Returns the remedies of a missing field, each with its count and its first positions. Undefined if there is one. */
+function remediesWords(
+  kinds: readonly FailureKind[],
+  { count, byLine }: Pick<FailureGroup, "count" | "byLine">,
+  reader: Reader,
+): string | undefined {
+  if (kinds.length < 2 || !kinds.every(({ reason }) => isOfMissingField(reason))) return undefined;
+  const shown = kinds.slice(0, KINDS_SHOWN);
+  const rest = shown.reduce((left, kind) => left - kind.count, count);
+  const words = shown.map((kind) => {
+    const places = countedPlaces(kind.count, kind.places, { byLine, omitted: kind.placesOmitted });
+    return `${places}: ${messageFor(kind.reason, reader).remedy}`;
+  });
+  const more = many(rest, `more ${byLine ? "line" : "item"}`);
+  return [...words, ...(rest > 0 ? [`${more}: get_run shows the fields of each.`] : [])].join(" ");
 }
 
 const KINDS_SHOWN = 5;

@@ -1,6 +1,6 @@
 import type { SandboxEvent } from "../api/events.ts";
 import { isJsonObject } from "../platform/json.ts";
-import { cutText } from "../platform/text.ts";
+import { amount, cutText } from "../platform/text.ts";
 import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_NAMES, EVENT_SHAPES, type Finding, RULES, type RuleBasis, type RuleName } from "./catalogue.ts";
 import type { ArrivedEvent } from "./expectations.ts";
@@ -111,7 +111,7 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
 
 /** Returns why events were not recorded: the most frequent reason first, with its first event's message. */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
-  const kinds = new Map<string, { readonly kind: Omit<WrongKind, "count" | "of">; count: number }>();
+  const kinds = new Map<string, FoundKind>();
   const all = new Map<string | null, number>();
   const nearest = rememberingNearestName();
   for (const event of arrived) {
@@ -120,19 +120,42 @@ export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind
     const known = new Set<string>();
     for (const { path: exact, code, basis, message, fix, isDecisive } of arrivedFindings(event, nearest)) {
       const path = exact.replaceAll(/\[\d+\]|\.\d+(?=\.|$)/g, "[]");
-      // Events that lack the same parameter may need different fixes (add it or rename another), so the fix is part of
-      // the key.
-      const key = JSON.stringify([eventName, code, path, ...(code === "requiredMissing" ? [fix] : [])]);
+      const key = JSON.stringify([eventName, code, path]);
       if (!isDecisive || known.has(key)) continue;
       known.add(key);
-      const found = kinds.get(key) ?? { kind: { eventName, path, code, basis, message, fix, verdict }, count: 0 };
+      const kind = { eventName, path, code, basis, message, fix, verdict };
+      const found = kinds.get(key) ?? { kind, count: 0, fixes: new Map() };
       kinds.set(key, found);
       found.count += 1;
+      increase(found.fixes, fix);
     }
   }
   return [...kinds.values()]
     .toSorted((one, other) => other.count - one.count)
-    .map(({ kind, count }) => ({ ...kind, count, of: all.get(kind.eventName) ?? count }));
+    .map(({ kind, count, fixes }) => ({
+      ...kind,
+      ...(kind.code === "requiredMissing" && { fix: fixesWords(fixes) }),
+      count,
+      of: all.get(kind.eventName) ?? count,
+    }));
+}
+
+interface FoundKind {
+  readonly kind: Omit<WrongKind, "count" | "of">;
+  /** By fix: the number of events. */
+  readonly fixes: Map<string, number>;
+  count: number;
+}
+
+/** The maximum number of fixes of a missing parameter. */
+const FIXES_LISTED = 3;
+
+/** Returns the fixes of events that lack the same parameter: some have it under another name, others lack its value. */
+function fixesWords(fixes: ReadonlyMap<string, number>): string {
+  const words = mostFrequent(fixes, FIXES_LISTED).map(([fix, count]) =>
+    fixes.size === 1 ? fix : `${fix} (${amount(count, "event")})`,
+  );
+  return [...words, ...(fixes.size > FIXES_LISTED ? ["…"] : [])].join("; ");
 }
 
 export interface WrongEvents {

@@ -75,6 +75,27 @@ test("each of many reasons says what is wrong, however short the answer has to b
   expect(text).not.toMatch(/: \. /);
 });
 
+test("a missing field is one cause, with each way to fix it and its events", async () => {
+  const { context } = await eventTools();
+  const purchase = { uid: "u", eventName: "purchase" };
+  const [renamed, other] = [
+    { ...purchase, order_id: "o" },
+    { ...purchase, transactionId: "t" },
+  ];
+  const events = [renamed, other, purchase, renamed, { uid: "u", eventName: "click" }];
+  const { structured, text } = await answerOf(trackEvents, { events }, context);
+  expect(structured.failures).toMatchObject([
+    {
+      count: 4,
+      detail: { rule: "requiredMissing tx_id" },
+      remedy:
+        '2 items (1, 4): Rename "order_id" to "tx_id". item 2: Rename "transactionId" to "tx_id". item 3: Add "tx_id".',
+    },
+    { count: 1, detail: { rule: "requiredMissing element_id" } },
+  ]);
+  expect(text).toContain("4 items (1-4)");
+});
+
 test("dryRun sends nothing", async () => {
   const { context, sandbox } = await eventTools();
   const { structured } = await answerOf(
