@@ -16,10 +16,13 @@ export interface OpenedFile {
   readonly size: number;
 }
 
-/** What a row contains. Rows with the same `key` become one item. If one of them cannot be used, the item fails. */
+/**
+ * What a row contains. Rows with the same `key` become one item. If one of them cannot be used, the item fails. `group`
+ * is the group that an invalid row names, so that its option still becomes a group.
+ */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
-  | { readonly reason: Reason; readonly key?: string | undefined };
+  | { readonly reason: Reason; readonly key?: string | undefined; readonly group?: string | undefined };
 
 export interface MoreOfSheet {
   /** The separator of several Context IDs in one cell. Absent if none was detected. */
@@ -93,10 +96,23 @@ async function* sheetFileRows<Item>(
   for await (const batch of rows) {
     yield batch.map(({ line, cells, raw, skipped }) => {
       const tooMany = cells.length > columns && cells.slice(columns).some((cell) => cell !== "");
-      const content = tooMany || read === undefined ? invalidRow("tooManyCells", { columns }) : read(cells);
+      const found = read?.(cells);
+      const content =
+        tooMany || found === undefined ? { ...invalidRow("tooManyCells", { columns }), group: groupOf(found) } : found;
       return { content, index: index++, line, raw, ...(skipped !== undefined && { skipped }) };
     });
   }
+}
+
+function groupOf<Item>(content: RowContent<Item> | undefined): string | undefined {
+  if (content === undefined || "reason" in content) return content?.group;
+  return groupIn(content.item);
+}
+
+/** Returns the name in the field `parentName`. Undefined if a value has no such field. */
+export function groupIn(value: unknown): string | undefined {
+  const has = typeof value === "object" && value !== null && "parentName" in value;
+  return has && typeof value.parentName === "string" ? value.parentName : undefined;
 }
 
 async function* jsonRows<Item>(

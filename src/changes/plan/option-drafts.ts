@@ -46,7 +46,7 @@ export class OptionDrafts {
   /** Keys of failed rows. Later rows with one of these keys are not planned. */
   readonly #failed = new Set<string>();
   readonly #candidates: OptionCandidate[] = [];
-  /** All group names in the items, even in failed ones. An option with one of these names is a group. */
+  /** All group names in the rows, even in failed ones. An option with one of these names is a group. */
   readonly #groupNames = new Set<string>();
   /** By name: the first option with this name. */
   readonly #names: NamesInUse = new Map();
@@ -62,6 +62,8 @@ export class OptionDrafts {
       const { content } = row;
       this.#rowCounts.read += 1;
       this.#rowCounts.skipped += row.skipped ?? 0;
+      const group = "reason" in content ? content.group : content.item.parentName;
+      if (group !== undefined) this.#groupNames.add(group);
       if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
       else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
       else if (isPlain(content.item))
@@ -148,7 +150,6 @@ export class OptionDrafts {
 
   #check(place: ObjectsOfOption, item: AddOptionInput, names: NamesInUse): void {
     const { object } = place;
-    if (item.parentName !== undefined) this.#groupNames.add(item.parentName);
     const misplaced = badParentField(item);
     if (misplaced !== undefined) {
       this.#plan.fail(object, misplaced);

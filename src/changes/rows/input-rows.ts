@@ -9,7 +9,14 @@ import {
   truthIn,
 } from "../../files/cells.ts";
 import { type Header, NONE } from "../../files/columns.ts";
-import { fieldProblem, invalidRow, type MoreOfSheet, type RowContent, type RowShape } from "../../files/rows.ts";
+import {
+  fieldProblem,
+  groupIn,
+  invalidRow,
+  type MoreOfSheet,
+  type RowContent,
+  type RowShape,
+} from "../../files/rows.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { type AddOptionInput, ARGUMENTS, type UpdateContextsItem } from "../call.ts";
 
@@ -54,7 +61,7 @@ export const optionRows = {
     const contexts = contextsReader(header, more.separator);
     const problemOf = rowChecker(header, more, "add");
     const oneContextARow = header.at("contextId") >= 0;
-    return (cells) => {
+    const read = (cells: readonly string[], group: string): RowContent<OptionRow> => {
       const problem = problemOf(cells);
       if (problem !== undefined) return { reason: problem };
       const found = contexts(cells);
@@ -62,7 +69,6 @@ export const optionRows = {
       const contextAction = contextActionIn(op(cells));
       if (contextAction === null) return invalidRow("op", { value: op(cells).slice(0, 40) });
       if (contextAction === "remove") return invalidRow("removeElsewhere", {});
-      const group = parentName(cells).trim() === NONE ? "" : parentName(cells);
       const damaged = damagedName(name(cells), "name") ?? damagedName(group, "group");
       if (damaged !== undefined) return { reason: damaged };
       const row: OptionRow = { name: name(cells), contexts: found.contexts };
@@ -78,14 +84,20 @@ export const optionRows = {
       const key = oneContextARow ? row.name : _id === "" ? undefined : `_id ${_id}`;
       return { item: row, key };
     };
+    return (cells) => {
+      const group = parentName(cells).trim() === NONE ? "" : parentName(cells);
+      const content = read(cells, group);
+      return "reason" in content && group !== "" ? { ...content, group } : content;
+    };
   },
   fromValue(value): RowContent<OptionRow> {
+    const group = groupIn(value);
     const parsed = option.safeParse(value);
-    if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, option, value) };
+    if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, option, value), group };
     const { op = "", parentName, ...item } = parsed.data;
     const wanted = contextActionIn(op);
-    if (wanted === null) return invalidRow("op", { value: op.slice(0, 40) });
-    if (wanted === "remove") return invalidRow("removeElsewhere", {});
+    if (wanted === null) return { ...invalidRow("op", { value: op.slice(0, 40) }), group };
+    if (wanted === "remove") return { ...invalidRow("removeElsewhere", {}), group };
     return { item: typeof parentName === "string" ? { ...item, parentName } : item };
   },
   merge(item: OptionRow, further: AddOptionInput) {
