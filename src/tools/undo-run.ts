@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { undoAnswer } from "../answers/plan-answers.ts";
+import { mayBeUndoneLater, undoAnswer } from "../answers/plan-answers.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { isUndone, isWithdrawn, undoingRuns, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -11,9 +11,11 @@ import type { PlanDocument } from "../plans/plan-document.ts";
 import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
 import { unlessMissing } from "../plans/read-targeting.ts";
 import { targetingsIn } from "../plans/undo.ts";
+import type { UndoRow } from "../plans/undo-plan.ts";
+import { amount } from "../platform/text.ts";
 import type { Done } from "../runs/kind.ts";
 import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
-import { changesOf } from "./apis.ts";
+import { changesOf, undefinedIfLate } from "./apis.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { checkNoEventDryRun } from "./event-report.ts";
 import { newPlanAnswer, planNowOrInBackground } from "./plan-in-time.ts";
@@ -53,13 +55,76 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
         const { environment, readOnly } = context;
         const { kept, ...planned } = await storeUndoPlan(undoes, made, context, earlier);
         if (kept === undefined && planned.rows.length === 0 && undone !== undefined) throw undone;
-        if (kept === undefined) return undoAnswer({ environment, undoes, ...planned, readOnly, notes });
-        return newPlanAnswer(kept.document, kept.header, kept.plan, { ...context, notes });
+        const all = [
+          ...(notes ?? []),
+          ...((await undefinedIfLate(context, laterRunsNote(undoes, made, context))) ?? []),
+        ];
+        if (kept === undefined) return undoAnswer({ environment, undoes, ...planned, readOnly, notes: all });
+        return newPlanAnswer(kept.document, kept.header, kept.plan, { ...context, notes: all });
       },
     },
     context,
     earlier,
   );
+}
+
+/** How many of the caller's latest runs are looked through, and how many of them are read, to find later changes. */
+const LATER_RUNS = { listed: 100, read: 10 } as const;
+
+/** Names the caller's later runs that prevent a part of an undo. */
+async function laterRunsNote(
+  undoes: string,
+  { rows }: Pick<PlannedUndo, "rows">,
+  context: ToolContext,
+): Promise<readonly string[]> {
+  const open = new Set(rows.filter(mayBeUndoneLater));
+  if (open.size === 0) return [];
+  const undone = await changeRunOf(undoes, context);
+  const targetings = new Set(rows.flatMap(({ targeting }) => targeting ?? []));
+  const found: string[] = [];
+  let [listed, read] = [0, 0];
+  for await (const { runId, status, targetingId, updatedAt } of context.runs.list(context.caller)) {
+    listed += 1;
+    if (listed > LATER_RUNS.listed || read >= LATER_RUNS.read || open.size === 0) break;
+    const isElsewhere = targetingId !== undefined && !targetings.has(targetingId);
+    const isEarlier = undone !== undefined && updatedAt < undone.header.createdAt;
+    if (runId === undoes || status === "planned" || isElsewhere || isEarlier) continue;
+    const run = await changeRunOf(runId, context);
+    if (run === undefined || isUndone(run.state) || run.header.project !== context.project.id) continue;
+    read += 1;
+    const prevents = preventing(await effectsOfRun(run.state, context.runs.part(runId, "former")()));
+    const own = [...open].filter(prevents);
+    for (const row of own) open.delete(row);
+    const tool = run.state.facts.tool ?? run.header.call.tool;
+    if (own.length > 0) found.push(`run ${runId} (${tool}, ${amount(own.length, "object")})`);
+  }
+  if (found.length === 0) return [];
+  const [runs, first] =
+    found.length === 1
+      ? ["A later run prevents", "undo that run"]
+      : ["Later runs prevent", "undo these runs, the latest first"];
+  return [
+    `${runs} a part of this undo: ${found.join(", ")}. To undo that part too, ${first}, and plan this undo again.`,
+  ];
+}
+
+/** Returns whether a run changed the object of a row, put options into it, or took the name that it had. */
+function preventing({ options, targetings }: Pick<Done, "options" | "targetings">): (row: UndoRow) => boolean {
+  const changed = new Set([...options, ...targetings].map(({ _id }) => _id));
+  const filled = new Set<string>();
+  const names = new Set<string>();
+  for (const option of options) {
+    if (option.did === "deleted") continue;
+    const { name, parent } =
+      option.did === "created" ? option.left : { name: option.name?.to, parent: option.parent?.to };
+    if (name !== undefined) names.add(name);
+    if (typeof parent === "string") filled.add(parent);
+    if (option.did === "created") filled.add(option.targeting);
+  }
+  return ({ _id = "", undo, reasons = [], field, now }) => {
+    if (undo === "notOurs") return (field === "subOptions" || field === "added" ? filled : changed).has(_id);
+    return reasons.includes("nameTaken") && typeof now === "string" && names.has(now);
+  };
 }
 
 export async function keepUndoPlan(runId: string, context: ToolContext): Promise<StoredUndoPlan> {

@@ -170,6 +170,33 @@ test("a field that others changed meanwhile is undone later, and what was undone
   expect(await namesIn(call, targetingId)).toEqual(["Mine too", "One", "Three"]);
 });
 
+test("an undo that later runs of the caller prevent names these runs, until they are undone too", async () => {
+  const { call, targetingId, ids } = await session();
+  const [one = "", two = ""] = ids;
+  const renamed = await call("update_options", {
+    items: [
+      { _id: one, name: "Uno" },
+      { _id: two, name: "Dos" },
+    ],
+  });
+  const { runId } = renamed.data;
+  const again = await call("update_options", { items: [{ _id: one, name: "Eins" }] });
+  const taken = await call("bulk_add_options", { targetingId, items: [{ name: "Two" }] });
+  const part = await call("undo_run", { runId });
+  expect(part.text).toContain(
+    `Later runs prevent a part of this undo: run ${taken.data.runId} (bulk_add_options, 1 object), ` +
+      `run ${again.data.runId} (update_options, 1 object). To undo that part too, undo these runs, the latest first, and plan this undo again.`,
+  );
+  await undone(call, taken.data.runId);
+  expect((await call("undo_run", { runId })).text).toContain(
+    `A later run prevents a part of this undo: run ${again.data.runId} (update_options, 1 object).`,
+  );
+  await undone(call, again.data.runId);
+  const whole = await undone(call, runId);
+  expect(whole.planned.text).not.toContain("prevent");
+  expect(await namesIn(call, targetingId)).toEqual(["One", "Three", "Two"]);
+});
+
 test("after the undo of an undo, the first run can be undone again", async () => {
   const { call, targetingId, ids } = await session();
   const deleted = (await call("delete_options", { ids: ids.slice(1) })).data.runId;
