@@ -209,6 +209,25 @@ test("events that arrive move no row under the pointer or the focus of the keybo
   });
 });
 
+test("on a phone the list of events shows each reason whole", async () => {
+  const sandbox = await startSandboxProcess();
+  await sandbox.send({
+    uid: "a-shopper-with-a-long-name",
+    platform: "android",
+    eventName: "purchase",
+    currency: "KRW",
+  });
+  await onPage(sandbox.url, async (page) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const cause = page.getByRole("table", { name: "Events" }).locator(".cause");
+    await cause.getByText("tx_id").waitFor();
+    expect(await cause.innerText()).toBe("tx_id is missing");
+    const isWhole = await cause.evaluate((one) => one.scrollWidth <= one.clientWidth);
+    const { x = 0, width = 390 } = (await cause.boundingBox()) ?? {};
+    expect([isWhole, x > 0, x + width <= 390]).toEqual([true, true, true]);
+  });
+});
+
 test("after Clear events nothing of before is left, neither behind a filter nor on an older page", async () => {
   const sandbox = await startSandboxProcess();
   await sandbox.send({ uid: "u", eventName: "purchase" });

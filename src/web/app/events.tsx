@@ -412,8 +412,10 @@ function Row({ event, isChosen }: { readonly event: EventRow; readonly isChosen:
         )}
         {cause !== undefined && (
           <>
-            {" · "}
-            <WordsOf of={cause} />
+            <span class="wide"> · </span>
+            <span class="cause">
+              <WordsOf of={cause} />
+            </span>
           </>
         )}
       </td>
