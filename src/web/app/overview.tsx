@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 import type { ChangeCounts, RunRow } from "../wire.ts";
 import {
   Ago,
@@ -30,23 +31,31 @@ const MAX_RECENT = 8;
 /** Shows runs and problems that need the person's attention, and what happened today. */
 export function Overview() {
   const { length } = waitingRuns.value.filter(({ waiting }) => waiting?.stale === undefined && !waiting?.ended);
+  const today = useRef<HTMLDivElement>(null);
   if (runList.value.length === 0 && arrived.value === 0) return <NothingYet />;
   return (
     <>
-      <h1>
-        {hasEnded.value
-          ? "The server has ended"
-          : length === 0
-            ? "Nothing waits for you"
-            : counted(length, "approval waits for you", "approvals wait for you")}
-      </h1>
+      <div class="row">
+        <h1>
+          {hasEnded.value
+            ? "The server has ended"
+            : length === 0
+              ? "Nothing waits for you"
+              : counted(length, "approval waits for you", "approvals wait for you")}
+        </h1>
+        <button type="button" class="plain push narrow" onClick={() => today.current?.scrollIntoView()}>
+          Today ↓
+        </button>
+      </div>
       {hasEnded.value && (
         <span class="quiet">This is what it reported last. Nothing here can be decided any more.</span>
       )}
       {waitingRuns.value.length > 0 && !hasEnded.value && <Waiting />}
       <div class="grid two top">
         <Attention />
-        <ChangedToday />
+        <div ref={today} class="reached">
+          <ChangedToday />
+        </div>
       </div>
       <Today />
       <div class="card">
@@ -97,7 +106,7 @@ function Waiting() {
 const STALE = "changed since it was planned: it cannot be approved";
 
 /** Returns the runs of the current day, in the person's time zone. */
-function today(): readonly RunRow[] {
+function runsOfToday(): readonly RunRow[] {
   const day = dateOf(now.value);
   return runList.value.filter((run) => dateOf(timeOf(run)) === day);
 }
@@ -114,7 +123,7 @@ function sharesIn(its: readonly RunRow[]): readonly Share[] {
 }
 
 function Today() {
-  const its = today();
+  const its = runsOfToday();
   const changes = sharesIn(its);
   const count = (...of: readonly RunRow["status"][]): number => its.filter(({ status }) => of.includes(status)).length;
   const ends: readonly Share[] = [
@@ -213,7 +222,7 @@ function PerHour() {
 
 /** Shows what the runs of today changed: a line for each targeting with the sum, or with the title of its only run. */
 function ChangedToday() {
-  const all = today();
+  const all = runsOfToday();
   const changed = all.filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0);
   const lines = [...Map.groupBy(changed, lineOf).values()];
   const shown = lines.slice(0, MAX_RECENT).flat().length;
@@ -296,12 +305,15 @@ function troubleWords(its: readonly RunRow[]): readonly string[] {
   return counts.length > 0 ? counts : open.slice(0, 1).map((run) => statusWords(run).toLowerCase());
 }
 
-/** Describes what runs did together: `332 added, 58 failed, 25 renamed, 60 Context IDs added`. */
+/** Describes what runs did together: `332 added, 58 failed, 25 renamed, +60 −1 Context IDs`. */
 function sumWords(its: readonly RunRow[]): string {
   const { created, deleted } = changesIn(its);
   const restored = changesIn(its.filter(({ isUndo }) => isUndo)).created;
   const sum = (kind: keyof NonNullable<RunRow["how"]>) => its.reduce((all, { how }) => all + (how?.[kind] ?? 0), 0);
-  const ids = (count: number): string => counted(count, "Context ID");
+  const ids = [
+    { count: sum("added"), sign: "+" },
+    { count: sum("removed"), sign: "−" },
+  ].filter(({ count }) => count > 0);
   const parts = [
     { count: created - restored, words: "added" },
     { count: restored, words: "restored" },
@@ -310,11 +322,9 @@ function sumWords(its: readonly RunRow[]): string {
     { count: sum("moved"), words: "moved" },
     { count: sum("exposed"), words: "set to show or hide sub-options" },
     { count: changesIn(its.filter(({ how }) => how === undefined)).changed, words: "changed" },
-    { count: sum("added"), words: "added", what: ids },
-    { count: sum("removed"), words: "removed", what: sum("added") > 0 ? number : ids },
   ];
-  const did = parts
-    .filter(({ count }) => count > 0)
-    .map(({ count, words, what = number }) => `${what(count)} ${words}`);
+  const did = parts.filter(({ count }) => count > 0).map(({ count, words }) => `${number(count)} ${words}`);
+  const signed = ids.map(({ count, sign }) => sign + number(count)).join(" ");
+  if (signed !== "") did.push(`${signed} Context ${signed.slice(1) === "1" ? "ID" : "IDs"}`);
   return [...did.slice(0, 1), ...troubleWords(its), ...did.slice(1)].join(", ");
 }
