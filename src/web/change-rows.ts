@@ -46,7 +46,7 @@ function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
 }
 
 /** Marks the row of the targeting itself. */
-export const ITSELF = "the targeting itself";
+export const ITSELF = "(targeting)";
 
 export function changesOfPlan(document: PlanDocument): readonly Placed[] {
   return plansOf(document).flatMap((plan) => [

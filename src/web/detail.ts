@@ -127,8 +127,8 @@ const [SHORTEST, LONGEST] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.va
 /** The words for names that are not valid, by the first rule that they break. */
 const NAME_BRIEFS: Readonly<Record<string, Brief>> = {
   decomposed: ["name has decomposed Hangul", "convert it to NFC"],
-  tooShort: ["name too short", `use ${SHORTEST} to ${LONGEST} characters`],
-  tooLong: ["name too long", `use at most ${LONGEST} characters`],
+  tooShort: [`name under ${SHORTEST} characters`, "lengthen"],
+  tooLong: [`name over ${LONGEST} characters`, "shorten"],
   outerSpace: ["name begins or ends with space", "remove the space"],
 };
 
@@ -141,9 +141,10 @@ function nameBrief({ details = [], detail = {}, count }: SummarizedFailure): Bri
   if (rule !== "characters") return Object.hasOwn(NAME_BRIEFS, rule) ? NAME_BRIEFS[rule] : undefined;
   const found = each.flatMap(({ characters }) => (Array.isArray(characters) ? characters.map(String) : []));
   const isCut = details.length > 0 && count > details.length;
+  const wrong = [...new Set(found)];
   return [
-    `name contains ${characterList([...new Set(found)])}${isCut ? ", …" : ""}`,
-    "use Korean or English letters, digits, spaces, ~ % & + -",
+    `name contains ${characterList(wrong)}${isCut ? ", …" : ""}`,
+    wrong.length === 1 && !isCut ? "remove it" : "remove them",
   ];
 }
 
@@ -158,24 +159,21 @@ const BRIEFS: Readonly<Record<string, (failure: SummarizedFailure) => Brief | un
   INVALID_NAME: nameBrief,
   TARGETING_CATEGORY_NAME_DUPLICATE: ({ remedy }) => [
     "name exists",
-    remedy.includes("skip") ? "rename, or ask the agent to skip them" : "use another name",
+    remedy.includes("skip") ? "rename, skip, or add Context IDs" : "use another name",
   ],
   DUPLICATE_IN_INPUT({ isOfFirst, message, details }) {
     if (!message.includes("same name")) return undefined;
     const isSame = message.includes("same name and Context IDs");
     const isOneName = message.startsWith("same name") && !isOfFirst && details === undefined;
     const cause = message.replace(/same name( and Context IDs)? as/, isSame ? "equals" : "repeats");
-    return [
-      isOneName ? cause : `${isSame ? "row" : "name"} used twice`,
-      isSame ? "delete the row" : "use each name once",
-    ];
+    return [isOneName ? cause : `${isSame ? "row" : "name"} used twice`, isSame ? "delete the row" : "rename"];
   },
   NAME_NOT_FOUND({ isOfFirst, details, detail, message, remedy }) {
     const { field } = detail ?? details?.[0]?.reason.detail ?? {};
     if (field !== "parentName") return undefined;
     return [
       isOfFirst ? "group does not exist" : message.replace("the targeting has no option group named", "no group"),
-      remedy.includes("Is Group") ? "add a row for it, with yes in a column Is Group" : "create the group first",
+      remedy.includes("Is Group") ? "add its row (Is Group: yes)" : "create it first",
     ];
   },
   EXISTS: () => ["name exists", "to add the Context IDs, ask the agent"],

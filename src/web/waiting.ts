@@ -39,7 +39,6 @@ export function waitingOf(
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, newGroups }),
     consequence: consequenceOf(
-      refusedWords(parts),
       isDeletion && freedWords(parts),
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
     ),
@@ -70,16 +69,17 @@ export function undoOf(
   const counts = { created: newObjects(created, newGroups, parts), exact: changed, newIds: deleted - lost, lost };
   const isDeletion = created + changed === 0;
   const isOne = counts.newIds === 1 && optionsWithin(parts) === 0;
-  const title = undoTitle(counts, many(days, "day"), { isUndo, back: restoredWithin(parts, isOne) });
+  const some = lost === 0 ? "" : `${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}, with `;
+  const title = undoTitle(counts, many(days, "day"), { isUndo, back: some + restoredWithin(parts, isOne) });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
   // Context IDs come back, so these IDs need a word that tells them apart.
   const ids = !isDeletion ? "the IDs of deleted objects" : isOne ? "its own ID" : "their own IDs";
   const notBack = [
-    lost > 0 && `${thousands(lost)} of ${thousands(deleted)}, because ${refused}`,
+    lost > 0 && `${thousands(lost)} of ${many(deleted, nounOf(parts))}, because ${refused}`,
     counts.newIds > 0 && `${ids}, so campaigns and ad products lose ${isDeletion && isOne ? "it" : "them"}`,
   ].filter((words) => words !== false);
-  return { title, notes: notBack.length === 0 ? [] : [`Does not come back: ${notBack.join("; ")}.`] };
+  return { title, notes: notBack.length === 0 ? [] : [`Not restored: ${notBack.join("; ")}.`] };
 }
 
 function consequenceOf(...sentences: readonly (string | false | undefined)[]): string | undefined {
@@ -88,21 +88,23 @@ function consequenceOf(...sentences: readonly (string | false | undefined)[]): s
 
 const TARGETINGS = "Targetings deleted";
 
-/** Says when the service refuses a deletion. Undefined if no targeting is deleted. */
-function refusedWords(parts: readonly EffectPart[]): string | undefined {
-  const { count = 0 } = parts.find(({ title }) => title === TARGETINGS) ?? {};
-  if (count === 0) return undefined;
-  return `Refused while an approved campaign uses ${count === 1 ? "the targeting" : "one of the targetings"}.`;
+/** Returns the noun for what is deleted. */
+function nounOf(parts: readonly EffectPart[]): string {
+  const [noun = "object", ...others] = parts.flatMap(({ title }) =>
+    Object.hasOwn(DELETED, title) ? DELETED[title] : [],
+  );
+  return others.length === 0 ? noun : "object";
 }
 
-/** Returns what to check about campaigns before objects are deleted. */
+/** Returns when the service refuses a deletion, and what to check about campaigns before objects are deleted. */
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
-  const kinds = parts.filter((part) => Object.hasOwn(DELETED, part.title));
-  const targetings = kinds.find(({ title }) => title === TARGETINGS)?.count ?? 0;
-  const noun = kinds.length === 1 ? kinds.map(({ title }) => DELETED[title]).join("") : "object";
+  const targetings = parts.find(({ title }) => title === TARGETINGS)?.count ?? 0;
+  const noun = nounOf(parts);
+  const one = targetings === 1 ? "the targeting" : "one of the targetings";
+  const refused = targetings > 0 ? `The service refuses this while an approved campaign uses ${one}. ` : "";
   const [what, them] = count === 1 ? [`the ${noun}`, "it"] : [`these ${noun}s`, "them"];
   const lost = targetings < count ? `Campaigns and ad products that use ${what} lose ${them} at once. ` : "";
-  return `${lost}Check first in the web console of the ad platform which campaigns use ${lost ? them : what}: the API does not show it.`;
+  return `${refused}${lost}Check first in the web console of the ad platform which campaigns use ${lost ? them : what}: the API does not show it.`;
 }
 
 /** Returns what an undo restores of deleted objects: `its name, group and 2 Context IDs`. */
@@ -112,7 +114,7 @@ function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
   const options = optionsWithin(parts);
   if (targetings > 0) {
     const what = targetings === 1 ? "the targeting" : many(targetings, "targeting");
-    return options === 0 ? what : `${what} with ${many(options, "option")} and all Context IDs`;
+    return options === 0 ? what : `${what}, ${many(options, "option")}, all Context IDs`;
   }
   const objects = kinds.flatMap((kind) => kind.objects).filter((object) => unrestorable([object]) === 0);
   const isKnown = objects.every(({ contextIds }) => contextIds !== undefined);
@@ -123,8 +125,8 @@ function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
     isKnown ? contextIds > 0 && many(contextIds, "Context ID") : "Context IDs",
   ];
   const freed = freedIn(parts);
-  const inside = freed === 0 ? "" : `, with the ${freed === 1 ? "sub-option" : many(freed, "sub-option")} inside again`;
-  return commaList(back.filter((words) => words !== false)) + inside;
+  const inside = freed > 0 && `${freed === 1 ? "the sub-option" : many(freed, "sub-option")} inside`;
+  return commaList([...back, inside].filter((words) => words !== false));
 }
 
 /** Returns what the new IDs of restored objects mean. Undefined if there are none. */
@@ -174,10 +176,7 @@ function undoTitle(
   const { exact, newIds, lost } = counts;
   const others = counts.created.reduce((sum, count) => sum + count, exact);
   if (others + newIds === 0) return `You cannot get ${lost > 1 ? "them" : "it"} back`;
-  if (others === 0) {
-    const some = lost === 0 ? "" : `${thousands(newIds)} of ${thousands(newIds + lost)}, with `;
-    return `Comes back with Undo (${days}): ${some}${back}`;
-  }
+  if (others === 0) return `Undo (${days}) restores: ${back}`;
   if (newIds + lost === 0) return `You can undo it for ${days}`;
   return `You can undo it for ${days}: this ${undoWords(counts, isUndo ? "restored" : "new").replace("Undo ", "")}`;
 }
@@ -211,14 +210,14 @@ function restoredWords(
   ].filter(({ count }) => count > 0);
   const [first, ...more] = kinds;
   const isOne = total === 1 && !isAfterDeletion;
-  if (first === undefined) return isOne ? "cannot restore it" : `restores none of ${thousands(total)}`;
+  if (first === undefined) return isOne ? "cannot restore it" : `restores none of ${thousands(total)} objects`;
   if (first.count === total) {
     if (isAfterDeletion) return `restores ${thousands(total)}${first.how}`;
     if (isOne) return `restores it${first.how}`;
     return `restores all ${thousands(total)}${exact === total ? "" : first.how}`;
   }
   const parts = [
-    `${thousands(first.count)} of ${thousands(total)}${first.how}`,
+    `${thousands(first.count)} of ${many(total, "object")}${first.how}`,
     ...more.map(({ count, how }) => thousands(count) + how),
   ];
   const not = lost > 0 ? `; ${thousands(lost)} cannot be restored` : "";

@@ -241,7 +241,7 @@ test("a read-only page shows what waits, and says why nothing is decided there a
   const reading = browserOfTest();
   startCommand(["page", "--read-only"], { ...session.environment, ...reading.env });
   await onPage((await reading.address()) + APPROVALS, async (page) => {
-    await page.getByText("To be deleted 3").waitFor();
+    await page.getByText(/^Deletes \d+ % of/).waitFor();
     await page.getByText("To change that, start it without TARGETING_MCP_READ_ONLY (--read-only).").waitFor();
     expect(await page.locator("[data-action]").count()).toBe(0);
     await page.keyboard.press("a");

@@ -74,7 +74,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
     await page.getByRole("heading", { name: "Delete 25 options from Spring?" }).waitFor();
     const said = await page.locator("main").innerText();
     for (const words of [
-      ...["Requested by ci (calls itself “Claude Code”)", "Deletes 3 options of Spring", "To be deleted 25"],
+      ...["Requested by ci (calls itself “Claude Code”)", "Deletes 3 options of Spring"],
       ...["12 Context IDs", "Show 21 more", "It can be undone for 30 days, with new IDs"],
     ]) {
       expect(said).toContain(words);
@@ -132,13 +132,13 @@ test.each([
     details: [{ ...WAITING, run: { ...WAITING.run, waiting: { ...WAITS, magnitude, consequence } } }],
   });
   await onPage(`${made.url}/#/approvals`, async (page) => {
-    await page.getByText("25 % of the 100 options and groups").waitFor();
+    await page.getByText("25 % of 100 options and groups").waitFor();
     await page.getByText(consequence).waitFor();
     made.put({ ...row, status: "cancelled", isDeclined: is, actions: [] });
     await page.getByText("Nothing was deleted.").waitFor();
     await page.locator(".decided").getByText(words, { exact: true }).waitFor();
     const said = await page.locator("main").innerText();
-    for (const effect of ["25 % of the 100", "can be undone", consequence, "Sneakers", "To be deleted"]) {
+    for (const effect of ["25 % of 100", "can be undone", consequence, "Sneakers"]) {
       expect(said).not.toContain(effect);
     }
   });
@@ -150,7 +150,7 @@ test("a deleted group is one row above its sub-options, and a targeting is under
   const list: ChangeList = {
     ...{ total: 4, counts: { created: 0, changed: 0, deleted: 4 } },
     rows: [
-      row("Spring", undefined, { says: "the targeting itself" }),
+      row("Spring", undefined, { says: "(targeting)" }),
       { ...row("Clothing", null, { isGroup: true }), isHead: true },
       row("Jeans", "Clothing"),
       row("Bags", null),
@@ -162,7 +162,7 @@ test("a deleted group is one row above its sub-options, and a targeting is under
     await expect
       .poll(async () => (await rows.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ").trim()))
       .toEqual([
-        "− deleted Spring the targeting itself",
+        "− deleted Spring (targeting)",
         ...["− deleted Clothing (group) 1 Context ID", "− deleted Jeans 1 Context ID", "Top level"],
         "− deleted Bags 1 Context ID",
       ]);
@@ -234,6 +234,63 @@ test("for a second after anything moved, decisions are ignored", async () => {
     await expect.poll(() => made.asked).toEqual([`/page/runs/01OTHER/approve ${SEEN}`]);
   });
 });
+
+test.each([
+  [
+    "Delete 420 options from Product Catalogue",
+    420,
+    3332,
+    undefined,
+    "names and 840 Context IDs",
+    "their own IDs",
+    "them",
+  ],
+  [
+    "Delete the targeting Shop Brands and its 4 options",
+    5,
+    undefined,
+    5,
+    "the targeting, 4 options, all Context IDs",
+    "their own IDs",
+    "them",
+  ],
+  [
+    "Delete group Clothing from Shop Categories",
+    1,
+    9,
+    undefined,
+    "its name and 4 sub-options inside",
+    "its own ID",
+    "it",
+  ],
+] as const)(
+  "%s: at most 36 words come before the list, which says who asked below",
+  async (title, count, whole, ids, back, lost, them) => {
+    const waiting = {
+      ...{ ...WAITS, effect: "", check: "Check first which campaigns use it.", contextIds: ids },
+      ...(count === 1 && { consequence: "4 sub-options move to the top level." }),
+      magnitude: { count, whole, verb: "deleted", what: "" } as const,
+      counts: { created: 0, changed: 0, deleted: count },
+      undo: {
+        title: `Undo (30 days) restores: ${back}`,
+        notes: [`Not restored: ${lost}, so campaigns and ad products lose ${them}.`],
+      },
+    };
+    const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, title, waiting } }] });
+    await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
+      await page.getByRole("cell", { name: "Sneakers" }).waitFor();
+      const texts = [page.getByRole("heading", { level: 1 }).last(), page.locator(".summary")];
+      const said = (await Promise.all(texts.map((one) => one.innerText()))).join(" ");
+      expect(said.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length).toBeLessThanOrEqual(36);
+      // The list comes next, without a heading.
+      expect(await page.locator(".summary + .changes h2").count()).toBe(0);
+      const note = await page.locator(".summary + .changes ~ .row, .summary + .changes ~ .note").allInnerTexts();
+      for (const words of ["Requested by ci", "expires", "Check first which campaigns use it."]) {
+        expect(note.join(" ")).toContain(words);
+      }
+    });
+  },
+);
 
 test("a whole targeting that waits is named in the queue, and its options are listed once", async () => {
   const objects = [{ name: "Sneakers", says: "12 Context IDs" }];
@@ -444,6 +501,33 @@ test("each run is of one kind, runs of one minute show their times, and the larg
     await page.getByRole("button", { name: "Unknown 1" }).waitFor();
     await page.getByRole("table", { name: "Unknown" }).waitFor();
     expect(await page.getByRole("button", { name: /^Failed/ }).count()).toBe(0);
+  });
+});
+
+test("on a phone what was changed today is one tap from the top, and what waits stays first", async () => {
+  const now = Date.now();
+  const times = { startedAt: now, beganAt: now, updatedAt: now };
+  const partial = Array.from({ length: 4 }, (_, at) => ({ ...PARTIAL.run, ...times, runId: `01PARTIAL${at}` }));
+  const made = await serveMadeRuns({
+    details: [WAITING, OTHER, ...partial.map((run) => ({ ...PARTIAL, run }))],
+  });
+  await onPage(made.url, async (page) => {
+    const today = page.getByRole("button", { name: "Today" });
+    await page.getByText("2 approvals wait for you").waitFor();
+    expect(await today.isVisible()).toBe(false);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const line = page.locator(".recent").getByText(/^Spring: 8 created|^Spring: 8 added/);
+    await line.waitFor();
+    const yOf = async (one: Locator) => (await one.boundingBox())?.y ?? 0;
+    expect(await yOf(line)).toBeGreaterThan(844);
+    // The button is beside the heading, so it moves nothing down.
+    const { y = 0, height = 0 } = (await page.getByRole("heading", { level: 1 }).boundingBox()) ?? {};
+    expect(await yOf(today)).toBeGreaterThanOrEqual(y);
+    expect(await yOf(page.locator(".waiting"))).toBeLessThan(y + height + 30);
+    await today.click();
+    const { y: end = 0, height: side = 0 } = (await page.locator(".side").boundingBox()) ?? {};
+    await expect.poll(() => yOf(line)).toBeLessThan(844);
+    expect(await yOf(page.getByRole("heading", { name: "Today" }))).toBeGreaterThanOrEqual(end + side);
   });
 });
 
@@ -780,7 +864,7 @@ test("today's figures say what was restored, and today's runs are a line with th
     const lines = (await today.innerText()).split("\n").filter((line) => line !== "");
     expect(lines).toEqual([
       ...["Today", "Added an option"],
-      "Spring: 3 added, 1 restored, 4 deleted, 8 renamed, 1 moved, 5 changed, 60 Context IDs added, 1 removed",
+      "Spring: 3 added, 1 restored, 4 deleted, 8 renamed, 1 moved, 5 changed, +60 −1 Context IDs",
       ...[
         "Fall: Added 2 options",
         "Winter: Imported a.csv: 1 of 59, 58 failed",
@@ -860,7 +944,7 @@ test("on a phone a deletion says above its buttons what goes, what stays, and wh
     [
       "Delete group Clothing and option Bags from Spring",
       group,
-      ["18 % of the 11 options and groups", consequence, "Removes 3 Context IDs", back],
+      ["18 % of 11 options and groups", consequence, "Removes 3 Context IDs", back],
     ],
     [`Delete group ${long} and option ${long} from Spring`, group, [consequence, group.undo.title]],
     ["Delete the targeting Spring and its 315 options", targeting, ["Removes 630 Context IDs", its]],
@@ -1049,7 +1133,7 @@ test("an approval says which part comes back under new IDs, and each fact once",
   for (const [row, size, words] of [
     [
       { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
-      "Deletes 25 % of the 100 options and groups",
+      "Deletes 25 % of 100 options and groups",
       "It can be undone for 30 days, with new IDs",
     ],
     [

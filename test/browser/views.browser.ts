@@ -230,9 +230,9 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /Comes back with Undo \(30 days\): its name and 2 Context IDs/,
+      /Undo \(30 days\) restores: its name and 2 Context IDs/,
       long(2),
-      /Does not come back: its own ID, so campaigns and ad products lose it/,
+      /Not restored: its own ID, so campaigns and ad products lose it/,
     ];
     const places = order.map((part) => words.search(part));
     expect(places).toEqual(places.toSorted((one, other) => one - other));

@@ -105,6 +105,9 @@ async function changesOf(person: Person, runId: string, search = "") {
   return changed.parse(await answer.json());
 }
 
+const CHECK =
+  "Check first in the web console of the ad platform which campaigns use the targeting: the API does not show it.";
+
 describe("a deletion that waits", () => {
   test("names its targeting, which nobody read before, and finds each Context ID that goes", async () => {
     const { client, control, sandbox, person } = await shared();
@@ -160,9 +163,9 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
     const { runId, waiting } = await newlyWaiting(person);
     expect(waiting?.undo).toMatchObject({
-      title: "Comes back with Undo (30 days): 1 of 2, with its name and 1 Context ID",
+      title: "Undo (30 days) restores: 1 of 2 options, with its name and 1 Context ID",
       notes: [
-        "Does not come back: 1 of 2, because the service does not accept its name; its own ID, so campaigns and ad products lose it.",
+        "Not restored: 1 of 2 options, because the service does not accept its name; its own ID, so campaigns and ad products lose it.",
       ],
     });
     const { status, headers, text } = await download(person, runId, "list");
@@ -180,7 +183,7 @@ describe("a deletion that waits", () => {
     // The result says what the approval said.
     await expect
       .poll(async () => (await detailOf(person, runId)).undo)
-      .toBe("Undo restores 1 of 2 under a new ID; 1 cannot be restored");
+      .toBe("Undo restores 1 of 2 objects under a new ID; 1 cannot be restored");
   });
 
   test("of moves and renamings names the groups", async () => {
@@ -241,8 +244,8 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Comes back with Undo (30 days): names, with the 2 sub-options inside again",
-          notes: ["Does not come back: their own IDs, so campaigns and ad products lose them."],
+          title: "Undo (30 days) restores: names and 2 sub-options inside",
+          notes: ["Not restored: their own IDs, so campaigns and ad products lose them."],
         },
       },
     });
@@ -308,9 +311,8 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
-      consequence: "Refused while an approved campaign uses the targeting.",
-      check:
-        "Check first in the web console of the ad platform which campaigns use the targeting: the API does not show it.",
+      consequence: undefined,
+      check: `The service refuses this while an approved campaign uses the targeting. ${CHECK}`,
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     // The options are named before their Context IDs are read.

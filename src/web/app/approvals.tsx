@@ -174,18 +174,11 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
   return (
     <>
       <Summary run={run} waiting={waiting} removed={list.value?.removed} isRead={isRead} />
-      <div class="row quiet small">
-        <Request run={run} />
-        <span>
-          expires <Ago at={waiting.expiresAt} />
-        </span>
-      </div>
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
       <Changes
         runId={runId}
         version={`${waiting.digest} ${waiting.effect}`}
         title="What changes"
-        deletes={waiting.magnitude?.verb === "deleted" ? waiting.magnitude.what : undefined}
         isWaiting
         isUndo={run.isUndo}
         shown={list}
@@ -195,6 +188,12 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
           <Part key={part.title} runId={runId} place={at} part={part} />
         ) : null,
       )}
+      <div class="row quiet small">
+        <Request run={run} />
+        <span>
+          expires <Ago at={waiting.expiresAt} />
+        </span>
+      </div>
       <p class="card note small">
         <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> If something has changed by
         then, nothing is sent.
@@ -327,7 +326,7 @@ function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: 
       <span class="line">
         {total !== undefined && count > 1 ? (
           <>
-            {does} <strong class={verb}>{percent(count, total)}</strong> of the {wholeWords(total)}
+            {does} <strong class={verb}>{percent(count, total)}</strong> of {wholeWords(total)}
           </>
         ) : (
           within

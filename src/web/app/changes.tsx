@@ -13,12 +13,12 @@ const ROWS = 100;
 const AGAIN_MS = 1000;
 
 /** How a row of the targeting itself is described. */
-const ITSELF = "the targeting itself";
+const ITSELF = "(targeting)";
 
 type Kind = "" | ChangeRow["kind"];
 
 /** Shows the changes of a run before and after, in the order of the targeting, with pages and a search. */
-export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, deletes, shown }: ChangesProps) {
+export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, shown }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
@@ -43,8 +43,6 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, d
   const isAll = isWhole(list.value, from.value);
   const all = counts.created + counts.changed + counts.deleted;
   const kinds = [...KINDS, isUndo ? RESTORED : CREATED].filter(({ name }) => counts[name] > 0);
-  // The list may start with the targeting itself. The heading counts only the options.
-  const itself = all > 1 && kinds.length === 1 && rows[0]?.before?.says === ITSELF ? 1 : 0;
   const where = findsNames || isReading ? "names" : "names and Context IDs";
   if (all === 0) {
     return (
@@ -56,7 +54,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, d
   return (
     <div class="changes">
       <div class="row">
-        {kinds.length > 1 ? (
+        {kinds.length > 1 && (
           <Filters
             label="Kinds of changes"
             chosen={kind.value}
@@ -70,16 +68,6 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, d
               })),
             ]}
           />
-        ) : (
-          isWaiting && (
-            <h2>
-              {kinds[0]?.ahead}{" "}
-              <span class="quiet">
-                {(kinds[0]?.name === "deleted" && deletes) ||
-                  counted(all - itself, "option") + (itself > 0 ? " and the targeting itself" : "")}
-              </span>
-            </h2>
-          )
         )}
         <span class="push row">
           <Search label={`Search ${where}`} value={search.value} change={narrows(search, from)} />
@@ -114,9 +102,8 @@ interface ChangesProps {
   readonly title: string;
   /** While the run is running, its changes are not known yet. */
   readonly isRunning?: boolean;
-  /** Whether the run waits for an approval, and what it then deletes: `1 group and 2 options`. */
+  /** Whether the run waits for an approval. */
   readonly isWaiting?: boolean;
-  readonly deletes?: string | undefined;
   /** Whether the run undoes another one. What it creates is restored. */
   readonly isUndo?: boolean | undefined;
   /** Receives the list that is shown, for other components; undefined until the list has been read. */
@@ -124,11 +111,11 @@ interface ChangesProps {
 }
 
 const KINDS = [
-  { name: "deleted", title: "Deleted", act: "Delete", ahead: "To be deleted" },
-  { name: "changed", title: "Changed", act: "Change", ahead: "To be changed" },
+  { name: "deleted", title: "Deleted", act: "Delete" },
+  { name: "changed", title: "Changed", act: "Change" },
 ] as const;
-const CREATED = { name: "created", title: "New", act: "Add", ahead: "To be created" } as const;
-const RESTORED = { name: "created", title: "Restored", act: "Restore", ahead: "To be restored" } as const;
+const CREATED = { name: "created", title: "New", act: "Add" } as const;
+const RESTORED = { name: "created", title: "Restored", act: "Restore" } as const;
 
 /** Returns whether the last row is shown and no filter is set. */
 function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
@@ -246,15 +233,17 @@ function rowClass({ kind, isHead }: ChangeRow): string {
 function OneSide({ row }: { readonly row: ChangeRow }) {
   const side = row.before ?? row.after;
   if (side === undefined) return null;
+  // Groups and targetings are described beside their names. A targeting has no Context IDs of its own.
+  const isInName = side.isGroup || side.says === ITSELF;
   return (
     <tr class={rowClass(row)}>
       <Mark row={row} />
       <td class={row.isHead ? "" : "inside"}>
         <SideName side={side} />
-        {side.isGroup && side.says !== undefined && <span class="quiet"> {side.says}</span>}
+        {isInName && side.says !== undefined && <span class="quiet"> {side.says}</span>}
       </td>
       <td class="quiet">
-        <SideIds side={side.isGroup ? { ...side, says: undefined } : side} isUnderHead />
+        {side.says !== ITSELF && <SideIds side={isInName ? { ...side, says: undefined } : side} isUnderHead />}
       </td>
     </tr>
   );

@@ -255,38 +255,30 @@ describe("a reason why objects failed", () => {
 
   const invalid = (detail: Record<string, unknown>) => ({ errorCode: "INVALID_NAME", detail });
   test.each<readonly [string | undefined, string | undefined, Partial<SummarizedFailure>]>([
-    [
-      'name contains "!"',
-      "use Korean or English letters, digits, spaces, ~ % & + -",
-      invalid({ rules: ["characters"], characters: ["!"] }),
-    ],
-    ["name too long", "use at most 36 characters", invalid({ rules: ["tooLong"], length: 59 })],
+    ['name contains "!"', "remove it", invalid({ rules: ["characters"], characters: ["!"] })],
+    ["name over 36 characters", "shorten", invalid({ rules: ["tooLong"], length: 59 })],
     [undefined, undefined, invalid({ rules: ["characters", "tooLong"], characters: ["!"], length: 59 })],
-    ["name too short", "use 2 to 36 characters", invalid({ rules: ["tooShort"], length: 1 })],
+    ["name under 2 characters", "lengthen", invalid({ rules: ["tooShort"], length: 1 })],
     ["name is empty", "fill in a name", invalid({ rules: ["tooShort"], length: 0 })],
     [
       "name exists",
-      "rename, or ask the agent to skip them",
+      "rename, skip, or add Context IDs",
       {
         errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE",
         remedy: "Choose another name, or ask the agent to skip the options that exist.",
       },
     ],
     ["name exists", "use another name", { errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }],
-    ["repeats line 2", "use each name once", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2" }],
+    ["repeats line 2", "rename", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2" }],
     [
       "equals line 2",
       "delete the row",
       { errorCode: "DUPLICATE_IN_INPUT", message: "same name and Context IDs as line 2" },
     ],
-    [
-      "name used twice",
-      "use each name once",
-      { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2", isOfFirst: true },
-    ],
+    ["name used twice", "rename", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2", isOfFirst: true }],
     [
       'no group "Garden"',
-      "create the group first",
+      "create it first",
       {
         errorCode: "NAME_NOT_FOUND",
         detail: { field: "parentName" },
@@ -295,7 +287,7 @@ describe("a reason why objects failed", () => {
     ],
     [
       "group does not exist",
-      "create the group first",
+      "create it first",
       { errorCode: "NAME_NOT_FOUND", detail: { field: "parentName" }, isOfFirst: true },
     ],
     [
@@ -339,30 +331,34 @@ describe("what an undo brings back", () => {
     count: names.length,
     objects: names.map((name) => ({ name, says: "" })),
   });
-  const use = "Does not come back: the IDs of deleted objects, so campaigns and ad products lose them.";
-  const itsUse = "Does not come back: its own ID, so campaigns and ad products lose it.";
+  const use = "Not restored: the IDs of deleted objects, so campaigns and ad products lose them.";
+  const itsUse = "Not restored: its own ID, so campaigns and ad products lose it.";
   const refused =
-    "Does not come back: 1 of 2, because the service does not accept its name; its own ID, so campaigns and ad products lose it.";
+    "Not restored: 1 of 2 options, because the service does not accept its name; its own ID, so campaigns and ad products lose it.";
   test.each([
-    [0, ["Shoes"], ["Comes back with Undo (30 days): its name and Context IDs", itsUse]],
+    [0, ["Shoes"], ["Undo (30 days) restores: its name and Context IDs", itsUse]],
     [
       0,
       ["Shoes", "Hats"],
       [
-        "Comes back with Undo (30 days): names and Context IDs",
-        "Does not come back: their own IDs, so campaigns and ad products lose them.",
+        "Undo (30 days) restores: names and Context IDs",
+        "Not restored: their own IDs, so campaigns and ad products lose them.",
       ],
     ],
-    [0, ["Shoes", "bad_name"], ["Comes back with Undo (30 days): 1 of 2, with its name and Context IDs", refused]],
-    [2, ["Shoes"], ["You can undo it for 30 days: this restores 2 of 3 as they were and 1 under a new ID", use]],
+    [0, ["Shoes", "bad_name"], ["Undo (30 days) restores: 1 of 2 options, with its name and Context IDs", refused]],
+    [
+      2,
+      ["Shoes"],
+      ["You can undo it for 30 days: this restores 2 of 3 objects as they were and 1 under a new ID", use],
+    ],
     [0, ["bad_name"], ["You cannot get it back", "The service does not accept its name."]],
     [3, [], ["You can undo it for 30 days"]],
     [
       3,
       ["bad_name"],
       [
-        "You can undo it for 30 days: this restores 3 of 4 as they were; 1 cannot be restored",
-        "Does not come back: 1 of 1, because the service does not accept its name.",
+        "You can undo it for 30 days: this restores 3 of 4 objects as they were; 1 cannot be restored",
+        "Not restored: 1 of 1 option, because the service does not accept its name.",
       ],
     ],
   ])("an approval of %i changes and the deletion of %j", (changed, deleted, [title, ...notes]) => {
@@ -376,7 +372,7 @@ describe("what an undo brings back", () => {
       1,
       2,
       1,
-      "You can undo it for 30 days: this deletes the new option and restores 2 of 3 as they were and 1 under a new ID",
+      "You can undo it for 30 days: this deletes the new option and restores 2 of 3 objects as they were and 1 under a new ID",
     ],
     [3, 0, 1, "You can undo it for 30 days: this deletes the 3 new options and restores 1 under a new ID"],
   ])("an approval of %i new, %i changed and %i deleted options", (created, changed, deleted, title) => {
@@ -389,7 +385,7 @@ describe("what an undo brings back", () => {
       undoOf({ created, changed, deleted: 1 }, [part(["Shoes"])], { days: 30, isUndo: true })?.title;
     expect([undo(1, 0), undo(3, 2)]).toEqual([
       "You can undo it for 30 days: this deletes the restored option and restores 1 under a new ID",
-      "You can undo it for 30 days: this deletes the 3 restored options and restores 2 of 3 as they were and 1 under a new ID",
+      "You can undo it for 30 days: this deletes the 3 restored options and restores 2 of 3 objects as they were and 1 under a new ID",
     ]);
   });
 
@@ -399,26 +395,26 @@ describe("what an undo brings back", () => {
     ];
     const title = (count: number, options: number) =>
       undoOf({ created: 0, changed: 0, deleted: count }, whole(count, options), { days: 30 })?.title;
-    const label = "Comes back with Undo (30 days):";
+    const label = "Undo (30 days) restores:";
     expect(undoOf({ created: 0, changed: 0, deleted: 1 }, whole(1, 4), { days: 30 })?.notes).toEqual([
-      "Does not come back: their own IDs, so campaigns and ad products lose them.",
+      "Not restored: their own IDs, so campaigns and ad products lose them.",
     ]);
     expect([title(1, 315), title(1, 1), title(2, 40), title(1, 0)]).toEqual([
-      `${label} the targeting with 315 options and all Context IDs`,
-      `${label} the targeting with 1 option and all Context IDs`,
-      `${label} 2 targetings with 40 options and all Context IDs`,
+      `${label} the targeting, 315 options, all Context IDs`,
+      `${label} the targeting, 1 option, all Context IDs`,
+      `${label} 2 targetings, 40 options, all Context IDs`,
       `${label} the targeting`,
     ]);
   });
 
   test.each([
-    [0, 4, "its name, with the 4 sub-options inside again"],
-    [2, 1, "its name and 2 Context IDs, with the sub-option inside again"],
+    [0, 4, "its name and 4 sub-options inside"],
+    [2, 1, "its name, 2 Context IDs and the sub-option inside"],
   ])("a group with %i Context IDs and %i sub-options comes back with what it had", (contextIds, freed, back) => {
     const groups = [
       { title: "Option groups deleted", count: 1, objects: [{ name: "Shoes", says: "", contextIds, freed }] },
     ];
-    const title = `Comes back with Undo (30 days): ${back}`;
+    const title = `Undo (30 days) restores: ${back}`;
     expect(undoOf({ created: 0, changed: 0, deleted: 1 }, groups, { days: 30 })).toEqual({ title, notes: [itsUse] });
   });
 
@@ -437,7 +433,7 @@ describe("what an undo brings back", () => {
       "names and 4 Context IDs",
       "names, groups and 4 Context IDs",
       "its name and group",
-      "1 of 2, with its name and 2 Context IDs",
+      "1 of 2 options, with its name and 2 Context IDs",
     ]);
   });
 
@@ -462,7 +458,7 @@ describe("what an undo brings back", () => {
       "Undo deletes the 2 new options",
     );
     expect(await did({ tool: "delete_options", input: { ids: others } })).toBe(
-      "Undo restores 1 of 2 under a new ID; 1 cannot be restored",
+      "Undo restores 1 of 2 objects under a new ID; 1 cannot be restored",
     );
   });
 });
