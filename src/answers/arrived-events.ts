@@ -180,10 +180,7 @@ interface Said {
 }
 
 /** Reports the results of expectations. If not all fit, unmet ones come first. `expect` has the names of the events. */
-export function reportExpectations(
-  results: readonly ExpectationRow[],
-  expect: readonly { readonly eventName: string }[],
-): Said {
+export function reportExpectations(results: readonly ExpectationRow[], expect: Expected): Said {
   if (results.length === 0) return { facts: { expectations: [] }, text: [] };
   const rows = results.map((result, position) => ({
     uid: result.uid,
@@ -219,18 +216,22 @@ function expectationLine(
 export function reportCheck(
   name: "order" | "within",
   results: readonly CheckRow[] | undefined,
-  expectations: readonly ExpectationRow[],
+  { expectations, expect }: { readonly expectations: readonly ExpectationRow[]; readonly expect: Expected },
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
+  const unmet = unmetWords(expectations, expect);
   /** The order can be right although an expectation about a number or a verdict is not met. */
-  const unmet = new Set(expectations.flatMap((one) => (one.met ? [] : [one.uid])));
-  const held = (uid: string | undefined): string =>
-    unmet.has(uid) ? "held for the events that arrived; not all expectations are met" : "held";
+  const verdictOf = (result: CheckRow): string => {
+    const why = whyWords(result);
+    const words = unmet.get(result.uid);
+    if (!result.met) return `did NOT hold${why}`;
+    return words === undefined ? `held${why}` : `held for the events that arrived${why}, but not met: ${words}`;
+  };
   const rows = results.map(({ uid, ...result }) => ({
     data: [cutUid(uid ?? ""), result] as const,
     uid,
-    line: `${quoteUntrusted(cutUid(uid ?? ""))}: ${result.met ? held(uid) : "did NOT hold"}${whyWords(result)}`,
+    line: `${quoteUntrusted(cutUid(uid ?? ""))}: ${verdictOf({ ...result, ...(uid !== undefined && { uid }) })}`,
     met: result.met,
   }));
   const met = results.filter((result) => result.met).length;
@@ -241,7 +242,7 @@ export function reportCheck(
   const [only] = results;
   const whole = { met: isMet, ...(tookMs !== undefined && { tookMs }) };
   if (only !== undefined && only.uid === undefined) {
-    const sentence = `The ${what} ${isMet ? held(undefined) : "did NOT hold"}${whyWords(only)}.`;
+    const sentence = `The ${what} ${verdictOf(only)}.`;
     return { facts: { [name]: { ...whole, ...reasonOf(only.reason) } }, text: [sentence] };
   }
   const { picked, omitted } = fitting(rows, CHECK_TOKENS);
@@ -255,6 +256,30 @@ export function reportCheck(
       ...moreText(rows, picked, "not so"),
     ],
   };
+}
+
+/** The expected events of a call. */
+type Expected = readonly { readonly eventName: string }[];
+
+const UNMET_NAMED = 3;
+
+/** Returns, by user, the expectations that are not met, with their reasons. */
+function unmetWords(
+  expectations: readonly ExpectationRow[],
+  expect: Expected,
+): ReadonlyMap<string | undefined, string> {
+  const byUser = new Map<string | undefined, string[]>();
+  for (const [position, { uid, index = position, met, found, reason = `found ${found}` }] of expectations.entries()) {
+    if (met) continue;
+    const words = `expectation ${index + 1}, ${quoteUntrusted(expect[index]?.eventName ?? "")} (${escapeInvisible(reason)})`;
+    byUser.set(uid, [...(byUser.get(uid) ?? []), words]);
+  }
+  return new Map(
+    [...byUser].map(([uid, words]) => {
+      const more = words.length - UNMET_NAMED;
+      return [uid, [...words.slice(0, UNMET_NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join("; ")];
+    }),
+  );
 }
 
 function whyWords({ met, reason, tookMs }: CheckRow): string {

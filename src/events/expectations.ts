@@ -266,10 +266,12 @@ function orderProblem(
   return `${name} arrived ${early} ms before ${before.name}, not after it${which}`;
 }
 
-interface DurationResult {
+export interface DurationResult {
   readonly met: boolean;
   /** The milliseconds from the first to the last expected event. Absent if some did not arrive. */
   readonly tookMs?: number;
+  /** The indexes of the expectations whose events did not arrive, or not often enough. */
+  readonly missing: readonly number[];
 }
 
 /** Measures the shortest time in which all expected events arrived; with `inOrder`, in that order if possible. */
@@ -280,9 +282,13 @@ export function checkDuration(
 ): DurationResult {
   const events = sortedByTime(arrived);
   const all = expect.filter(({ count }) => count !== 0).map((expectation) => foundOf(events, expectation));
-  if (all.length === 0) return { met: true, tookMs: 0 };
+  if (all.length === 0) return { met: true, tookMs: 0, missing: [] };
+  const missing = expect.flatMap((expectation, index) => {
+    const { wanted } = foundOf(events, expectation);
+    return wanted.length < (expectation.count ?? 1) ? [index] : [];
+  });
   const tookMs = (inOrder ? shortest(events, all, true) : undefined) ?? shortest(events, all, false);
-  return tookMs === undefined ? { met: false } : { met: tookMs <= withinMs, tookMs };
+  return tookMs === undefined ? { met: false, missing } : { met: tookMs <= withinMs, tookMs, missing };
 }
 
 /** Returns the shortest time in milliseconds in which all wanted events arrived. */

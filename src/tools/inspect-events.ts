@@ -17,7 +17,13 @@ import { fenced, quoteUntrusted } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../api/events.ts";
 import { countArrived, coverageOf, eventCoverageOf, type WrongKind, wrongKinds } from "../events/coverage.ts";
-import { type ArrivedEvent, checkDuration, checkExpectations, checkOrder } from "../events/expectations.ts";
+import {
+  type ArrivedEvent,
+  checkDuration,
+  checkExpectations,
+  checkOrder,
+  type DurationResult,
+} from "../events/expectations.ts";
 
 import { nearestName } from "../events/spelling.ts";
 import { isJsonObject } from "../platform/json.ts";
@@ -146,10 +152,11 @@ function checkedOf(
   const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, MAX_UNSUPPORTED_SHOWN));
   const kinds = wrongKinds(arrived).filter(isAskedFor(given));
   const findings = reportFindings(kinds, given.coverage ? COVERAGE_FINDING_TOKENS : undefined);
+  const { expect = [] } = given;
   const picked = [
-    reportExpectations(expectations, given.expect ?? []),
-    reportCheck("order", order, expectations),
-    reportCheck("within", within, expectations),
+    reportExpectations(expectations, expect),
+    reportCheck("order", order, { expectations, expect }),
+    reportCheck("within", within, { expectations, expect }),
     findings,
   ];
   return {
@@ -299,7 +306,13 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
     if (inOrder) order.push({ ...of, ...checkOrder(events, expect) });
     if (withinMs !== undefined) {
       const took = checkDuration(events, expect, { inOrder, withinMs });
-      within.push({ ...of, ...took, ...(!took.met && { reason: whyLate(took.tookMs, withinMs) }) });
+      const { met, tookMs } = took;
+      within.push({
+        ...of,
+        met,
+        ...(tookMs !== undefined && { tookMs }),
+        ...(!met && { reason: whyLate(took, expect, withinMs) }),
+      });
     }
   }
   const isNothingExpected = expect.length === 0 && (inOrder || withinMs !== undefined);
@@ -327,9 +340,19 @@ function byUser(arrived: readonly SandboxEvent[], uids: ReadonlySet<string>) {
   return [...events].map(([uid, own]) => ({ uid, events: own }));
 }
 
-function whyLate(tookMs: number | undefined, withinMs: number): string {
-  const allowed = `${thousands(withinMs)} allowed`;
-  return tookMs === undefined ? "not all of the expected events arrived" : `${thousands(tookMs)} ms, ${allowed}`;
+const MISSING_NAMED = 3;
+
+function whyLate(
+  { tookMs, missing }: DurationResult,
+  expect: readonly { readonly eventName: string }[],
+  withinMs: number,
+): string {
+  if (tookMs !== undefined) return `${thousands(tookMs)} ms, ${thousands(withinMs)} allowed`;
+  const named = missing
+    .slice(0, MISSING_NAMED)
+    .map((index) => `${JSON.stringify(expect[index]?.eventName)} (expectation ${index + 1})`);
+  const more = missing.length - named.length;
+  return `not all of the expected events arrived: ${[...named, ...(more > 0 ? [`${more} more`] : [])].join(", ")}`;
 }
 
 export function arrivedEvent({ body, verdict, at }: SandboxEvent): ArrivedEvent {

@@ -68,7 +68,10 @@ test("each check is made for each user, and each that was asked for is answered"
         "in time": { met: true, tookMs: 4000 },
         late: { met: false, tookMs: 12_000, reason: "12,000 ms, 10,000 allowed" },
         reversed: { met: true, tookMs: 1000 },
-        nobody: { met: false, reason: "not all of the expected events arrived" },
+        nobody: {
+          met: false,
+          reason: 'not all of the expected events arrived: "view_item" (expectation 1), "purchase" (expectation 2)',
+        },
       },
     },
   });
@@ -138,7 +141,10 @@ test("without uid, order and time of several users are checked for each of them"
 test("an order that holds beside an expectation that is not met is said of the events that arrived", async () => {
   const { client } = await threeUsers();
   const more = expect_.map((one) => ({ ...one, count: one.eventName === "purchase" ? 1 : 0 }));
-  const given = await client.callTool("inspect_events", { uid: "in time", expect: more, inOrder: true });
+  const args = { uid: "in time", expect: more, inOrder: true, withinMs: 10_000 };
+  const given = await client.callTool("inspect_events", args);
   expect(textOf(given)).toContain("NOT met");
-  expect(textOf(given)).toContain("The order held for the events that arrived; not all expectations are met.");
+  const unmet = 'but not met: expectation 1, "view_item" (expected 0, found 1).';
+  expect(textOf(given)).toContain(`The order held for the events that arrived, ${unmet}`);
+  expect(textOf(given)).toContain(`The time held for the events that arrived: 0 ms, ${unmet}`);
 });
