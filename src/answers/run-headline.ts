@@ -1,14 +1,13 @@
 import { differenceOf } from "../platform/by-key.ts";
 import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { EndedRun } from "../runs/kind-runs.ts";
-import type { Did, ReportedObject, RowCounts } from "../runs/outcome.ts";
+import type { Did, RowCounts } from "../runs/outcome.ts";
 import type { Interrupted } from "../runs/registry.ts";
-import type { RunStatus } from "../runs/report.ts";
-import { LIMITS } from "../spec/limits.ts";
+import type { OptionCounts, RunStatus } from "../runs/report.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { Approval } from "./approvals.ts";
-import { placeWords, quoteUntrusted } from "./fence.ts";
-import { many, number } from "./message-words.ts";
+import { quoteUntrusted } from "./fence.ts";
+import { many } from "./message-words.ts";
 import type { ReportedRun } from "./run-results.ts";
 
 interface Work {
@@ -60,7 +59,9 @@ export function headline(run: ReportedRun): string {
 function resultWords(run: ReportedRun): string {
   const { status, counts, tool, newOptions, did } = run;
   const work = WORK[tool] ?? CHANGE;
-  const all = ofAll(counts.items, counts.items, work.noun, newOptions && { ...newOptions, count: newOptions.items });
+  // Several items may change one option.
+  const allNoun = run.options === undefined ? work.noun : "item";
+  const all = ofAll(counts.items, counts.items, allNoun, newOptions && { ...newOptions, count: newOptions.items });
   const rest = restWords(run);
   const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
   if (status === "planned" || status === "needs_confirmation") {
@@ -85,8 +86,10 @@ function resultWords(run: ReportedRun): string {
 }
 
 /** Returns what a call would do. A call that adds options may also add Context IDs to existing options. */
-function wouldWords({ tool, counts, plan = [], extended, newOptions, did }: ReportedRun, { todo, noun }: Work): string {
+function wouldWords(run: ReportedRun, { todo, noun }: Work): string {
+  const { tool, counts, plan = [], extended, newOptions, did, options } = run;
   const { pending, items, failed } = counts;
+  if (options !== undefined) return changedOptions(options, options.pending, items, { done: todo, left: "leave" });
   // If an item would fail, the planned requests do not show how many options would change.
   const requested = tool === "bulk_add_options" && failed === 0 ? plan : [];
   const updates = requested.reduce((sum, one) => sum + (one.operation === "updateOptions" ? one.items : 0), 0);
@@ -104,11 +107,32 @@ function wouldWords({ tool, counts, plan = [], extended, newOptions, did }: Repo
   return `${created === 0 ? extending : `${todo} ${ofAll(created, items, noun)}, ${extending}`}${unchanged}`;
 }
 
+/** Returns how many options are changed and left unchanged, and by how many items if these are other numbers. */
+function changedOptions(
+  { same, objects }: OptionCounts,
+  changed: number,
+  items: number,
+  { done, left }: { readonly done: string; readonly left: string },
+): string {
+  const words = [
+    changed > 0 && `${done} ${many(changed, "option")}`,
+    same > 0 && (changed > 0 ? `${left} ${thousands(same)} unchanged` : `${left} ${many(same, "option")} unchanged`),
+  ].filter((part) => part !== false);
+  if (words.length === 0) return `${done} no option`;
+  const isOneEach = objects === items && changed + same === items;
+  return `${words.join(", ")}${isOneEach ? "" : ` (${ofAll(objects, items, "item")})`}`;
+}
+
 const DID: readonly Did[] = ["created", "changed", "deleted", "same"];
 
-function doneWords({ did, tool, counts, newOptions }: ReportedRun, { done, noun }: Work): readonly string[] {
+function doneWords(run: ReportedRun, { done, noun }: Work): readonly string[] {
+  const { did, tool, counts, newOptions } = run;
   const { succeeded, items } = counts;
   if (succeeded === 0) return [];
+  if (run.options !== undefined) {
+    const words = { done: "changed the Context IDs of", left: "left" };
+    return [capitalized(changedOptions({ ...run.options, objects: succeeded }, run.options.changed, items, words))];
+  }
   const kinds = DID.flatMap((kind) => (did !== undefined && did[kind] > 0 ? [{ kind, count: did[kind] }] : []));
   const [only, ...more] = kinds;
   const options = newOptions && { ...newOptions, count: newOptions.succeeded };
@@ -119,7 +143,6 @@ function doneWords({ did, tool, counts, newOptions }: ReportedRun, { done, noun 
     created: (count: number, isFirst: boolean) => `created ${counted(count, isFirst)}`,
     changed: (count: number, isFirst: boolean) => {
       if (tool === "bulk_add_options") return `added Context IDs to ${counted(count, isFirst)} that existed`;
-      if (tool === "update_contexts") return `changed the Context IDs of ${counted(count, isFirst)}`;
       return `${tool === "rename_targetings" ? "renamed" : "changed"} ${counted(count, isFirst)}`;
     },
     deleted: (count: number, isFirst: boolean) => `deleted ${counted(count, isFirst)}`,
@@ -326,109 +349,6 @@ export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): re
     return [`names would be swapped, so ${names} ${are} renamed twice, which takes more requests than planned here`];
   }
   return [`names were swapped, so ${names} ${temporaryNames === 1 ? "was" : "were"} renamed twice`];
-}
-
-export interface FullOption {
-  readonly _id: string;
-  readonly name: string;
-  readonly contextIds: number;
-  readonly bytes: number;
-  readonly limit: "count" | "bytes" | "project";
-}
-
-export interface FullTargeting {
-  readonly _id: string;
-  readonly name: string;
-  /** The number of options, if the limit for options stopped the run. */
-  readonly options?: number;
-  /** The number of Context IDs. An ID counts once for each option that has it. */
-  readonly contextIds?: number;
-}
-
-/** The objects before or after the first one that exceeded a limit: how many there are, and how many were applied. */
-interface Side {
-  readonly count: number;
-  readonly isIn: number;
-}
-
-export interface LimitsMet {
-  readonly first: ReportedObject | undefined;
-  readonly before: Side;
-  readonly after: Side;
-  readonly options: readonly FullOption[];
-  readonly optionsOmitted: number;
-  readonly targetings: readonly FullTargeting[];
-  readonly isProject: boolean;
-}
-
-/** Returns which limits stopped a run, the current counts, how many more fit, and what was applied. */
-export function limitNotes(met: LimitsMet): readonly string[] {
-  return [...limitPlace(met), ...met.targetings.flatMap(targetingWords), ...optionsWords(met), ...projectWords(met)];
-}
-
-function limitPlace({ first, before, after }: LimitsMet): readonly string[] {
-  if (first === undefined) return [];
-  const sides = [sideWords("before", before), sideWords("after", after)].filter((words) => words !== undefined);
-  const picked = sides.length === 0 ? "" : ` (applied: ${sides.join(", ")})`;
-  return [`The limit was reached first at ${placeWords(first)}${picked}, and nothing of that item was applied`];
-}
-
-function sideWords(side: "before" | "after", { count, isIn }: Side): string | undefined {
-  return count === 0 ? undefined : `${number(isIn)} of ${number(count)} ${side} it`;
-}
-
-function targetingWords({ _id, name, options }: FullTargeting): readonly string[] {
-  if (options === undefined) return [];
-  const limit = LIMITS.targetingOptions.value;
-  return [
-    `The targeting ${quoteUntrusted(name)} (${_id}) has ${number(options)} of at most ${number(limit)} options now, sub-options ` +
-      `included: ${fitWords(limit - options)}`,
-  ];
-}
-
-function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
-  const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
-  // Options that do not exist any more were not read. If some options were omitted, the list is not complete.
-  const hasMore = optionsOmitted > 0 && options.length > 0;
-  const more = hasMore
-    ? [`${many(optionsOmitted, "more option")} reached the limit; get_option shows their counts`]
-    : [];
-  return [...words, ...more];
-}
-
-function holdsWords({ contextIds, bytes, limit }: FullOption): string {
-  const most = LIMITS.optionContextIds.value;
-  const holds = `holds ${number(contextIds)} of at most ${number(most)} Context IDs`;
-  if (limit === "count") return `${holds}: ${fitWords(most - contextIds)}`;
-  if (limit === "project") {
-    const all = number(LIMITS.projectContextIds.value);
-    return `${holds}, so the limit that was reached is the project's ${all} Context IDs`;
-  }
-  const mostBytes = LIMITS.optionContextBytes.value;
-  return `${holds}, with ${number(bytes)} of at most ${number(mostBytes)} bytes: ${fitWords(mostBytes - bytes, " bytes")}`;
-}
-
-/**
- * Returns what is known about the limit of the project. The service cannot list targetings, so the total is only partly
- * known.
- */
-function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
-  if (!isProject) return [];
-  const limit = LIMITS.projectContextIds.value;
-  const held = targetings.flatMap(({ name, contextIds }) => (contextIds === undefined ? [] : [{ name, contextIds }]));
-  const words = held.map(
-    ({ name, contextIds }) =>
-      `the options of ${quoteUntrusted(name)} alone hold ${number(contextIds)}, so at most ${fitWords(limit - contextIds)}`,
-  );
-  return [
-    `The project may hold ${number(limit)} Context IDs over all its targetings, which the service does not count` +
-      (words.length === 0 ? "" : `; ${words.join("; ")}`),
-  ];
-}
-
-function fitWords(room: number, noun = ""): string {
-  const left = Math.max(0, room);
-  return `${number(left)} more${noun} ${left === 1 && noun === "" ? "fits" : "fit"}`;
 }
 
 const MAX_NAMED = 3;

@@ -15,7 +15,7 @@ import {
   type OtherCount,
   type RowCounts,
 } from "../runs/outcome.ts";
-import type { ObjectResult, ReportCounts, RunStatus, WithinCounts } from "../runs/report.ts";
+import type { ObjectResult, OptionCounts, ReportCounts, RunStatus, WithinCounts } from "../runs/report.ts";
 import type { Approval } from "./approvals.ts";
 import type { Row } from "./budget.ts";
 import type { VerdictRow } from "./event-messages.ts";
@@ -55,6 +55,8 @@ export interface ReportedRun {
   readonly hasRejects?: boolean;
   readonly did?: DidCounts;
   readonly newOptions?: WithinCounts;
+  /** For a change of Context IDs, in which several items may change one option. */
+  readonly options?: OptionCounts;
   /** How many existing options would get Context IDs. */
   readonly extended?: number;
   /** For an import: how many of the new options have no Context IDs. */
@@ -197,7 +199,7 @@ function positionWords(results: readonly ObjectResult[]): string {
       .flatMap((position) => (position === undefined ? [] : [`.${position + 1}`]))
       .join("");
     const before = spots.at(-1);
-    if (within === "" && before?.within === "" && at === before.last + 1) before.last = at;
+    if (within === "" && before?.within === "" && (at === before.last || at === before.last + 1)) before.last = at;
     else spots.push({ first: at, last: at, within });
   }
   const words = spots.map(({ first, last, within }) => (first === last ? `${first}${within}` : `${first}-${last}`));

@@ -217,6 +217,27 @@ export function didCounts(state: ReportedState): DidCounts | undefined {
   return counts;
 }
 
+/** How many options a run changed, left unchanged or still has to change, and by how many objects. */
+export type OptionCounts = Readonly<Record<"changed" | "same" | "pending" | "objects", number>>;
+
+/** Counts the options of a run in which several objects may change one option. */
+export function optionCounts(state: ReportedState): OptionCounts {
+  const kinds = { changed: new Set<string>(), same: new Set<string>(), pending: new Set<string>() };
+  let objects = 0;
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const standing = state.standing(object);
+    const isPlannedSame = standing === "pending" && changesNothing(state.objects.at(object)?.change);
+    const kind = standing === "succeeded" ? state.didOf?.(object) : isPlannedSame ? "same" : standing;
+    if (kind !== "changed" && kind !== "same" && kind !== "pending") continue;
+    objects += 1;
+    kinds[kind].add(state.idOf(object) ?? String(object));
+  }
+  const { changed, same, pending } = kinds;
+  for (const id of changed) same.delete(id);
+  for (const id of pending) same.delete(id);
+  return { changed: changed.size, same: same.size, pending: pending.size, objects };
+}
+
 interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" | "ref" | "isInside"> {
   count: number;
   readonly indexes: number[];

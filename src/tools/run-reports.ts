@@ -9,11 +9,10 @@ import {
   staleNote,
 } from "../answers/approvals.ts";
 import { suiteReportUri } from "../answers/event-suites.ts";
-import { groupFailures } from "../answers/failures.ts";
+import { type FullOption, type FullTargeting, groupFailures, type LimitsMet, limitNotes } from "../answers/failures.ts";
 import type { Reader } from "../answers/message-words.ts";
 import { undoNote, undoneNote } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
-import { type FullOption, type FullTargeting, type LimitsMet, limitNotes } from "../answers/run-headline.ts";
 import { confirmationStep, renderReport, tokenAgainStep } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import type { ManagementApi } from "../api/management.ts";
@@ -28,7 +27,7 @@ import { type OptionContents, readOptionContents } from "../reads/option-content
 import { readOptions } from "../reads/option-lists.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
-import { countsOf, countsWithin, didCounts, failuresFirst } from "../runs/report.ts";
+import { countsOf, countsWithin, didCounts, failuresFirst, optionCounts } from "../runs/report.ts";
 import { StoreUnavailableError, undefinedIfUnreadable } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
 import { LIMITS } from "../spec/limits.ts";
@@ -272,6 +271,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
+    ...(call.tool === "update_contexts" && { options: optionCounts(state) }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
     // The form of the sheet may have been detected after the answer.
     ...(isChangeRun(run) && { file: file && isUndetected(file) ? { ...file, ...run.state.facts.look } : file }),

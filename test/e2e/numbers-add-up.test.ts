@@ -167,3 +167,30 @@ test("cancelling a run that had ended says that nothing was cancelled", async ()
   const cancelled = await session.client.callTool("cancel_run", { runId: made.runId });
   expect(textOf(cancelled)).toContain("This run had ended before, so nothing was cancelled.");
 });
+
+test("several items about one option count it once", async () => {
+  const session = await startSession();
+  const options = ["Aa", "Bb", "Cc"].map((name) => ({ name, contexts: [`${name}-1`] }));
+  await session.client.callTool("create_targetings", { items: [{ name: "Counted", options }] });
+  const items = [
+    { name: "Aa", add: ["k1"] },
+    { name: "Aa", add: ["k2"] },
+    { name: "Aa", remove: ["Aa-1"] },
+    { name: "Bb", add: ["k3"] },
+  ];
+  const textAfter = async (more: object) =>
+    textOf(await session.client.callTool("update_contexts", { targetingName: "Counted", ...more }));
+  const planned = await textAfter({ items, dryRun: true });
+  expect(planned).toContain("Would change 2 options (4 items). ");
+  expect(planned).toContain("adds Context IDs to 2 options");
+  expect(await textAfter({ items })).toMatch(
+    /^Changed the Context IDs of 2 options \(4 items\) in "Counted" \(\w+\), which has 3 options\./,
+  );
+  const again = [...items.slice(0, 2), { names: ["Bb", "Cc"], add: ["k3"] }, { name: "Dd", add: ["k3"] }];
+  expect(await textAfter({ items: again })).toMatch(
+    /^Changed the Context IDs of 1 option, left 2 unchanged \(4 of 5 items\) in .*, which has 3 options; 1 failed\./,
+  );
+  expect(await textAfter({ items: [{ names: ["Aa", "Bb"], add: ["k4"] }] })).toMatch(
+    /^Changed the Context IDs of 2 options in /,
+  );
+});

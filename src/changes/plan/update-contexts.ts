@@ -49,10 +49,12 @@ export async function planUpdateContexts(
       continue;
     }
     const { item } = one;
-    const targets = targetsOf(item);
-    const objects = targets.map((target) => ({ target, object: plan.object({ ...placeOf(one), ...target }) }));
-    for (const { target, object } of objects) {
+    const objects = targetsOf(item).map((target) => {
       const found = "_id" in target ? target : find(target.name, "name");
+      const object = plan.object({ ...placeOf(one), ...target, ...("_id" in found && { _id: found._id }) });
+      return { found, object };
+    });
+    for (const { found, object } of objects) {
       const wanted = contextsOf("_id" in found ? joinHeldContextIds(item, beside.get(found._id)) : item, sources);
       if ("code" in wanted) plan.fail(object, wanted);
       else if (!("_id" in found)) plan.fail(object, found);

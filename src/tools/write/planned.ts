@@ -16,7 +16,7 @@ import type { ByteSource } from "../../platform/held-folder.ts";
 import { thousands } from "../../platform/text.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Interrupted } from "../../runs/registry.ts";
-import { countsOf, countsWithin } from "../../runs/report.ts";
+import { countsOf, countsWithin, optionCounts } from "../../runs/report.ts";
 import { undefinedIf, undefinedIfNothingStored } from "../../runs/store.ts";
 import { changesOf, DeadlineExceeded, managementOf } from "../apis.ts";
 import {
@@ -46,6 +46,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
     failures: groupFailures(state),
     results: [],
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
+    ...(call.tool === "update_contexts" && { options: optionCounts(state) }),
     ...extendedOf(call, state),
     withoutContextIds: withoutContextIds(call, state, (object) => state.standing(object) === "pending"),
     ...(takenFor && { takenFor }),
