@@ -262,13 +262,19 @@ function noteOf(query: OptionsQuery, end: SearchEnd): string | undefined {
 }
 
 /** Names the Context IDs that no option holds. */
-function nowhereNote({ contextIds = [] }: OptionsQuery, { isWhole, hits }: SearchEnd): string | undefined {
+function nowhereNote(query: OptionsQuery, { isWhole, hits }: SearchEnd): string | undefined {
+  const { contextIds = [], search, empty, parent } = query;
   const held = new Set(hits.flatMap(({ matched = [] }) => matched));
   const nowhere = contextIds.filter((id) => !held.has(id));
   if (!isWhole || nowhere.length === 0) return undefined;
   const some = nowhere.slice(0, 20).map(quoteUntrusted).join(", ");
   const list = nowhere.some((id) => id.includes(",")) ? " Give several Context IDs as an array: contextIds." : "";
-  return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
+  const filters = [search !== undefined && "search", empty === true && "empty", parent !== undefined && "parent"];
+  const given = filters.filter((filter) => filter !== false);
+  const among = given.length === 0 ? "" : ` that matches ${given.join(" and ")}`;
+  const others =
+    given.length === 0 ? "" : ` Other options were not checked: for all of them, leave out ${given.join(" and ")}.`;
+  return `No option${among} holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${others}${list}`;
 }
 
 /** Returns the first Context IDs of options, by option ID. Options that cannot be read are left out. */

@@ -200,6 +200,16 @@ describe("a scan for a Context ID", () => {
     expect(slow.note).toMatch(/after \d+ options; .* The cursor continues\. Faster: search \(part of a name\)/);
   });
 
+  test("limits a note about Context IDs that no option holds to the options that the filters let through", async () => {
+    const { call } = caller(plain(20));
+    const searched = await call({ targetingId, contextIds: ["context 7", "context 8"], search: "Option 8" });
+    expect(searched.note).toBe(
+      'No option that matches search holds "context 7". Other options were not checked: for all of them, leave out search.',
+    );
+    const empty = await call({ targetingId, contextIds: ["context 7"], empty: true });
+    expect(empty.note).toMatch(/^No option that matches empty holds "context 7"\. .* leave out empty\.$/);
+  });
+
   test("sorts nothing before everything was looked at, and goes on looking with its cursor", async () => {
     const groups = Array.from({ length: 40 }, (_, index) =>
       group(
