@@ -71,12 +71,7 @@ export function textFor(text: Text, reader: Reader): string {
 
 /** Removes the sentences about `resume_run` from a remedy, because a next step already contains that call. */
 export function withoutResume(remedy: string): string {
-  return remedy
-    .replace(
-      /(?: Then:| When the service allows requests again:)? ?Call resume_run with this runId\.( It [^.]*\.)?/,
-      "",
-    )
-    .trim();
+  return remedy.replace(/(?: Then:)? ?Call resume_run with this runId\.( It [^.]*\.)?/, "").trim();
 }
 
 export const MORE_PATIENT = "To retry longer, raise TARGETING_MCP_RETRY_BUDGET_MS.";

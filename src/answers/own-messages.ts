@@ -259,7 +259,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
   RATE_LIMITED: (detail) => ({
     message: rateLimitWords(storedRequestDetails(detail)),
-    remedy: resuming((resume) => `When the service allows requests again: ${resume} ${MORE_PATIENT}`),
+    remedy: resuming((resume) => `Wait until the service allows requests again. ${resume} ${MORE_PATIENT}`),
   }),
   CANCELLED: { message: "the run was cancelled before this item was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {

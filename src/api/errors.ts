@@ -85,12 +85,15 @@ export class BusyError extends Error {
   readonly operation: Purpose;
   /** How long the service asks to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs: number;
-  constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs">) {
+  /** Whether nothing was sent, because the service asked earlier to wait. */
+  readonly isHeldBack: boolean;
+  constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs"> & { readonly isHeldBack?: boolean }) {
     const why = busy.statusCode === RATE_LIMITED ? "the service limits requests" : "another write is in progress";
     super(`${busy.operation} was not applied: ${why}`);
     this.operation = busy.operation;
     this.statusCode = busy.statusCode;
     this.retryAfterMs = busy.retryAfterMs;
+    this.isHeldBack = busy.isHeldBack ?? false;
   }
 }
 

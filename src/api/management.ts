@@ -273,7 +273,8 @@ export function keepingToLimits(http: Http, now: () => number): Http {
       const kind = request.method === "GET" ? "reads" : "writes";
       const retryAfterMs = Math.ceil(freeAt[kind] - now());
       if (retryAfterMs > 0) {
-        throw new BusyError({ operation: request.operation, statusCode: RATE_LIMITED, retryAfterMs });
+        const { operation } = request;
+        throw new BusyError({ operation, statusCode: RATE_LIMITED, retryAfterMs, isHeldBack: true });
       }
       const answer = await http.send(request);
       if (answer.statusCode === RATE_LIMITED) {

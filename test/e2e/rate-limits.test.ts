@@ -12,6 +12,7 @@ const answered = z.object({
       counts: z.record(z.string(), z.number()).optional(),
       failures: z.array(z.looseObject({ errorCode: z.string(), message: z.string(), remedy: z.string() })).optional(),
       error: z.object({ message: z.string(), remedy: z.string().optional() }).optional(),
+      requests: z.record(z.string(), z.number()).optional(),
       nextSteps: z.array(z.string()).optional(),
     }),
     content: z.array(z.object({ text: z.string() })),
@@ -55,6 +56,10 @@ test("a write that is limited says so with the time, and is not sent again befor
   expect(posts()).toBe(1);
   const { structuredContent: second } = await call("resume_run", { runId: first.runId });
   expect(second.failures).toMatchObject([{ errorCode: "RATE_LIMITED" }]);
+  expect(second.failures?.[0]?.remedy).toMatch(/^Wait until the service allows requests again\. Call resume_run/);
+  const { content: third, structuredContent } = await call("resume_run", { runId: first.runId });
+  expect(JSON.stringify(third)).toContain("Wait until the service allows requests again. To retry longer, raise");
+  expect(structuredContent.requests).toEqual({ planned: 1, sent: 1, resent: 0, waitedMs: 0 });
   expect(posts()).toBe(1);
 });
 

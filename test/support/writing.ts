@@ -169,7 +169,7 @@ function checkText(report: Report, text: string): void {
       ...message.split(": "),
       remedy
         .replace(
-          /(?: Then:| When the service allows requests again:)? ?Call resume_run with this runId\.(?: It [^.]*\.)?/,
+          /(?: Then:)? ?Call resume_run with this runId\.(?: It [^.]*\.)?/,
           "",
         )
         .trim(),

@@ -1,5 +1,5 @@
 import { retryAfterIn } from "../../api/answers.ts";
-import { type ApiError, isApiError, RATE_LIMITED } from "../../api/errors.ts";
+import { type ApiError, BusyError, isApiError, RATE_LIMITED } from "../../api/errors.ts";
 import type { BulkAnswer } from "../../api/management.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { HeldBackError, type Intent, LeaseLostError, requestFence, type Turn } from "../../runs/turn.ts";
@@ -69,7 +69,9 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
       sending.batches = [batch, ...batches];
       return TURN_LOST;
     }
-    sending.again = true;
+    const isHeldBack = attempt.kind === "error" && attempt.error instanceof BusyError && attempt.error.isHeldBack;
+    if (isHeldBack) driver.record({ t: "withheld", at: driver.clock.now() });
+    else sending.again = true;
     const next =
       attempt.kind === "answer"
         ? await settleAnswer(driver, batch, attempt.answer)
@@ -84,7 +86,7 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
-      if (!(await pause(driver, next.waitMs, next.reason))) return GOES_ON;
+      if (!(await pause(driver, next.waitMs, isHeldBack ? {} : next.reason))) return GOES_ON;
       batches.unshift(next.batch);
     }
   }
@@ -178,7 +180,7 @@ function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): R
   return reason;
 }
 
-async function pause(driver: ChangeDriver, ms: number, { statusCode }: Reason): Promise<boolean> {
+async function pause(driver: ChangeDriver, ms: number, { statusCode }: Pick<Reason, "statusCode">): Promise<boolean> {
   const began = driver.clock.monotonic();
   driver.progress(ms);
   try {

@@ -161,7 +161,8 @@ async function sendUntilSettled(
       return settleByAnswer(attempts, answer);
     } catch (error) {
       if (!isApiError(error)) throw error;
-      if (error.effect !== "notSent") attempts.count += 1;
+      const isUnsent = error.effect === "notSent" || (error.effect === "busy" && error.isHeldBack);
+      if (!isUnsent) attempts.count += 1;
       run.ended ??= runEndOf(error);
       if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
       attempts.lost ||= error.effect === "ambiguous";
