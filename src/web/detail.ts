@@ -165,7 +165,9 @@ const BRIEFS: Readonly<Record<string, (failure: SummarizedFailure) => Brief | un
     if (!message.includes("same name")) return undefined;
     const isSame = message.includes("same name and Context IDs");
     const isOneName = message.startsWith("same name") && !isOfFirst && details === undefined;
-    const cause = message.replace(/same name( and Context IDs)? as/, isSame ? "equals" : "repeats");
+    const cause = message
+      .replace(/same name( and Context IDs)? as/, isSame ? "equals" : "repeats")
+      .replace(", with", ",");
     return [isOneName ? cause : `${isSame ? "row" : "name"} used twice`, isSame ? "delete the row" : "rename"];
   },
   NAME_NOT_FOUND({ isOfFirst, details, detail, message, remedy }) {

@@ -148,6 +148,17 @@ test("what has changed since is told, and cannot be approved any more", async ()
   });
 });
 
+test("a call that fails before anything is sent says why, and not how many requests were sent", async () => {
+  const host = await start();
+  const call = await called(host, "delete_options", { targetingId: await madeTargeting(host), names: ["Nothing"] });
+  await onPage(await hostPage(), async (page) => {
+    const { frame } = await shown(page, host, call);
+    await frame.getByText("0 of 1 option, 1 failed").waitFor();
+    await frame.getByText('the targeting has no option named "Nothing"').waitFor();
+    expect(await frame.locator("main").innerText()).not.toContain("request");
+  });
+});
+
 test("a view that is shown again decides nothing a second time", async () => {
   const host = await start();
   const call = await deleting(host);

@@ -219,7 +219,7 @@ export function Done({ run, failures }: { readonly run: RunRow; readonly failure
         </ul>
       )}
       <p class="small quiet">
-        {requests !== undefined && `${counted(requests.sent, "request")} sent. `}
+        {requests !== undefined && requests.sent > 0 && `${counted(requests.sent, "request")} sent. `}
         {decided !== undefined && (
           <>
             <Text of={decided} most={300} />.

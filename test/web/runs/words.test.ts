@@ -271,6 +271,11 @@ describe("a reason why objects failed", () => {
     ["name exists", "use another name", { errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }],
     ["repeats line 2", "rename", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2" }],
     [
+      "repeats line 2, other Context IDs",
+      "rename",
+      { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2, with other Context IDs" },
+    ],
+    [
       "equals line 2",
       "delete the row",
       { errorCode: "DUPLICATE_IN_INPUT", message: "same name and Context IDs as line 2" },
