@@ -42,7 +42,8 @@ export function contextsReader(header: Header, separator?: string): (cells: read
   };
 }
 
-function oneText(cell: string): readonly string[] {
+/** Returns the only Context ID of a cell. None for `[]`. */
+export function oneText(cell: string): readonly string[] {
   return cell.trim() === NONE ? [] : [cell];
 }
 

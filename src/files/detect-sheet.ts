@@ -2,9 +2,18 @@ import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/names-and-contexts.ts";
-import { BETWEEN_CONTEXTS, damageIn, splitter } from "./cells.ts";
+import {
+  BETWEEN_CONTEXTS,
+  composedHangul,
+  contextActionIn,
+  contextsReader,
+  damageIn,
+  oneText,
+  splitter,
+} from "./cells.ts";
 import {
   columnCount,
+  HEADINGS,
   type Header,
   headerReader,
   headingOf,
@@ -25,6 +34,9 @@ import {
   type SheetSeen,
 } from "./input-file.ts";
 import {
+  isArchive,
+  isBlank,
+  listRecords,
   noNotes,
   type SheetHeader,
   type SheetReading,
@@ -32,7 +44,7 @@ import {
   type SkippedLines,
   sheetRows,
 } from "./sheet-rows.ts";
-import { textOf } from "./text.ts";
+import { EncodingDetector, textOf } from "./text.ts";
 
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
@@ -131,13 +143,7 @@ async function delimiterOf(
   { bytes, encoding, shape, isTabbed }: UndetectedSheet,
   { columns }: SheetForm,
 ): Promise<Placed> {
-  let sample = "";
-  let isAll = true;
-  for await (const text of textOf(bytes, encoding)) {
-    sample += text;
-    isAll = sample.length < SAMPLE;
-    if (!isAll) break;
-  }
+  const { sample, isAll } = await sampleOf(bytes, encoding);
   const said = /^"?sep=(.)"?\r?(?:\n|$)/i.exec(sample)?.[1];
   const chosen = DELIMITERS.find((one) => one === said);
   if (chosen !== undefined) return { form: { delimiter: chosen }, seen: {} };
@@ -149,6 +155,18 @@ async function delimiterOf(
   }));
   const best = scored.reduce((one, other) => (isMore(other.score, one.score) ? other : one));
   return { form: { delimiter: best.delimiter }, seen: {} };
+}
+
+async function sampleOf(
+  bytes: ByteSource,
+  encoding: Encoding,
+): Promise<{ readonly sample: string; readonly isAll: boolean }> {
+  let sample = "";
+  for await (const text of textOf(bytes, encoding)) {
+    sample += text;
+    if (sample.length >= SAMPLE) return { sample, isAll: false };
+  }
+  return { sample, isAll: true };
 }
 
 /**
@@ -188,6 +206,122 @@ function likeness(
 function isMore(one: Likeness, other: Likeness): boolean {
   const at = one.findIndex((value, position) => value !== other[position]);
   return at >= 0 && (one[at] ?? 0) > (other[at] ?? 0);
+}
+
+/** What is read as one sheet of Context IDs. The other known columns show that a row is a header. */
+const LIST_SHAPE: ValidColumns = { columns: Object.keys(HEADINGS), required: [["contextId", "contexts"]] };
+
+export interface ListedContextId {
+  readonly line: number;
+  readonly id: string;
+}
+
+export interface ContextIdList {
+  readonly ids: readonly ListedContextId[];
+  /** The heading of the Context IDs. `isColumn`: the file is a sheet, and only the column with this heading was read. */
+  readonly heading?: { readonly line: number; readonly text: string; readonly isColumn: boolean };
+}
+
+/**
+ * Reads Context IDs from the lines of a file or the first column of a workbook. From a sheet with a header, only the
+ * Context IDs are read. Throws a FileError, also for a sheet in which no column is that of the Context IDs.
+ */
+export async function listedContextIds(bytes: ByteSource, maxBytes: number | undefined): Promise<ContextIdList> {
+  const encodings = new EncodingDetector();
+  for await (const chunk of bytes()) encodings.take(chunk);
+  const isWorkbook = await isArchive(bytes);
+  const encoding = isWorkbook ? "utf-8" : await encodings.found(bytes);
+  const head = await headOfList(bytes, encoding, isWorkbook);
+  if (head?.isColumn === true) return idsOfSheet({ bytes, encoding, maxBytes, format: isWorkbook ? "xlsx" : "csv" });
+  const ids: ListedContextId[] = [];
+  for await (const records of listRecords(bytes, encoding, maxBytes)) {
+    for (const { line, cells } of records) {
+      const second = cells.slice(1).find((cell) => cell.trim() !== "");
+      if (second !== undefined) throw withoutIds(line, cells);
+      const id = composedHangul(trimContextId(cells[0] ?? ""));
+      if (id !== "" && line !== head?.line) ids.push({ line, id });
+    }
+  }
+  return { ids, ...(head && { heading: head }) };
+}
+
+/** Returns the heading above a list of Context IDs, or of their column. Throws a FileError for another sheet. */
+async function headOfList(
+  bytes: ByteSource,
+  encoding: Encoding,
+  isWorkbook: boolean,
+): Promise<ContextIdList["heading"]> {
+  const read = headerReader(LIST_SHAPE);
+  const { sample, isAll } = isWorkbook ? { sample: "", isAll: true } : await sampleOf(bytes, encoding);
+  const readings = isWorkbook
+    ? [await firstRecords(listRecords(bytes, encoding, undefined))]
+    : DELIMITERS.map((delimiter) => recordsOf(sample, delimiter, isAll));
+  const heads = readings.flatMap((records) => {
+    const filled = records.filter((one) => !isBlank(one));
+    return filled.map(({ line, cells }, at) => ({ line, cells, header: read(cells), isFirst: at === 0 }));
+  });
+  const hasIds = ({ header }: (typeof heads)[number]): boolean => isWhole(header, LIST_SHAPE);
+  const sheet = heads.find(
+    (one) => hasIds(one) && one.cells.length > 1 && (one.isFirst || columnCount(one.header) > 1),
+  );
+  if (sheet !== undefined) return { line: sheet.line, text: headingOfIds(sheet.header, sheet.cells), isColumn: true };
+  const other = heads.find((one) => one.isFirst && columnCount(one.header) > 1);
+  if (other !== undefined) throw withoutIds(other.line, other.cells);
+  const alone = heads.find((one) => one.isFirst && hasIds(one));
+  return alone && { line: alone.line, text: headingOfIds(alone.header, alone.cells), isColumn: false };
+}
+
+function headingOfIds({ at }: Header, cells: readonly string[]): string {
+  return (cells[Math.max(at("contextId"), at("contexts"))] ?? "").trim();
+}
+
+async function firstRecords(batches: AsyncIterable<readonly SheetRecord[]>): Promise<readonly SheetRecord[]> {
+  const records: SheetRecord[] = [];
+  for await (const batch of batches) {
+    records.push(...batch);
+    if (records.length >= SAMPLE_RECORDS) break;
+  }
+  return records.slice(0, SAMPLE_RECORDS);
+}
+
+function withoutIds(line: number, cells: readonly string[]): FileError {
+  const filled = cells.map((cell) => cell.trim()).filter((cell) => cell !== "");
+  return new FileError(
+    `the file is a sheet without a column of Context IDs; nothing was sent. Its columns on line ${line}: ${listed(filled.slice(0, NAMED))}`,
+    `Give that column the heading ${headingOf("contextId")}, or save only its cells, one Context ID a line.`,
+  );
+}
+
+async function idsOfSheet(
+  sheet: Pick<UndetectedSheet, "bytes" | "format" | "encoding" | "maxBytes">,
+): Promise<ContextIdList> {
+  const given = sheet.format === "xlsx" ? { sheet: 1 } : {};
+  const detected = await detectSheet({ ...sheet, shape: LIST_SHAPE, isTabbed: false }, given);
+  const { bytes, format, encoding, maxBytes } = sheet;
+  const ids: ListedContextId[] = [];
+  let heading: ContextIdList["heading"];
+  let idsIn: (cells: readonly string[]) => readonly string[] | undefined = () => [];
+  const rows = sheetRows({ bytes, file: { format, encoding, ...detected }, shape: LIST_SHAPE, maxBytes }, (header) => {
+    contextsReader(header);
+    heading = { line: header.line, text: headingOfIds(header, header.cells), isColumn: true };
+    const at = Math.max(header.at("contextId"), header.at("contexts"));
+    const split = header.at("contextId") < 0 ? splitter(detected.sheet.separator ?? BETWEEN_CONTEXTS) : oneText;
+    idsIn = (cells) =>
+      contextActionIn(cells[header.at("op")] ?? "") === "remove" ? undefined : split(cells[at] ?? "");
+  });
+  for await (const batch of rows) {
+    for (const { line, cells } of batch) {
+      const found = idsIn(cells);
+      if (found === undefined) {
+        throw new FileError(
+          `line ${line} of the file is a row to remove Context IDs, or its Context IDs begin with [ but are no JSON array; nothing was sent`,
+          "Correct the line, or give the sheet to update_contexts as file.",
+        );
+      }
+      for (const id of found.map(trimContextId)) if (id !== "") ids.push({ line, id });
+    }
+  }
+  return { ids, ...(heading && { heading }) };
 }
 
 const NAMED = 12;

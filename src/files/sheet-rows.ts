@@ -1,6 +1,5 @@
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { trimContextId } from "../spec/names-and-contexts.ts";
 import { composedHangul } from "./cells.ts";
 import {
   checkHeader,
@@ -17,7 +16,7 @@ import {
 } from "./columns.ts";
 import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import type { Encoding, InputFile, SheetForm } from "./input-file.ts";
-import { EncodingDetector, textOf } from "./text.ts";
+import { textOf } from "./text.ts";
 import { isNumber, type RowKind, TotalRows } from "./total-rows.ts";
 import { uninertCell } from "./written-rows.ts";
 
@@ -160,7 +159,7 @@ async function* textRecords(
   }
 }
 
-async function isArchive(bytes: ByteSource): Promise<boolean> {
+export async function isArchive(bytes: ByteSource): Promise<boolean> {
   for await (const [first, second, third] of bytes()) return first === 0x50 && second === 0x4b && third === 0x03;
   return false;
 }
@@ -182,7 +181,7 @@ function lineBreaksIn({ cells }: SheetRecord): number {
   return cells.reduce((sum, cell) => (cell.includes("\n") ? sum + cell.split("\n").length - 1 : sum), 0);
 }
 
-function isBlank({ cells }: SheetRecord): boolean {
+export function isBlank({ cells }: SheetRecord): boolean {
   return cells.every((cell) => cell.trim() === "");
 }
 
@@ -341,36 +340,17 @@ function positionOf(column: string, header: SheetHeader): number {
   );
 }
 
-export interface ListedContextId {
-  readonly line: number;
-  readonly id: string;
-}
-
 /** No text contains this delimiter, so each line is one cell. */
 const NO_DELIMITER = "\0";
 
-/** Reads Context IDs from the first cell of each line or row. There is no header. Throws a FileError. */
-export async function listedContextIds(
+/** Yields the lines of a list, or the rows of the first sheet of a workbook. A line has one cell. Throws a FileError. */
+export async function* listRecords(
   bytes: ByteSource,
+  encoding: Encoding,
   maxBytes: number | undefined,
-): Promise<readonly ListedContextId[]> {
-  const ids: ListedContextId[] = [];
-  for await (const records of recordsOf(bytes, maxBytes)) {
-    for (const { line, cells } of records) {
-      const id = composedHangul(trimContextId(cells[0] ?? ""));
-      if (id !== "") ids.push({ line, id });
-    }
-  }
-  return ids;
-}
-
-async function* recordsOf(bytes: ByteSource, maxBytes: number | undefined): AsyncGenerator<readonly SheetRecord[]> {
+): AsyncGenerator<readonly SheetRecord[]> {
   if (await isArchive(bytes)) {
     const { workbookRecords } = await import("./xlsx/workbook.ts");
     yield* workbookRecords(bytes, undefined);
-    return;
-  }
-  const encodings = new EncodingDetector();
-  for await (const chunk of bytes()) encodings.take(chunk);
-  yield* textRecords(bytes, await encodings.found(bytes), { delimiter: NO_DELIMITER, maxBytes });
+  } else yield* textRecords(bytes, encoding, { delimiter: NO_DELIMITER, maxBytes });
 }

@@ -3,8 +3,8 @@ import { quoteUntrusted } from "../answers/fence.ts";
 import { ARGUMENTS } from "../changes/call.ts";
 import { contextRows } from "../changes/rows/input-rows.ts";
 import { damageIn, damageWords } from "../files/cells.ts";
+import type { ContextIdList } from "../files/detect-sheet.ts";
 import { findFile } from "../files/folders.ts";
-import { listedContextIds } from "../files/sheet-rows.ts";
 import { FileError } from "../platform/files.ts";
 import { bytesAt } from "../platform/held-folder.ts";
 import { thousands } from "../platform/text.ts";
@@ -85,7 +85,7 @@ export const updateContexts = {
     const { about, others: named } = fileArgumentsOf(all);
     const { reference, others } = targetingArgumentsOf(named);
     const opened = await openedFile(about, { items: given }, contextRows, context);
-    const listedItems = given && (await fileWithinWait(context, withListedContexts(given, context)));
+    const listed = given && (await fileWithinWait(context, withListedContexts(given, context)));
     const found = await findTargeting(referenceOf(reference, opened), context);
     const { _id: targetingId } = found ?? {};
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {
@@ -96,10 +96,10 @@ export const updateContexts = {
     }
     const isEverywhere = removeEverywhere !== undefined && token === undefined;
     const everywhere = isEverywhere ? await removals(removeEverywhere, targetingId, context) : undefined;
-    const items = everywhere?.items ?? listedItems;
+    const items = everywhere?.items ?? listed?.items;
     const file = await aboutTargeting(opened, found, context);
     const call = (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file, ...others } } as const);
-    const notes = [found?.note, everywhere?.absent].filter((note) => note !== undefined);
+    const notes = [found?.note, everywhere?.absent, ...(listed?.notes ?? [])].filter((note) => note !== undefined);
     const note = notes.length === 0 ? undefined : notes.join(" ");
     if (token !== undefined)
       return withNote(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
@@ -117,18 +117,24 @@ type Lists = Partial<Record<"add" | "remove" | "set", readonly string[] | undefi
 
 const LINES_NAMED = 5;
 
+interface ListedItems<Item> {
+  readonly items: readonly Item[];
+  /** How files with headings were read. */
+  readonly notes: readonly string[];
+}
+
 /** Adds the Context IDs in the files that items name. Throws a FileError if a spreadsheet has damaged a line. */
-export async function withListedContexts<Item extends ListFiles & Lists>(
+async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
-): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
-  const read = new Map<string, Promise<readonly string[]>>();
-  const idsIn = (path: string): Promise<readonly string[]> => {
-    const ids = read.get(path) ?? idsOf(path, context);
-    read.set(path, ids);
-    return ids;
+): Promise<ListedItems<Omit<Item, keyof ListFiles> & Lists>> {
+  const read = new Map<string, ReturnType<typeof listIn>>();
+  const idsIn = async (path: string): Promise<readonly string[]> => {
+    const list = read.get(path) ?? listIn(path, context);
+    read.set(path, list);
+    return (await list).ids;
   };
-  return Promise.all(
+  const all = await Promise.all(
     items.map(async ({ addFile, removeFile, setFile, ...item }) => ({
       ...item,
       ...(addFile && { add: [...(item.add ?? []), ...(await idsIn(addFile))] }),
@@ -136,15 +142,18 @@ export async function withListedContexts<Item extends ListFiles & Lists>(
       ...(setFile && { set: [...(item.set ?? []), ...(await idsIn(setFile))] }),
     })),
   );
+  const lists = await Promise.all(read.values());
+  return { items: all, notes: lists.flatMap(({ note }) => note ?? []) };
 }
 
-async function idsOf(
+async function listIn(
   path: string,
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
-): Promise<readonly string[]> {
+): Promise<{ readonly ids: readonly string[]; readonly note: string | undefined }> {
   const place = await findFile(path, await readableDirs(context));
-  const listed = await listedContextIds(bytesAt(place), context.maxLineBytes);
-  const damaged = listed.flatMap(({ line, id }) => {
+  const { listedContextIds } = await import("../files/detect-sheet.ts");
+  const { ids, heading } = await listedContextIds(bytesAt(place), context.maxLineBytes);
+  const damaged = ids.flatMap(({ line, id }) => {
     const damage = damageIn(id);
     return damage === undefined ? [] : [{ line, id, ...damageWords(damage) }];
   });
@@ -160,9 +169,13 @@ async function idsOf(
       first.remedy,
     );
   }
-  if (listed.length > 0) return listed.map(({ id }) => id);
-  throw new FileError(
-    `${JSON.stringify(path)} contains no Context ID`,
-    "Write one Context ID on each line, without a header.",
-  );
+  if (ids.length > 0) return { ids: ids.map(({ id }) => id), note: heading && headingNote(path, heading) };
+  throw new FileError(`${JSON.stringify(path)} contains no Context ID`, "Write one Context ID on each line.");
+}
+
+function headingNote(path: string, { line, text, isColumn }: NonNullable<ContextIdList["heading"]>): string {
+  const file = JSON.stringify(path);
+  return isColumn
+    ? `From ${file}, only the column ${quoteUntrusted(text)} was read (header on line ${line}).`
+    : `Line ${line} of ${file}, ${quoteUntrusted(text)}, is a heading and was skipped. If it is a Context ID, add it in the call.`;
 }

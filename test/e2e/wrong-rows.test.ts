@@ -1,4 +1,4 @@
-import { mkdtempSync, realpathSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -47,4 +47,70 @@ test("an option that a failed line of NDJSON names as its group is created as a 
   expect(made.counts).toMatchObject({ succeeded: 1, failed: 1 });
   const corrected = await given("bulk_add_options", "fixed.csv", "Option,Group,Context IDs\nBeta,Alpha,b1\n");
   expect(corrected.counts).toMatchObject({ succeeded: 1, failed: 0 });
+});
+
+async function withList() {
+  const all = await withFiles();
+  const { client, targetingId, written } = all;
+  await all.given("bulk_add_options", "news.csv", "Option,Context IDs\nNews,a1\n");
+  const listed = (change: "addFile" | "setFile", name: string, content: string | Uint8Array) => {
+    written(name, content);
+    return call(client, "update_contexts", { targetingId, items: [{ name: "News", [change]: name }] });
+  };
+  const contents = async () => {
+    const name = `saved-${Math.random()}.ndjson`;
+    await call(client, "list_options", { targetingId, saveTo: name });
+    return readFileSync(join(all.folder, name), "utf8");
+  };
+  return { ...all, listed, contents };
+}
+
+test.each(["Context ID", "\uFEFFcontext_id", "keywords", "기사 ID", '"Context IDs"'])(
+  "a heading above a list of Context IDs is skipped, and the answer says so: %s",
+  async (heading) => {
+    const { listed, contents } = await withList();
+    const set = await listed("setFile", "list.csv", `${heading}\nb1\nb2,c\n`);
+    expect(set.text).toContain('Line 1 of "list.csv", ');
+    expect(set.text).toContain("is a heading and was skipped");
+    const added = await listed("addFile", "list.txt", `${heading}\nb1\nb2,c\n`);
+    expect(added.text).toContain("is a heading and was skipped");
+    expect(await contents()).toContain('"contexts":["b1","b2,c"]');
+  },
+);
+
+test("a list without a heading is read whole, even with commas and words of headings in it", async () => {
+  const { listed, contents } = await withList();
+  const added = await listed("addFile", "list.txt", "b1\nKeyword\nb2, keyword\noption, group\n");
+  expect(added.text).not.toContain("heading");
+  expect(await contents()).toContain('["a1","b1","Keyword","b2, keyword","option, group"]');
+});
+
+test.each([
+  ["csv", ","],
+  ["csv", ";"],
+  ["xlsx", ","],
+])("a list may be the .%s that get_option saved: only its Context IDs are read (%s)", async (extension, delimiter) => {
+  const { client, folder, targetingId, listed, contents } = await withList();
+  const items = [{ name: "Sport", contexts: ["s1", "s,2", "s|3"] }];
+  const { results } = await call(client, "bulk_add_options", { targetingId, items });
+  const saved = `sport.${extension}`;
+  await call(client, "get_option", {
+    optionId: results[0]?._id,
+    saveTo: saved,
+    ...(delimiter === ";" && { delimiter }),
+  });
+  const added = await listed("addFile", saved, readFileSync(join(folder, saved)));
+  expect(added.text).toMatch(/From "sport\.\w+", only the column .*"Context IDs?".* was read \(header on line 1\)/);
+  expect(await contents()).toContain('["a1","s1","s,2","s|3"]');
+});
+
+test.each([
+  "Option ID,Option\n01ABC,News\n",
+  "Option;Group\nNews;Media\n",
+  '"Option","Context IDs","Context Action"\n"News","b1","Remove"\n',
+])("a sheet from which no list can be read is refused before anything is sent: %s", async (sheet) => {
+  const { listed, contents } = await withList();
+  const added = await listed("addFile", "list.csv", sheet);
+  expect(added.error?.message).toContain("nothing was sent");
+  expect(await contents()).toContain('"contexts":["a1"]');
 });

@@ -3,12 +3,11 @@ import { extname, isAbsolute } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { damageIn, damageWords, NO_VALUE } from "../../files/cells.ts";
 import { type BoundedUnit, BYTE_ORDER_MARK, lineLimit, QuoteFault } from "../../files/delimited.ts";
-import type { SheetArguments } from "../../files/detect-sheet.ts";
+import type { ListedContextId, SheetArguments } from "../../files/detect-sheet.ts";
 import { findFile } from "../../files/folders.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { formatOf, openBytes, unknownForm } from "../../files/open-file.ts";
 import type { OpenedFile } from "../../files/rows.ts";
-import { type ListedContextId, listedContextIds } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import { bytesAt, bytesIn } from "../../platform/held-folder.ts";
 import { thousands } from "../../platform/text.ts";
@@ -293,7 +292,14 @@ async function listAt(
     );
   }
   try {
-    return await listedContextIds(bytesAt(await findFile(path, [folder])), maxLineBytes);
+    const { listedContextIds } = await import("../../files/detect-sheet.ts");
+    const { ids, heading } = await listedContextIds(bytesAt(await findFile(path, [folder])), maxLineBytes);
+    if (heading === undefined) return ids;
+    return problems.add(
+      spot,
+      `contextsFile ${quoted(path)} has a heading on line ${heading.line}: ${quoted(heading.text)}`,
+      "Give one Context ID a line, without a heading. If this line is a Context ID, move it down.",
+    );
   } catch (thrown) {
     if (!(thrown instanceof FileError)) throw thrown;
     return problems.add(spot, `contextsFile: ${thrown.message}`, thrown.remedy);
