@@ -1,6 +1,7 @@
 import { RATE_LIMITED } from "../api/errors.ts";
 import { BASIS_WORDS, type Finding, type RuleBasis } from "../events/catalogue.ts";
 import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
+import type { Uncorrected } from "../events/spelling.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
@@ -19,9 +20,25 @@ function findingWords(why: string, short: string, { finding, section }: Detail):
 const DROPPED = 'not sent, since the service would answer "ok" and drop it';
 const REFUSED = "not sent, since the service would refuse it";
 
-function fixWords({ fix }: Detail, otherwise: string): string {
+function fixWords({ fix, uncorrected }: Detail, otherwise: string): string {
   if (typeof fix !== "string") return otherwise;
-  return `${capitalized(plain(fix))}.`;
+  const words = typeof uncorrected === "string" && isUncorrected(uncorrected) ? UNCORRECTED_WORDS[uncorrected] : "";
+  const why = words === "" ? "" : ` Autocorrect cannot fix this: ${words}.`;
+  return `${capitalized(plain(fix))}.${why}`;
+}
+
+/** By reason: why autocorrect did not correct what is wrong with an event. */
+const UNCORRECTED_WORDS: Readonly<Record<Uncorrected, string>> = {
+  otherWord: "it corrects spelling, and this is another word",
+  unclearName: "it is not clear which supported name is meant",
+  noName: "no supported name is similar",
+  unclearField: "it is not clear which field is meant",
+  noField: "no field has a similar name",
+  value: "it corrects names, not values",
+};
+
+function isUncorrected(reason: string): reason is Uncorrected {
+  return Object.hasOwn(UNCORRECTED_WORDS, reason);
 }
 
 /** Returns the message for a failed request of an event, in the same words as for other requests. */
@@ -191,6 +208,15 @@ export function correctionNotes(objects: readonly ReportedObject[]): readonly st
   return more > 0
     ? [...named, `${amount(more, "more name")} ${more === 1 ? "was" : "were"} corrected: get_run shows each`]
     : named;
+}
+
+/** Returns a note about unknown parameters that autocorrect did not rename, although a similar one is supported. */
+export function unrenamedNote(verdicts: readonly VerdictGroup[]): readonly string[] {
+  const isLeft = ({ rule, fix }: Finding): boolean => rule === "unknownParameter" && fix.startsWith("did you mean");
+  if (!verdicts.some(({ predicted, findings }) => predicted === "recorded" && findings.some(isLeft))) return [];
+  return [
+    "autocorrect left unknown parameters as they were if they are not clearly misspelt, or if the event has the right name too",
+  ];
 }
 
 /** Returns notes that explain "expected" in an answer about sent events whose actual result is unknown. */

@@ -195,7 +195,17 @@ function inPlace(message: string, shared: string | undefined, place: FailureDeta
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
 }
 
-function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, ...facts }: Detail): Detail {
+function factsOf({
+  finding,
+  fix,
+  uncorrected,
+  network,
+  setBy,
+  effect,
+  operation,
+  statusCode,
+  ...facts
+}: Detail): Detail {
   return facts;
 }
 

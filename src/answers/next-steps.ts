@@ -192,7 +192,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
-  const isCorrected = run.results.some(({ mended }) => mended !== undefined);
+  const isCorrected = run.autocorrects || run.results.some(({ mended }) => mended !== undefined);
   if (tool === "track_events" && !isCorrected && !hasRejects) {
     return `${fix}. "autocorrect": true corrects misspelt names`;
   }

@@ -42,6 +42,8 @@ export interface ReportedRun {
   readonly plan?: readonly PlannedRequest[];
   /** What a dry run of events would send: one request per event, and their total size. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
+  /** Whether the names in events were corrected before they were sent. */
+  readonly autocorrects?: boolean;
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: {
     readonly token?: string;

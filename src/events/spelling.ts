@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
 import { editDistance, mistyped, withoutSeparators } from "../platform/near-words.ts";
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../spec/events.ts";
-import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, type Shape } from "./catalogue.ts";
+import { COMMON_SHAPE, EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, type Shape } from "./catalogue.ts";
 
 /** Returns the valid name that was probably meant by `name`. Undefined if there is none. */
 export type NearestName = (name: string, valid: readonly string[]) => string | undefined;
@@ -193,6 +193,34 @@ export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling
     isJsonObject(item) ? correctParameterNames(item, ITEM_SHAPE, `items[${position}].`, { spelt, mended }) : item,
   );
   return { event: { ...whole, items }, mended };
+}
+
+/** Why autocorrect did not correct an event. The answers have the words. */
+export type Uncorrected = "otherWord" | "unclearName" | "noName" | "unclearField" | "noField" | "value";
+
+/** Returns why `fixSpelling` did not correct what is wrong with an event: a rule that it breaks, and where. */
+export function whyUncorrected(
+  event: unknown,
+  { rule, path }: { readonly rule: string; readonly path: string },
+): Uncorrected {
+  if (rule === "eventNameUnsupported") return whyNameUncorrected(isJsonObject(event) ? event.eventName : undefined);
+  const [, position, inItem] = /^items\[(\d+)\]\.(.+)$/.exec(path) ?? [];
+  if (!MISSING.has(rule) || !isJsonObject(event)) return "value";
+  const items = Array.isArray(event.items) ? event.items : [];
+  const holder: unknown = inItem === undefined ? event : items[Number(position)];
+  const shape = typeof event.eventName === "string" ? EVENT_SHAPES.get(event.eventName) : undefined;
+  const { names } = inItem === undefined ? (shape ?? COMMON_SHAPE) : ITEM_SHAPE;
+  const wanted = inItem ?? path;
+  const fields = isJsonObject(holder) ? Object.keys(holder).filter((name) => !names.includes(name)) : [];
+  return fields.some((name) => nearestName(name, names) === wanted) ? "unclearField" : "noField";
+}
+
+const MISSING: ReadonlySet<string> = new Set(["requiredMissing", "uidMissing", "eventNameMissing"]);
+
+function whyNameUncorrected(name: unknown): Uncorrected {
+  const near = typeof name === "string" ? nearestName(name, EVENT_NAMES) : undefined;
+  if (typeof name !== "string" || near === undefined) return "noName";
+  return MEANINGS.get(bare(name))?.includes(near) ? "otherWord" : "unclearName";
 }
 
 function correctEventName(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {

@@ -4,6 +4,7 @@ import {
   correctionNotes,
   predictedNotes,
   repeatedPurchaseNotes,
+  unrenamedNote,
   verdictRow,
 } from "../answers/event-messages.ts";
 import { groupFailures, type SummarizedFailure } from "../answers/failures.ts";
@@ -15,7 +16,7 @@ import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.t
 import { type EventDryRun, type EventRun, isEventRun, type PlannedEvents } from "../events/run/event-runs.ts";
 import { type EventEntry, EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
 import { type EventSource, objectOf, repeatedPurchases, type SourceEvent } from "../events/run/source.ts";
-import { verdictOf } from "../events/run/verdicts.ts";
+import { verdictOf, withUncorrected } from "../events/run/verdicts.ts";
 import { rememberingNearestName } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
 import { isJsonObject } from "../platform/json.ts";
@@ -71,6 +72,7 @@ function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): Ren
       ...notes,
       ...doubts(state),
       ...corrections,
+      ...(rest.autocorrects ? unrenamedNote(state.verdicts()) : []),
       ...predictedNotes(state.verdicts(), rest),
       ...basisNotes(verdicts),
     ],
@@ -89,7 +91,7 @@ interface PlannedEventRun extends EventDryRun {
 
 export async function planEvents(
   events: AsyncIterable<readonly SourceEvent[]>,
-  { clock }: Pick<ToolContext, "clock">,
+  { clock, autocorrects = false }: Pick<ToolContext, "clock"> & Pick<ReportedRun, "autocorrects">,
 ): Promise<PlannedEventRun> {
   const state = new EventRunState();
   const entries: EventEntry[] = [];
@@ -119,7 +121,8 @@ export async function planEvents(
         record({ t: "settled", object: index, outcome: "failed", reason, attempts: 0, at });
       } else if (isRefused) {
         if (uid !== undefined && uids.size < UIDS_KEPT) uids.set(index, uid);
-        record(settledEntry(index, { outcome: "failed", reason: "refused", predicted, attempts: 0 }, at));
+        const refused = { outcome: "failed", reason: "refused", predicted, attempts: 0 } as const;
+        record(settledEntry(index, autocorrects ? withUncorrected(refused, event) : refused, at));
       } else {
         const verdict = verdictOf(predicted, undefined);
         record({ t: "predicted", object: index, at, ...(verdict && { verdict }) });
@@ -147,7 +150,7 @@ export async function storeDryRun(
 
 /** Reports a dry run. Without `runId`, it is not stored. */
 export function plannedEventReport(
-  about: Pick<ReportedRun, "environment" | "tool" | "file" | "runId">,
+  about: Pick<ReportedRun, "environment" | "tool" | "file" | "runId" | "autocorrects">,
   { state, uids, requests, first, repeatedPurchases: repeated }: PlannedEventRun,
   { allowedDirs, notes = [] }: Pick<ToolContext, "allowedDirs"> & { readonly notes?: readonly string[] },
 ): RenderedReport {
@@ -243,6 +246,7 @@ export async function eventRunReport(
     nextSteps: [...nextSteps, ...(dryRun.nextSteps ?? [])],
     notes,
     hasRejects,
+    autocorrects: input.events.mend === true,
     file: input.events.file,
     unknownIsFinal,
   });

@@ -265,6 +265,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(isChangeRun(run) &&
       run.header.call.tool === "delete_options" && { onlyEmpty: run.header.call.input.onlyEmpty }),
     ...(isChangeRun(run) && { failedWith: run.state.failedWith, withoutContextIds: bareOptionsOf(run) }),
+    ...(isEventRun(run) && { autocorrects: run.header.call.input.events.mend === true }),
     failures: groupFailures(state, reader),
     results: failuresFirst(state, RESULTS_READ),
     lastAt: changedAt(header, state),

@@ -71,8 +71,9 @@ export const trackEvents = {
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
     const inTime = () => checked(eventsIn(source), context);
     if (dryRun) {
-      const about = { environment, tool: "track_events", file: opened?.file };
-      const planned = await fileWithinWait(context, planEvents(inTime(), context));
+      const autocorrects = autocorrect === true;
+      const about = { environment, tool: "track_events", file: opened?.file, autocorrects };
+      const planned = await fileWithinWait(context, planEvents(inTime(), { ...context, autocorrects }));
       const stored = await storeDryRun({ source, onUnknown, requested }, planned, context);
       if ("runId" in stored) return plannedEventReport({ ...about, runId: stored.runId }, planned, context);
       return plannedEventReport(about, planned, { ...context, notes: [stored.note] });

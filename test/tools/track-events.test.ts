@@ -96,6 +96,42 @@ test("a missing field is one cause, with each way to fix it and its events", asy
   expect(text).toContain("4 items (1-4)");
 });
 
+test("autocorrect says of each event that it could not correct why", async () => {
+  const { context } = await eventTools();
+  const events = [
+    { uid: "u", eventName: "product_view", item_id: "i", price: 1 },
+    { uid: "u", eventName: "checkout_step2" },
+    { uid: "u", eventName: "zebra" },
+    { uid: "u", eventName: "add_to_cart", item_id: "i", amount: 1 },
+    { uid: "u", eventName: "sign_up" },
+    { uid: "u", eventName: "purchase", tx_id: null },
+    { uid: "u", eventName: "purchase", tx_id: "t", items: [{ quantity: 1 }] },
+    { uid: "u", eventName: "click", element_id: "e", elementid: "f" },
+  ];
+  const why = ({ structured }: Awaited<ReturnType<typeof answerOf>>) =>
+    z
+      .array(z.looseObject({ indexes: z.array(z.number()), remedy: z.string() }))
+      .parse(structured.failures)
+      .map(({ indexes, remedy }) => [indexes[0], remedy.replace(/^.*Autocorrect cannot fix this: /, "")])
+      .sort(([one], [other]) => Number(one) - Number(other));
+  const reasons = [
+    [0, "it corrects spelling, and this is another word."],
+    [1, "no supported name is similar."],
+    [3, "it is not clear which field is meant."],
+    [4, "no field has a similar name."],
+    [5, "it corrects names, not values."],
+    [6, "no field has a similar name."],
+  ];
+  const dry = await answerOf(trackEvents, { events, autocorrect: true, dryRun: true }, context);
+  expect(why(dry)).toEqual(reasons);
+  const sent = await answerOf(trackEvents, { events, autocorrect: true }, context);
+  expect(why(sent)).toEqual(reasons);
+  expect(sent.text).toContain("Autocorrect left unknown parameters as they were");
+  // A call that autocorrected is not advised to do so.
+  expect(sent.text).not.toContain('"autocorrect": true');
+  expect((await answerOf(trackEvents, { events }, context)).text).not.toContain("Autocorrect");
+});
+
 test("dryRun sends nothing", async () => {
   const { context, sandbox } = await eventTools();
   const { structured } = await answerOf(

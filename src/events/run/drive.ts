@@ -9,7 +9,7 @@ import type { Verdict } from "../catalogue.ts";
 import { type EventCall, type EventEntry, type EventRunState, settledEntry } from "./run-state.ts";
 import { type IndexedEvent, sendEvents } from "./send.ts";
 import { eventsIn, objectOf } from "./source.ts";
-import { type EventSettlement, type EventVerdict, endReason, verdictOf } from "./verdicts.ts";
+import { type EventSettlement, type EventVerdict, endReason, verdictOf, withUncorrected } from "./verdicts.ts";
 
 export interface EventWorld {
   readonly api: EventApi;
@@ -55,7 +55,8 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     onSettled(object, settlement, event) {
       // If the run stops before an event is sent, the entry `stop` gives the event its outcome.
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
-      settle(settledEntry(object, settlement, clock.now()));
+      const explained = header.call.input.events.mend ? withUncorrected(settlement, event) : settlement;
+      settle(settledEntry(object, explained, clock.now()));
       settled += 1;
       if (settled % PROGRESS_INTERVAL === 0) run.progress();
       return header.call.tool === "track_event" ? look(object, settlement, event) : undefined;

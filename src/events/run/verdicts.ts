@@ -5,6 +5,7 @@ import type { Reason } from "../../runs/outcome.ts";
 import type { Prediction } from "../../runs/report.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import type { Finding, RuleBasis, Validation, Verdict } from "../catalogue.ts";
+import { type Uncorrected, whyUncorrected } from "../spelling.ts";
 
 export interface EventVerdict {
   readonly predicted: Verdict;
@@ -142,6 +143,8 @@ export interface EventSettlement {
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
   readonly problem?: Readonly<Record<string, unknown>>;
+  /** Why autocorrect did not correct a refused event. Absent if it was not requested. */
+  readonly uncorrected?: Uncorrected;
   /** How many requests were sent. If an answer was lost, several of them may have recorded the event. */
   readonly attempts: number;
   /** Set if an answer was lost, so that the service may have recorded an earlier attempt as well. */
@@ -219,14 +222,34 @@ export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "
  * Returns the reason for the outcome of an event. `detail` has the decisive rule with its path and section, and the
  * validator's `finding` and `fix`.
  */
-export function eventReason({ reason, predicted, statusCode, problem }: EventSettlement): Reason | undefined {
+export function eventReason({
+  reason,
+  predicted,
+  statusCode,
+  problem,
+  uncorrected,
+}: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
   const [first] = predicted.findings;
   const dropped = predicted.verdict === "ignored" ? "EVENT_IGNORED" : "EVENT_REJECTED";
   const code: EventCode = reason === "refused" ? dropped : CODES[reason];
-  const found = first && { rule: ruleAt(first), section: first.section, finding: first.message, fix: first.fix };
+  const why = uncorrected === undefined ? {} : { uncorrected };
+  const found = first && {
+    rule: ruleAt(first),
+    section: first.section,
+    finding: first.message,
+    fix: first.fix,
+    ...why,
+  };
   const detail = (found ?? problem) && { ...found, ...problem };
   return { code, ...(statusCode !== undefined && { statusCode }), ...(detail && { detail }) };
+}
+
+/** Adds to a refused event why autocorrect did not correct it. */
+export function withUncorrected(settlement: EventSettlement, event: unknown): EventSettlement {
+  const [first] = settlement.predicted.findings;
+  if (settlement.reason !== "refused" || first === undefined) return settlement;
+  return { ...settlement, uncorrected: whyUncorrected(event, first) };
 }
 
 /** Returns the reason for events that were not sent because the run ended early. */
