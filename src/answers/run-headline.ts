@@ -324,19 +324,19 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
-  const done = counts.succeeded + counts.alreadyDone;
-  const now = done - before;
+  // The answer may be about a run that was resumed long ago.
+  const since = counts.succeeded + counts.alreadyDone - before;
   // Items whose result was unknown may have been applied before.
   if (resumed.unknown > 0) {
-    const be = (some: number, [one, many]: readonly [string, string]) =>
-      `${thousands(some)} ${some === 1 ? one : many}`;
-    const known = `${thousands(before)} of ${thousands(counts.items)} ${before === 1 ? "was" : "were"} known to be done before`;
+    const were = (some: number): string => (some === 1 ? "was" : "were");
+    const known = `${thousands(before)} of ${thousands(counts.items)} ${were(before)} known to be done before`;
+    const more = since > 0 ? `${thousands(since)} more ${since === 1 ? "is" : "are"}` : "none of the others is";
     return [
-      `resumed: ${known}, and ${be(resumed.unknown, ["was", "were"])} unknown; ${be(done, ["is", "are"])} done now`,
+      `resumed: ${known}, and ${thousands(resumed.unknown)} ${were(resumed.unknown)} unknown; ${more} known to be done since then`,
     ];
   }
   return [
-    `resumed: ${thousands(before)} of ${thousands(counts.items)} done before, ${now === 0 ? "none" : thousands(now)} now`,
+    `resumed: ${thousands(before)} of ${thousands(counts.items)} done before, ${since === 0 ? "none" : thousands(since)} since then`,
   ];
 }
 

@@ -123,7 +123,9 @@ test("requests without an answer are unknown in a killed run, and resuming says 
   expect((await call("undo_run", { runId })).text).toContain("3 unresolved");
   const resumed = await call("resume_run", { runId });
   expect(resumed.data).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
-  expect(resumed.text).toContain("Resumed: 0 of 3 were known to be done before, and 3 were unknown; 3 are done now.");
+  expect(resumed.text).toContain(
+    "Resumed: 0 of 3 were known to be done before, and 3 were unknown; 3 more are known to be done since then.",
+  );
 }, 120_000);
 
 test("what an undo could not restore is planned again alone, once nothing prevents it", async () => {
