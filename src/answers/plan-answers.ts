@@ -147,10 +147,10 @@ function textOf(answer: AnsweredPlan, most: number): readonly string[] {
       const own = changes.filter((change) => change.kind === kind);
       return section(`${capitalized(KIND_WORDS[kind])} (${count(own.length)}):`, own.map(changeLine));
     }),
-    ...section("Conflicts, which both the file and others changed since the base:", listed.conflicts, 1),
+    ...section("Conflicts, changed in the file and in the service since the base:", listed.conflicts, 1),
     ...section("Problems:", listed.problems, 1),
     ...section("Limits:", listed.limits, 1),
-    ...section("Changed by others since the base, and kept:", listed.drift),
+    ...section("Changed in the service since the base, and kept:", listed.drift),
     ...section("Not in the file, and kept:", listed.onlyThere),
   ];
   const why = isApplicable(plan) ? refused && ` on this server: ${refused}` : `: ${obstacles(plan)}`;
@@ -236,7 +236,9 @@ export function rowsOfPlan(document: PlanDocument): readonly Row[] {
     ...CHANGE_KINDS.flatMap((kind) => changes.filter((change) => change.kind === kind)).map((change) =>
       row(change, KIND_WORDS[change.kind], changeLine(change)),
     ),
-    ...drift.map((one) => row({ kind: "drift", ...one }, "changed by others, and kept", differenceLine(one))),
+    ...drift.map((one) =>
+      row({ kind: "drift", ...one }, "changed in the service since the base, and kept", differenceLine(one)),
+    ),
     ...onlyThere.map((one) =>
       row({ kind: "onlyThere", ...one }, "not in the file, and kept", `${quoteUntrusted(one.name)} (${one._id})`),
     ),

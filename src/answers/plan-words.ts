@@ -61,11 +61,11 @@ function planSummary(changes: readonly ListedChange[], plan: StatePlan): string 
   return `cannot be applied: ${obstacles(plan)}${others}`;
 }
 
-/** Counts the changes of a plan. If it has none, counts the changes by others. */
+/** Counts the changes of a plan. If it has none, counts the changes in the service. */
 export function planCounts(changes: readonly ListedChange[], { drift, conflicts, problems }: StatePlan): string {
   if (changes.length > 0 || conflicts.length + problems.length > 0 || drift.length === 0) return changeCounts(changes);
   const [noun, are] = drift.length === 1 ? ["change", "is"] : ["changes", "are"];
-  return `no changes of its own; ${count(drift.length)} ${noun} by others since the base ${are} kept`;
+  return `no changes of its own; ${count(drift.length)} ${noun} in the service since the base ${are} kept`;
 }
 
 export function changeCounts(changes: readonly ListedChange[]): string {
@@ -83,7 +83,7 @@ export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
   exposeChildren: "exposeChildren",
   contexts: "Context IDs",
   deleted: "no longer exists",
-  added: "was added by others",
+  added: "was added since the base",
   subOptions: "sub-options",
 };
 
@@ -203,7 +203,7 @@ export function planLines({ plan, file, digest, groupName }: ShownPlan): readonl
   return [
     line(`Targeting ${quoteUntrusted(targeting.name)} (${id}): ${planSummary(changes, plan)}`),
     ...CHANGE_KINDS.flatMap((kind) => changeSection(kind, changes)),
-    ...section("Changed by others since the base, and kept", lines.drift, "plain"),
+    ...section("Changed in the service since the base, and kept", lines.drift, "plain"),
     ...section("Not in the file, and kept", lines.onlyThere, "plain"),
     ...section("Conflicts: write the service's value into the file, or renew the base", lines.conflicts, "stops"),
     ...section("Limits", lines.limits, "stops"),
@@ -252,7 +252,7 @@ export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): stri
     ...list("Limits", lines.limits),
     ...(rows.length === 0 ? [] : ["", "| change | of |", "|---|---|", ...rows]),
     ...(more > 0 ? ["", `And ${count(more)} more.`] : []),
-    ...list("Changed by others since the base, and kept", lines.drift),
+    ...list("Changed in the service since the base, and kept", lines.drift),
     ...list("Not in the file, and kept", lines.onlyThere),
     "",
     `Plan \`${digest}\``,

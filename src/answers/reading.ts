@@ -130,7 +130,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   const kinds = counts.groups !== undefined && `Of these: ${found.length === 0 ? none : found.join(", ")}.`;
   return lines([
     `Saved ${what}${of} to ${quoteUntrusted(savedTo)}.`,
-    base !== undefined && `Its base, which later shows changes by others, is ${quoteUntrusted(base)}.`,
+    base !== undefined && `Its base, which later shows what has changed since, is ${quoteUntrusted(base)}.`,
     kinds,
     largest.length > 0 && `The largest (ID, name, number of Context IDs):\n${fenced(largest.map(listLine))}`,
   ]);

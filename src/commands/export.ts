@@ -63,7 +63,7 @@ function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<stri
   return writtenSheet({ name: "Options", above: 0, rows: rows() }, form);
 }
 
-/** Asks whether files may be replaced. The question says how many changes by others the person would accept. */
+/** Asks whether files may be replaced. The question says how many changes in the service the person would accept. */
 async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boolean): Promise<boolean> {
   const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];
   const found = (await Promise.all(paths.map(async (path) => ((await isThere(path)) ? [path] : [])))).flat();
@@ -85,7 +85,7 @@ async function acceptedWords(to: string, there: ServiceTargeting): Promise<strin
     const many = driftSince(base, there).length;
     return many === 0
       ? "Since its base was written, nothing has changed in the service."
-      : `Since its base was written, others have made ${amount(many, "change")}. If you replace the file, you accept them.`;
+      : `Since its base was written, ${amount(many, "change")} ${many === 1 ? "was" : "were"} made in the service. If you replace the file, you accept ${many === 1 ? "it" : "them"}.`;
   } catch (thrown) {
     if (thrown instanceof FileError) return "Its base cannot be read.";
     throw thrown;

@@ -44,7 +44,7 @@ test("after an apply of a kept plan the base is what it is after an apply of the
   expect(renewed).toHaveLength(old.length + 1);
   const again = await run(["plan", file]);
   expect(again).toMatchObject({ code: 0 });
-  expect(again.text).toContain("Changed by others since the base, and kept (2)");
+  expect(again.text).toContain("Changed in the service since the base, and kept (2)");
 });
 
 test("a kept plan that lies elsewhere applies as well, and says that it renews no base there", async () => {

@@ -147,7 +147,7 @@ test("what others changed is drift, told and kept; what both changed is a confli
   expect(drift.text).toContain("Context IDs: base 8, service 1");
   const kept = await run(["plan", file]);
   expect(kept.code).toBe(0);
-  expect(kept.text).toContain("Changed by others since the base, and kept (3):");
+  expect(kept.text).toContain("Changed in the service since the base, and kept (3):");
   writeFileSync(file, readFileSync(file, "utf8").replace('name: "0123"', "name: Our 0123"));
   const conflict = await run(["plan", file]);
   expect(conflict.code).toBe(1);
@@ -157,7 +157,7 @@ test("what others changed is drift, told and kept; what both changed is a confli
   // The base alone is renewed: the file's value is then simply wanted.
   const refused = await run(["export", targeting, "--to", file, "--base-only"]);
   expect(refused).toMatchObject({ code: 1 });
-  expect(refused.stderr).toContain("others have made 3 changes. If you replace the file, you accept them");
+  expect(refused.stderr).toContain("3 changes were made in the service. If you replace the file, you accept them");
   expect(await run(["export", targeting, "--to", file, "--base-only", "--force"])).toMatchObject({ code: 0 });
   expect((await run(["plan", file])).text).toMatch(/"Their 0123" \(\w+\) → "Our 0123"/);
 });
@@ -296,7 +296,7 @@ test("on a terminal, export asks before it replaces a file, and a no leaves it",
   const before = readFileSync(file, "utf8");
   const no = startInTerminal(["export", targeting, "--to", file], live);
   expect(
-    await no.answer("others have made 1 change. If you replace the file, you accept them. Replace?", "n"),
+    await no.answer("1 change was made in the service. If you replace the file, you accept it. Replace?", "n"),
   ).toContain("exist already");
   expect(await no.exited).toBe(1);
   expect(readFileSync(file, "utf8")).toBe(before);

@@ -86,7 +86,7 @@ test("what was sent and refused each time is not applied, not notApplied", async
   expect(textOf(given)).toMatch(/locked by other writes for \d+ s \(\d+ tries/);
 });
 
-test("a plan without changes of its own says how many changes by others it keeps", async () => {
+test("a plan without changes of its own says how many changes in the service it keeps", async () => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   const { client, sandbox } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder } });
   const targetingId = await sandbox.targeting("Shop");
@@ -100,9 +100,10 @@ test("a plan without changes of its own says how many changes by others it keeps
   await client.callTool("update_options", { items: ids.map((_id, number) => ({ _id, name: `Other ${number}` })) });
   const plan = await client.callTool("plan_targeting", { file });
   const [first] = textOf(plan).split("\n");
-  expect(first).toContain("no changes of its own; 7 changes by others since the base are kept");
+  expect(first).toContain("no changes of its own; 7 changes in the service since the base are kept");
   expect(textOf(plan)).not.toContain("nothing to do");
-  expect(textOf(plan)).toContain("Changed by others since the base, and kept:");
+  expect(textOf(plan)).not.toContain("others");
+  expect(textOf(plan)).toContain("Changed in the service since the base, and kept:");
 });
 
 test("what did not change is not reported as a change", async () => {
