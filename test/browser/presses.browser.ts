@@ -71,7 +71,7 @@ test("a press aims at what was seen there: for a moment at the rows before they 
     await page.goBack();
     await expect.poll(order).toEqual(["LATER", "RUNNING", "PARTIAL"]);
     await page.mouse.move(5, 5);
-    await page.clock.runFor(401);
+    await page.clock.runFor(101);
     await page.mouse.click(...spot);
     await page.waitForURL("**/#/runs/01LATER");
   });

@@ -2,8 +2,8 @@
 
 /** The rows of lists: links, and the buttons that open or dismiss something. Not the buttons that decide on a run. */
 const ROWS = "a, .problem, .items button";
-/** How long a person aims at a row where it was before it moved, in milliseconds. */
-const UNSEEN_MS = 400;
+/** A press that begins within this time after rows have moved was aimed before, in milliseconds. */
+const UNSEEN_MS = 100;
 /** How far the pointer may move during a press, in pixels. Further away, the person has changed their mind. */
 const STILL = 8;
 
