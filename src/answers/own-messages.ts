@@ -453,6 +453,14 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     message: "the row is not a JSON object",
     remedy: "Write each row as an object with the fields of an item.",
   },
+  fieldTwice: ({ field }) => ({
+    message: `the row has the field ${quotedCell(field)} twice`,
+    remedy: "Give the field once.",
+  }),
+  inexactNumber: ({ value }) => ({
+    message: `the number ${quotedCell(value)} is too large or too small to be kept exactly`,
+    remedy: "If it is an ID, write it as a text in quotes; otherwise write a number with fewer digits.",
+  }),
   unknownField: ({ field, valid }) => ({
     message: `the row has an unknown field ${quotedCell(field)}`,
     remedy: Array.isArray(valid) ? `Leave the field out. Valid fields: ${valid.join(", ")}.` : "Leave the field out.",

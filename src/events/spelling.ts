@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
+import { isJsonObject, type JsonObject, jsonFault, parseJson } from "../platform/json.ts";
 import { editDistance, mistyped, withoutSeparators } from "../platform/near-words.ts";
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../spec/events.ts";
 import { COMMON_SHAPE, EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, type Shape } from "./catalogue.ts";
@@ -161,15 +161,21 @@ function bare(name: string): string {
 export function parseNestedJson(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;
   const { items } = event;
-  const list = typeof items === "string" ? parseJson(items) : items;
+  const list = typeof items === "string" ? parseExact(items) : items;
   if (!Array.isArray(list)) return event;
   const entries = list.map(parseItemEntry);
   const isAsGiven = list === items && entries.every((entry, place) => entry === list[place]);
   return isAsGiven ? event : { ...event, items: entries };
 }
 
+/** Parses JSON. Undefined for a text that is no JSON, or whose numbers or fields would change. */
+function parseExact(text: string): unknown {
+  const value = parseJson(text);
+  return jsonFault(text, value) === undefined ? value : undefined;
+}
+
 function parseItemEntry(entry: unknown): unknown {
-  const held = typeof entry === "string" ? parseJson(entry) : undefined;
+  const held = typeof entry === "string" ? parseExact(entry) : undefined;
   return isJsonObject(held) ? held : entry;
 }
 

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type * as z from "zod";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { parseJson } from "../platform/json.ts";
+import { type JsonFault, jsonFault, parseJson } from "../platform/json.ts";
 import { ownReason, type Reason, type ReportedObject, type RowCounts } from "../runs/outcome.ts";
 import { type Header, REASON_COLUMN, type ValidColumns } from "./columns.ts";
 import { type ReadableFile, withDetectedForm } from "./detected-form.ts";
@@ -146,10 +146,19 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
     return invalidRow("notJson", {});
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return invalidRow("noObject", {});
+  const fault = jsonFault(text, value);
+  if (fault !== undefined) return { ...invalidJson(fault), group: groupIn(value) };
   if (!(REASON_COLUMN in value)) return shape.fromValue(value);
   const { [REASON_COLUMN]: _, ...row } = value;
   const unread = unreadLine(row);
   return unread === undefined ? shape.fromValue(row) : jsonRow(unread, shape);
+}
+
+/** Returns the reason for a row with JSON whose parsed value differs from its text. */
+export function invalidJson(fault: JsonFault): { readonly reason: Reason } {
+  return "twice" in fault
+    ? invalidRow("fieldTwice", { field: fault.twice.slice(0, 40) })
+    : invalidRow("inexactNumber", { value: fault.number.slice(0, 40) });
 }
 
 /** Returns the line that a row of the file of failed rows stores as a text, because it was not a JSON object. */

@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import { quoteShort } from "../answers/fence.ts";
 import { nearestName } from "../events/spelling.ts";
-import { isJsonObject, type JsonObject } from "../platform/json.ts";
+import { isJsonObject, type JsonObject, jsonFault } from "../platform/json.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { schemaAlternatives } from "./server-parts.ts";
 
@@ -70,12 +70,24 @@ function parseJson(text: string, reading: Reading): unknown {
   if (membersIn(json, MAX_MEMBERS) > MAX_MEMBERS)
     throw new ToolError(`a JSON text in the arguments has an object with more than ${MAX_MEMBERS} fields`, REMEDY);
   if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MAX_VALUES} values`, REMEDY);
+  let parsed: unknown;
   try {
-    const parsed: unknown = JSON.parse(text);
-    return isTooDeep(parsed) ? undefined : parsed;
+    parsed = JSON.parse(text);
   } catch {
     return undefined;
   }
+  if (isTooDeep(parsed)) return undefined;
+  const fault = jsonFault(text, parsed);
+  if (fault === undefined) return parsed;
+  throw "twice" in fault
+    ? new ToolError(
+        `a JSON text in the arguments has the field ${quoteShort(fault.twice)} twice`,
+        "Give the field once.",
+      )
+    : new ToolError(
+        `a JSON text in the arguments has the number ${quoteShort(fault.number)}, which cannot be kept exactly`,
+        "If it is an ID, write it as a text in quotes; otherwise write a number with fewer digits.",
+      );
 }
 
 /** Lists that filter results or select fields. An empty list counts as absent. */

@@ -114,3 +114,45 @@ test.each([
   expect(added.error?.message).toContain("nothing was sent");
   expect(await contents()).toContain('"contexts":["a1"]');
 });
+
+test("events of a JSON file whose numbers or fields would change fail, and are not sent", async () => {
+  const { client, given } = await withFiles();
+  const purchase = '"eventName":"purchase","currency":"KRW"';
+  const lines = [
+    `{"uid":"u1",${purchase},"tx_id":1234567890123456789}`,
+    `{"uid":"u1",${purchase},"tx_id":"t2","value":1e400}`,
+    `{"uid":"u2","uid":"u3",${purchase},"tx_id":"t3"}`,
+    `{"uid":"u4",${purchase},"tx_id":"t4","items":[{"item_id":"a","price":12345678901234567890}]}`,
+    `{"uid":"u5",${purchase},"tx_id":"1234567890123456789","value":0.30000000000000000004,"items":[{"item_id":"{\\"a\\":1}"}]}`,
+    `{"uid":"u6",${purchase},"tx_id":"t6","items":"[{\\"item_id\\":1234567890123456789}]"}`,
+  ];
+  const sent = await given("track_events", "events.ndjson", `${lines.join("\n")}\n`);
+  expect(sent.counts).toMatchObject({ items: 6, failed: 4 });
+  expect(sent.text).toMatch(/the number "1234567890123456789" is too large or too small to be kept exactly/);
+  expect(sent.text).toContain("write it as a text in quotes");
+  expect(sent.text).toContain('"1e400"');
+  expect(sent.text).toContain('the row has the field "uid" twice');
+  const seen = await call(client, "inspect_events", { uids: ["u1", "u2", "u3", "u4", "u5", "u6"], limit: 20 });
+  expect(seen.text).not.toContain("12345678901234567000");
+  expect(seen.text).not.toContain("1234567890123456800");
+  const cells = 'uid,eventName,currency,tx_id,items\nu7,purchase,KRW,t7,"[{""item_id"":1234567890123456789}]"\n';
+  expect((await given("track_events", "events.csv", cells)).counts).toMatchObject({ items: 1, failed: 1 });
+});
+
+test("options of a JSON file with a field twice fail", async () => {
+  const { given } = await withFiles();
+  const made = await given(
+    "bulk_add_options",
+    "two.json",
+    '[{"name":"Aa","name":"Bb"},{"name":"Cc","contexts":["c"]}]',
+  );
+  expect(made.counts).toMatchObject({ succeeded: 1, failed: 1 });
+  expect(made.text).toContain('the row has the field "name" twice');
+});
+
+test("a JSON text in the arguments keeps all digits of its numbers, or is refused", async () => {
+  const { client } = await withFiles();
+  const events = '[{"uid":"u1","eventName":"purchase","currency":"KRW","tx_id":1234567890123456789}]';
+  const sent = await call(client, "track_events", { events });
+  expect(sent.text).toContain('"1234567890123456789", which cannot be kept exactly');
+});

@@ -3,11 +3,19 @@ import { damageIn } from "../../files/cells.ts";
 import { plainHeading } from "../../files/columns.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { withDetectedForm } from "../../files/detected-form.ts";
-import { invalidRow, ndjsonTexts, type OpenedFile, placeOf, type RowShape, rowsOf } from "../../files/rows.ts";
+import {
+  invalidJson,
+  invalidRow,
+  ndjsonTexts,
+  type OpenedFile,
+  placeOf,
+  type RowShape,
+  rowsOf,
+} from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { isJsonObject, parseJson } from "../../platform/json.ts";
+import { isExact, isJsonObject, jsonFault, parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/events.ts";
 import { closestSpelling, fixSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
@@ -251,6 +259,8 @@ const eventRows: RowShape<EventRow> = {
         if (cell === "") continue;
         const damaged = damagedCell(column, cell, parameter);
         if (damaged !== undefined) return damaged;
+        const fault = parameter?.type === "items" ? jsonFault(cell, parseJson(cell)) : undefined;
+        if (fault !== undefined) return invalidJson(fault);
         event[column] = cellValue(cell, parameter, delimiter);
       }
       for (const { column, item, field } of ofItems) {
@@ -303,5 +313,5 @@ function numberIn(text: string, delimiter: string | undefined): number | undefin
   if (delimiter === ";" && GROUPED_BY_POINTS.test(text)) return undefined;
   const plain = DECIMAL_COMMA.test(text) ? text.replaceAll(".", "").replace(",", ".") : text;
   const number = Number(GROUPED.test(plain) ? plain.replaceAll(",", "") : plain);
-  return plain !== "" && Number.isFinite(number) ? number : undefined;
+  return plain !== "" && isExact(plain) ? number : undefined;
 }
