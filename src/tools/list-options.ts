@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { quoteUntrusted } from "../answers/fence.ts";
-import { many } from "../answers/message-words.ts";
+import { EMPTY_WORDS, many } from "../answers/message-words.ts";
 import { isApiError, ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { thousands } from "../platform/text.ts";
@@ -90,9 +90,17 @@ export const listOptions = {
     const answer = saveTo
       ? await savedList(query, { saveTo, delimiter: delimiter || undefined }, form.fresh, context)
       : await listedOptions(query, form, context);
-    return withNote(note, answer);
+    return withNote(note, query.empty && !saveTo && !cursor ? withEmptyNote(answer) : answer);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+const EMPTY_NOTE = `Empty: ${EMPTY_WORDS}. delete_options with onlyEmpty also counts groups with only empty sub-options.`;
+
+/** Adds to a list of empty options what counts as empty. */
+function withEmptyNote({ structured, text, isError }: ToolAnswer): ToolAnswer {
+  const note = typeof structured.note === "string" ? `${structured.note} ${EMPTY_NOTE}` : EMPTY_NOTE;
+  return { structured: { ...structured, note }, text: `${text}\n${EMPTY_NOTE}`, isError };
+}
 
 function wantedContextIds({
   contextId,

@@ -151,6 +151,9 @@ test("onlyEmpty also deletes a group whose sub-options are all empty, in the two
   ]);
   const summary = await call("get_targeting", { targetingId, summary: true });
   expect(summary.text).toContain("Empty (no Context IDs; groups: no sub-options either): 4.");
+  const listed = await call("list_options", { targetingId, empty: true });
+  expect(listed.text).toMatch(/^4 options/);
+  expect(listed.text).toContain("Empty: no Context IDs; groups: no sub-options either. delete_options with onlyEmpty");
   const asked = await call("delete_options", { targetingId, onlyEmpty: true });
   expect(asked.text).toContain(
     "Found 4 empty options (no Context IDs; groups: no sub-options either), and 1 group with only empty sub-options.",
