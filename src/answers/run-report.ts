@@ -334,6 +334,23 @@ export function confirmationStep(
   );
 }
 
+interface AppliedRun {
+  readonly status: string;
+  readonly at: number;
+  /** Set if another run of the same call was applied. */
+  readonly runId?: string;
+}
+
+/** Says that a run was applied before this call. Empty if it was not, or not finished. */
+export function appliedBeforeNote({ status, at, runId }: AppliedRun): readonly string[] {
+  if (status !== "succeeded" && status !== "partial") return [];
+  const how = status === "partial" ? "already applied in part" : "already applied";
+  const when = `at ${new Date(at).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  return [
+    runId === undefined ? `${how} ${when}; this call sent nothing` : `the same call was ${how} ${when}, run ${runId}`,
+  ];
+}
+
 function timeWords(iso: string): string {
   return `${iso.slice(11, 16)} UTC`;
 }

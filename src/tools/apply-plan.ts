@@ -14,7 +14,7 @@ import { changesOf } from "./apis.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError, type ToolOutcome } from "./define-tool.ts";
 import { checkNoEventDryRun } from "./event-report.ts";
 import { checkApplicable, documentOf } from "./kept-plan.ts";
-import { ownRun, reportRun } from "./run-reports.ts";
+import { ownRun, reportRun, usedBeforeNote } from "./run-reports.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { beginPlanned, decided, inClient, isDecidedElsewhere, startDecided } from "./write/decide.ts";
 import { askLater, decidePlanOnPage, tokenInstead } from "./write/on-page.ts";
@@ -67,7 +67,7 @@ async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext
         "Wait for the plan with get_run and waitMs, and check it before you apply it.",
       );
     }
-    if (!dryRun) return reportRun(run, context);
+    if (!dryRun) return reportRun(run, context, [], { notes: usedBeforeNote(run) });
     throw new ToolError("this plan was already started, so it cannot be checked again", "get_run shows what it did.");
   }
   const { header } = run;

@@ -13,7 +13,7 @@ import { type FullOption, type FullTargeting, groupFailures, type LimitsMet, lim
 import type { Reader } from "../answers/message-words.ts";
 import { undoNote, undoneNote } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
-import { confirmationStep, renderReport, tokenAgainStep } from "../answers/run-report.ts";
+import { appliedBeforeNote, confirmationStep, renderReport, tokenAgainStep } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
@@ -80,6 +80,11 @@ export async function reportRun(
   await followRun(run, context);
   const steps = [...nextSteps, ...(await undoSteps(run, context)), ...(await interrupted)];
   return reportedRun(run, context, steps, { ...more, withTotals: true });
+}
+
+/** Says that the run was applied before this call, which only reports it. */
+export function usedBeforeNote({ header, state, status }: Run): readonly string[] {
+  return appliedBeforeNote({ status: status(), at: changedAt(header, state) });
 }
 
 async function orNone(hints: Promise<readonly string[]>): Promise<readonly string[]> {

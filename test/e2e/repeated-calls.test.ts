@@ -39,7 +39,27 @@ test("what the same call created before is already done, however often it is mad
     expect(report.runId).not.toBe(first.report.runId);
     expect(report.results.map(({ _id }) => _id)).toEqual(ids);
     expect(text).toContain("No option was created: all 3 already there");
+    const before = time === 0 ? first.report.runId : "";
+    expect(text).toMatch(new RegExp(`The same call was already applied at [-0-9]+ [0-9:]+ UTC, run ${before}`));
   }
+});
+
+test("a token or a plan that was used before is answered as used", async () => {
+  const { client, sandbox } = await startSession({ env: { TARGETING_MCP_CONFIRM: "ask" } });
+  const targetingId = await sandbox.targeting("Used");
+  const [one = ""] = await sandbox.options(targetingId, [{ name: "One" }, { name: "Two" }]);
+  const asked = checkedReport(await client.callTool("delete_options", { ids: [one] }));
+  const confirmation = asked.confirmation?.token;
+  const first = textOf(await client.callTool("delete_options", { confirmation }));
+  const second = textOf(await client.callTool("delete_options", { confirmation }));
+  expect(first).not.toContain("already applied");
+  expect(second).toMatch(/^Deleted 1 option .*\n.*\nAlready applied at [-0-9]+ [0-9:]+ UTC; this call sent nothing\./);
+  const items = [{ name: "Three" }];
+  const planned = checkedReport(await client.callTool("bulk_add_options", { targetingId, items, dryRun: true }));
+  const applied = textOf(await client.callTool("apply_plan", { runId: planned.runId }));
+  const again = textOf(await client.callTool("apply_plan", { runId: planned.runId }));
+  expect(applied).not.toContain("already applied");
+  expect(again).toMatch(/Already applied at .* UTC; this call sent nothing\./);
 });
 
 test("a dry run of the same call says so too, and so does applying it", async () => {

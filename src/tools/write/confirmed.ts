@@ -9,7 +9,7 @@ import { isGoing, type Plan } from "../../changes/plan/plan.ts";
 import { isUnstarted } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "../define-tool.ts";
-import { reportRun } from "../run-reports.ts";
+import { reportRun, usedBeforeNote } from "../run-reports.ts";
 import { type Confirmation, checkCounts, confirmationIn, expired } from "./confirmation-token.ts";
 import { beginPlanned, type Decision, decide, personOf, plannedChange, refusedError } from "./decide.ts";
 import { answerWithToken, planInTime } from "./planned.ts";
@@ -36,7 +36,10 @@ export async function confirmed(given: GivenConfirmation, context: ToolContext):
   if (stored === undefined)
     throw new ToolError("the planned run is no longer stored", "Call again without confirmation.");
   checkSameArguments(given, stored.header);
-  if (!isUnstarted(stored.record.status)) return reportStarted(await changes.runs.find(confirmation.run), context);
+  if (!isUnstarted(stored.record.status)) {
+    const run = await changes.runs.find(confirmation.run);
+    return reportStarted(run, context, run === undefined ? [] : usedBeforeNote(run));
+  }
   return startConfirmed(stored.header, confirmation, context);
 }
 
@@ -96,8 +99,12 @@ async function plannedOrStarted<P>(
   }
 }
 
-function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promise<ToolAnswer> {
-  if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context);
+function reportStarted(
+  run: ChangeRun | undefined,
+  context: ToolContext,
+  notes: readonly string[] = [],
+): Promise<ToolAnswer> {
+  if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context, [], { notes });
   if (run.state.stopped?.reason?.code === "NOT_DECIDED") throw expired();
   throw new ToolError(
     "this run was cancelled before it was started, so its confirmation is no longer valid; nothing was done",

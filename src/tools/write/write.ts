@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { declinedBeforeNote, type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
 import { newRunHint, resumedRunHint } from "../../answers/run-headline.ts";
+import { appliedBeforeNote } from "../../answers/run-report.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { CONFIRMATION_MS, changeOf, lossDigest, needsConfirmation } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
@@ -64,7 +65,22 @@ export async function write(
     return planOnly({ call, bytes }, context);
   }
   const answer = await runOrQuestion({ call, bytes }, context);
-  return "run" in answer ? reportRun(answer.run, context, [], { notes: answer.hints }) : answer.outcome;
+  if (!("run" in answer)) return answer.outcome;
+  const { run, hints = [] } = answer;
+  const notes = hints.length > 0 || run === undefined ? hints : await sameCallNote(run, context);
+  return reportRun(run, context, [], { notes });
+}
+
+/** For how long a call that is made again counts as repeated by mistake. */
+const REPEATED_MS = 3_600_000;
+
+/** Names an earlier run of the same call, which was applied a short time ago. */
+async function sameCallNote({ header }: ChangeRun, context: ToolContext): Promise<readonly string[]> {
+  const { repeats: runId } = header;
+  const before = runId === undefined ? undefined : (await changesOf(context).runs.stored(runId))?.record.rest;
+  if (runId === undefined || before === undefined) return [];
+  const { status, updatedAt: at } = before;
+  return context.clock.now() - at < REPEATED_MS ? appliedBeforeNote({ status, at, runId }) : [];
 }
 
 type RunOrOutcome =
