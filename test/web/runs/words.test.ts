@@ -292,6 +292,14 @@ describe("a reason why objects failed", () => {
     ],
     [
       "group does not exist",
+      "add it (Is Group: yes)",
+      {
+        ...{ errorCode: "NAME_NOT_FOUND", detail: { field: "parentName" }, isOfFirst: true },
+        remedy: "To create this group, add a row with its name and with yes in a column Is Group.",
+      },
+    ],
+    [
+      "group does not exist",
       "create it first",
       { errorCode: "NAME_NOT_FOUND", detail: { field: "parentName" }, isOfFirst: true },
     ],
