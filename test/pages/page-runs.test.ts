@@ -640,6 +640,23 @@ describe("what goes to the page besides changes", () => {
   );
 });
 
+test("a dry run of events is not among the runs, and its own page offers nothing to do", async () => {
+  const { client, person } = await shared();
+  const events = [
+    { uid: "u", eventName: "app_open" },
+    { uid: "u", eventName: "purchase" },
+  ];
+  const send = async (args: object) => {
+    const { structuredContent } = await client.callTool("track_events", { events, ...args });
+    return z.looseObject({ runId: z.string() }).parse(structuredContent).runId;
+  };
+  const [dryRun, sent] = [await send({ dryRun: true }), await send({})];
+  await expect.poll(() => person.runs().some(({ runId }) => runId === sent)).toBe(true);
+  expect(person.runs().some(({ runId }) => runId === dryRun)).toBe(false);
+  const { run } = await detailOf(person, dryRun);
+  expect(run).toMatchObject({ status: "planned", title: "Send 2 events", actions: [] });
+});
+
 describe("the sandbox of a server, on the page of its runs", () => {
   const hello = z.looseObject({ views: z.array(z.string()), environment: z.looseObject({ kind: z.string() }) });
 

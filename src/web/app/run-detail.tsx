@@ -189,7 +189,8 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
   const { status, counts, updatedAt } = run;
   const isBegun = status !== "planned" && status !== "needs_confirmation";
   const end = {
-    title: status === "planned" ? "Not applied yet" : statusWords(run),
+    title:
+      status !== "planned" ? statusWords(run) : run.tool === "track_events" ? "Nothing was sent" : "Not applied yet",
     at: isBegun && status !== "running" ? updatedAt : undefined,
     tone: toneOf(run),
   };

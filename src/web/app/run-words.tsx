@@ -21,7 +21,8 @@ export function Status({ of }: { readonly of: RunRow }) {
   return <Badge tone={toneOf(of)}>{statusWords(of)}</Badge>;
 }
 
-export function statusWords({ status, isDeclined }: RunRow): string {
+export function statusWords({ status, isDeclined, tool }: RunRow): string {
+  if (status === "planned" && tool === "track_events") return "Dry run";
   return status === "cancelled" && isDeclined ? "Declined" : STATUSES[status][0];
 }
 
