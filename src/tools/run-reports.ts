@@ -9,12 +9,13 @@ import {
   staleNote,
 } from "../answers/approvals.ts";
 import { suiteReportUri } from "../answers/event-suites.ts";
-import { type FullOption, type FullTargeting, groupFailures, type LimitsMet, limitNotes } from "../answers/failures.ts";
+import { groupFailures } from "../answers/failures.ts";
 import type { Reader } from "../answers/message-words.ts";
 import { undoNote, undoneNote } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
 import { appliedBeforeNote, confirmationStep, renderReport, tokenAgainStep } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
+import { type FullOption, type FullTargeting, type LimitsMet, limitNotes } from "../answers/service-messages.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { fileOf, isUndone, isWithdrawn, leftoverNames, lossDigest, undoneByRun } from "../changes/change-kinds.ts";
