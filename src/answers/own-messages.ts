@@ -69,7 +69,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   parentAndParentName: { message: "parent and parentName were both given", remedy: "Give only one of them." },
   groupWithParent: {
     message: "a sub-option (parent, parentName) cannot be a group itself (type collection, children, exposeChildren)",
-    remedy: "Leave out the parent, or the fields that make it a group.",
+    remedy: "Groups cannot be inside groups. Leave out the parent, or the fields that make it a group.",
   },
   noChange: { message: "the item changes nothing", remedy: "Give at least one field to change." },
   ownParent: { message: "the option was given as its own parent", remedy: "Give the ID of an option group." },
@@ -97,7 +97,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   },
 };
 
-function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detail): Entry {
+function nameNotFound({ field, of, value, now, near, groups, groupCount, nested }: Detail): Entry {
   const hasNear = Array.isArray(near) && near.length > 0;
   if (of === "targetings") {
     if (now === undefined) {
@@ -112,6 +112,18 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
   // Only calls that can create a group have a list of groups in the detail.
   if (Array.isArray(groups)) {
     const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;
+    if (nested === "itself") {
+      return {
+        message: "the option names itself as its group",
+        remedy: `${its}Give the name of another group, or none. A group itself needs a row without a group.`,
+      };
+    }
+    if (nested === "subOption") {
+      return {
+        message: `${text(value)} is a sub-option here, and groups cannot be inside groups`,
+        remedy: `${its}Give the name of a top-level group instead, or make ${text(value)} one: remove its own group.`,
+      };
+    }
     return {
       message,
       remedy: texts(

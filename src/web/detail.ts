@@ -175,7 +175,11 @@ const BRIEFS: Readonly<Record<string, (failure: SummarizedFailure) => Brief | un
     if (field !== "parentName") return undefined;
     return [
       isOfFirst ? "group does not exist" : message.replace("the targeting has no option group named", "no group"),
-      remedy.includes("Is Group") ? "add it (Is Group: yes)" : "create it first",
+      /another group|top-level/.test(remedy)
+        ? "use a top-level group"
+        : remedy.includes("Is Group")
+          ? "add it (Is Group: yes)"
+          : "create it first",
     ];
   },
   EXISTS: () => ["name exists", "to add the Context IDs, ask the agent"],

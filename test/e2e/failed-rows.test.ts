@@ -165,3 +165,20 @@ test("a page with fewer failed events than requested says where all of them are,
   const page = await call(client, "get_run", { runId, outcome: "failed", includeInput: true, limit: 400 });
   expect(page.text).toContain(`All of them: targeting://runs/${runId}/rejects`);
 });
+
+test("a group inside a group is named as such, not as a missing group", async () => {
+  const { client, targetingId, given } = await withSheets();
+  const rows = ["Body,,B-1", "Feet,Body,F-1", "Socks,Feet,S-1", "Shoes,Shoes,S-2", "Rain,Coats,R-1"].join("\n");
+  const made = await given("bulk_add_options", "levels.csv", `Option,Group,Context IDs\n${rows}\n`);
+  expect(made.text).toContain('line 4 "Socks": "Feet" is a sub-option here, and groups cannot be inside groups.');
+  expect(made.text).toContain('line 5 "Shoes": the option names itself as its group.');
+  expect(made.text).toMatch(/line 6 "Rain": the targeting has no option group named "Coats"\..* type "collection"/);
+  const items = [
+    { name: "Head", type: "collection", children: [{ name: "Face" }] },
+    { name: "Ears", parentName: "Head" },
+    { name: "Rings", parentName: "Ears" },
+  ];
+  const byItems = await call(client, "bulk_add_options", { targetingId, items });
+  expect(byItems.text).toContain('"Ears" is a sub-option here');
+  expect(byItems.text).not.toContain("collection");
+});

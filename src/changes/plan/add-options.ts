@@ -57,7 +57,7 @@ async function placeAll(
 ): Promise<void> {
   const { targetingId, onExisting = "fail" } = input;
   const candidates = await planRowsWithIds(plan, input, drafts.candidates(), context);
-  const placed = await assignToGroups(plan, targetingId, candidates, context);
+  const placed = await assignToGroups(plan, input, { candidates, subOptionNames: drafts.subOptionNames }, context);
   const existing =
     onExisting === "fail" ? undefined : { targetingId, onExisting, names: await placesOf(targetingId, context) };
   const further = placed.values();
@@ -103,8 +103,11 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
  */
 async function assignToGroups(
   plan: Plan,
-  targetingId: string,
-  candidates: readonly OptionCandidate[],
+  { targetingId }: AddOptionsInput,
+  {
+    candidates,
+    subOptionNames,
+  }: Pick<OptionDrafts, "subOptionNames"> & { readonly candidates: readonly OptionCandidate[] },
   context: PlanningContext,
 ): Promise<readonly Placed[]> {
   const groups = new Map<string, NewOption>();
@@ -122,7 +125,9 @@ async function assignToGroups(
       if (isOption(there)) placed.push({ option, parent: there._id });
       else if (there.code === "NAME_NOT_FOUND") {
         const all = [...new Set([...groups.keys(), ...existing.names()])];
-        const detail = { ...there.detail, groups: all.slice(0, 10), groupCount: all.length };
+        const isNested = subOptionNames.has(item.parentName);
+        const nested = isNested && { nested: item.parentName === option.name ? "itself" : "subOption" };
+        const detail = { ...there.detail, ...nested, groups: all.slice(0, 10), groupCount: all.length };
         plan.fail(object, { ...there, detail });
       } else plan.fail(object, there);
     }

@@ -48,6 +48,8 @@ export class OptionDrafts {
   readonly #candidates: OptionCandidate[] = [];
   /** All group names in the rows, even in failed ones. An option with one of these names is a group. */
   readonly #groupNames = new Set<string>();
+  /** The names of all rows with a group, even of failed ones. */
+  readonly subOptionNames = new Set<string>();
   /** By name: the first option with this name. */
   readonly #names: NamesInUse = new Map();
   readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
@@ -64,6 +66,7 @@ export class OptionDrafts {
       this.#rowCounts.skipped += row.skipped ?? 0;
       const group = "reason" in content ? content.group : content.item.parentName;
       if (group !== undefined) this.#groupNames.add(group);
+      if ("item" in content && (group ?? content.item.parent) !== undefined) this.subOptionNames.add(content.item.name);
       if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
       else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
       else if (isPlain(content.item))
