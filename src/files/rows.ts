@@ -37,6 +37,8 @@ export interface RowShape<Item> extends ValidColumns {
   readonly fromCells: (header: Header, more: MoreOfSheet) => (cells: readonly string[]) => RowContent<Item>;
   readonly fromValue: (value: unknown) => RowContent<Item>;
   readonly merge: (item: Item, further: Item) => Reason | undefined;
+  /** Whether the rows of an item replace values together, so that all of them fail if one fails. */
+  readonly isReplacement?: (item: Item) => boolean;
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
 }
 
@@ -233,8 +235,10 @@ export async function itemsIn<Item>(
         continue;
       }
       const clash = shape.merge(before.item, content.item);
-      if (clash !== undefined) given.push({ ...place, reason: clash });
-      else {
+      if (clash !== undefined) {
+        given.push({ ...place, reason: clash });
+        if (key !== undefined && shape.isReplacement?.(content.item)) spoilt.set(key, row);
+      } else {
         const sums = merged.get(owner) ?? { merged: 0, skipped: before.skipped ?? 0 };
         merged.set(owner, { merged: sums.merged + 1, skipped: sums.skipped + (skipped ?? 0) });
       }

@@ -156,3 +156,38 @@ test("a JSON text in the arguments keeps all digits of its numbers, or is refuse
   const sent = await call(client, "track_events", { events });
   expect(sent.text).toContain('"1234567890123456789", which cannot be kept exactly');
 });
+
+test("a row whose ID and name do not agree fails alone", async () => {
+  const { client, targetingId, given, contents } = await withList();
+  const items = [{ name: "Aa", contexts: ["a1", "a2"] }, { name: "Bb" }];
+  const { results } = await call(client, "bulk_add_options", { targetingId, items });
+  const [aa, bb] = results.map(({ _id }) => _id);
+  const wrong = ["Aa,,n1,Add", `Bb,${aa},oops,Add`, `Aa,${aa},a2,Remove`, `Bb,${aa},n1,Remove`, `Bb,${bb},b1,Add`];
+  const text = `Option,Option ID,Context ID,Context Action\n${wrong.join("\n")}\n`;
+  const changed = await given("update_contexts", "wrong.csv", text);
+  expect(changed.counts).toMatchObject({ succeeded: 3, failed: 2 });
+  expect(changed.text).toContain("2 lines (3, 5)");
+  expect(await contents()).toContain('"contexts":["a1","n1"]');
+  expect(await contents()).toContain('"contexts":["b1"]');
+});
+
+test("a name that only one row of an option gives counts for it, wherever the row is", async () => {
+  const { client, targetingId, given, contents } = await withList();
+  const { results } = await call(client, "bulk_add_options", { targetingId, items: [{ name: "Bb" }] });
+  const id = results[0]?._id;
+  const added = await given(
+    "update_contexts",
+    "first.csv",
+    `Option,Option ID,Context ID\nBb,${id},n2\n,${id},n3\nNews,${id},n4\n,${id},n5\n`,
+  );
+  expect(added.counts).toMatchObject({ failed: 1 });
+  expect(added.text).toMatch(/line 4 "\w+": the row names the option/);
+  expect(await contents()).toContain('"contexts":["n2","n3","n5"]');
+  const head = "Option,Option ID,Context ID,Context Action\n";
+  const set = await given("update_contexts", "set.csv", `${head},${id},s1,Set\nBb,${id},s2,Set\n`);
+  expect(set.counts).toMatchObject({ succeeded: 1, failed: 0 });
+  expect(await contents()).toContain('"contexts":["s1","s2"]');
+  const spoilt = await given("update_contexts", "spoilt.csv", `${head}Bb,${id},t1,Set\nNews,${id},t2,Set\n`);
+  expect(spoilt.counts).toMatchObject({ succeeded: 0, failed: 2 });
+  expect(await contents()).toContain('"contexts":["s1","s2"]');
+});

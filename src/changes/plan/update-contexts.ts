@@ -42,7 +42,7 @@ export async function planUpdateContexts(
   const reads = optionalReads(context);
   const beside = await readSplitOptions(items, find, reads, context);
   const wishes = new Map<string, RequestedContextChange>();
-  const called = new Map<string, string>();
+  const called: CalledOption[] = [];
   for (const one of given) {
     if ("reason" in one) {
       plan.failGiven(one);
@@ -62,22 +62,27 @@ export async function planUpdateContexts(
         const invalid = badId("_id", found._id);
         if (invalid === undefined) mergeItemChange(wishes, found._id, object, wanted);
         else plan.fail(object, invalid);
-        if (invalid === undefined && item.calledName !== undefined) called.set(found._id, item.calledName);
+        if (invalid === undefined && item.calledName !== undefined) {
+          called.push({ optionId: found._id, object, name: item.calledName });
+        }
       }
     }
     if (objects.length === 0) {
       plan.fail(plan.object(placeOf(one)), ownReason("INVALID_ITEM", { problem: "noOption" }));
     }
   }
-  const contents = await readNeededContents([...wishes.values()], beside, context);
+  let contents = await readNeededContents([...wishes.values()], beside, context);
   const open = [...wishes.keys()].filter((optionId) => !contents.has(optionId));
   const there = new Map(await reads.contents(open.filter((optionId) => !beside.has(optionId))));
   for (const optionId of open) {
     const known = beside.get(optionId);
     if (known !== undefined && !("code" in known)) there.set(optionId, known);
   }
-  const names = await namesOf([...called.keys()], [contents, there], context);
-  for (const [optionId, name] of called) failMisnamed(plan, wishes, { optionId, name, is: names.get(optionId) });
+  const names = await namesOf([...new Set(called.map(({ optionId }) => optionId))], [contents, there], context);
+  const changed = failMisnamed(plan, wishes, called, names);
+  if (changed.length > 0) {
+    contents = new Map([...contents, ...(await readNeededContents(changed, contents, context))]);
+  }
   const all = [...wishes.values()];
   planContextChanges(plan, all, contents);
   const copied = new Set([...sources.values()].flatMap((source) => ("code" in source ? [] : source.contexts)));
@@ -133,16 +138,35 @@ async function namesOf(
   return names;
 }
 
+/** An option that a row names by its ID and its name. */
+interface CalledOption {
+  readonly optionId: string;
+  readonly object: number;
+  readonly name: string;
+}
+
+/** Fails the rows whose ID and name do not agree. Returns the changes that remain of the options with these IDs. */
 function failMisnamed(
   plan: Plan,
   wishes: Map<string, RequestedContextChange>,
-  called: { readonly optionId: string; readonly name: string; readonly is: string | undefined },
-): void {
-  const { optionId, name, is } = called;
-  if (is === undefined || folded(is) === folded(name)) return;
-  const reason = ownReason("INVALID_ROW", { problem: "otherName", value: name, name: is, _id: optionId });
-  for (const object of wishes.get(optionId)?.objects ?? []) plan.fail(object, reason);
-  wishes.delete(optionId);
+  called: readonly CalledOption[],
+  names: ReadonlyMap<string, string>,
+): readonly RequestedContextChange[] {
+  const failed = called.filter(({ optionId, name }) => {
+    const is = names.get(optionId);
+    return is !== undefined && folded(is) !== folded(name);
+  });
+  for (const { optionId, object, name } of failed) {
+    const detail = { problem: "otherName", value: name, name: names.get(optionId), _id: optionId };
+    plan.fail(object, ownReason("INVALID_ROW", detail));
+  }
+  const objects = new Set(failed.map(({ object }) => object));
+  return [...new Set(failed.map(({ optionId }) => optionId))].flatMap((optionId) => {
+    const asked = wishes.get(optionId)?.asked.filter(({ object }) => !objects.has(object)) ?? [];
+    wishes.delete(optionId);
+    for (const { object, ...wanted } of asked) mergeItemChange(wishes, optionId, object, wanted);
+    return wishes.get(optionId) ?? [];
+  });
 }
 
 /** Reads the options whose cells were split at a separator, because a Context ID may contain that separator. */

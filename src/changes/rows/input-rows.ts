@@ -141,8 +141,8 @@ const saved = z.strictObject({
 const OPS = ["add", "remove", "set"] as const;
 type Op = (typeof OPS)[number];
 
-export type ContextRow = Omit<UpdateContextsItem, "split"> &
-  Partial<Record<Op, string[] | undefined>> & { split?: SplitCells | undefined };
+export type ContextRow = Omit<UpdateContextsItem, "split" | "calledName"> &
+  Partial<Record<Op, string[] | undefined>> & { split?: SplitCells | undefined; calledName?: string | undefined };
 
 const CONTEXT_COLUMNS = [
   "_id",
@@ -180,11 +180,10 @@ export const contextRows: RowShape<ContextRow> = {
       const calledName = name(cells).trim();
       const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
       // Rows that together set the Context IDs of one option share a key. If one of them is invalid, all fail;
-      // otherwise the Context ID of the invalid row would be removed.
-      const key =
-        oneContextARow || _id !== ""
-          ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`
-          : undefined;
+      // otherwise the Context ID of the invalid row would be removed. Other rows share a key only if they have the same
+      // name, so that a row with a wrong name fails alone.
+      const named = _id === "" ? `name ${option.name}` : `_id ${_id}${wanted === "set" ? "" : ` ${calledName}`}`;
+      const key = oneContextARow || _id !== "" ? `${wanted} ${named}` : undefined;
       if (option.name?.trim() === "") return invalidRow("noOption", {});
       const damaged = option.name === undefined ? undefined : damagedName(option.name, "name");
       if (damaged !== undefined) return { reason: damaged };
@@ -200,13 +199,17 @@ export const contextRows: RowShape<ContextRow> = {
     return parsed.success ? { item: parsed.data } : { reason: fieldProblem(parsed.error.issues, change, value) };
   },
   merge(item, further) {
-    if (item.calledName !== further.calledName) return invalidRow("rowsDisagree", { column: "name" }).reason;
+    item.calledName ??= further.calledName;
+    if (item.calledName !== (further.calledName ?? item.calledName)) {
+      return invalidRow("rowsDisagree", { column: "name" }).reason;
+    }
     for (const op of OPS) for (const contextId of further[op] ?? []) item[op]?.push(contextId);
     if (further.split !== undefined) {
       item.split = { ...further.split, cells: [...(item.split?.cells ?? []), ...further.split.cells] };
     }
     return undefined;
   },
+  isReplacement: ({ set }) => set !== undefined,
   rest({ _id, _ids, name, names, calledName, split: _, ...changes }, failed) {
     return failed.map(({ about, reason }) => {
       const given = about._id === undefined ? { name: about.name } : { _id: about._id };

@@ -312,6 +312,6 @@ const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 function numberIn(text: string, delimiter: string | undefined): number | undefined {
   if (delimiter === ";" && GROUPED_BY_POINTS.test(text)) return undefined;
   const plain = DECIMAL_COMMA.test(text) ? text.replaceAll(".", "").replace(",", ".") : text;
-  const number = Number(GROUPED.test(plain) ? plain.replaceAll(",", "") : plain);
-  return plain !== "" && isExact(plain) ? number : undefined;
+  const digits = GROUPED.test(plain) ? plain.replaceAll(",", "") : plain;
+  return digits !== "" && isExact(digits) ? Number(digits) : undefined;
 }
