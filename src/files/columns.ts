@@ -57,7 +57,7 @@ export interface ValidColumns {
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
-/** By column: its heading in the file. With an empty value, the key is a heading whose column is ignored. */
+/** By column: its heading in the file. With an empty value, the key is a column or a heading that is ignored. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
 export interface Header {
@@ -67,6 +67,9 @@ export interface Header {
   readonly ignored: readonly string[];
   /** The headings whose columns the caller excluded. They are among the ignored headings too. */
   readonly omitted: readonly string[];
+  readonly omitsContexts: boolean;
+  /** What the caller excluded although the file has no such column. */
+  readonly absent: readonly string[];
 }
 
 /** Headings of product lists that may mean an option's name. PRODUCTS count only next to Context IDs. */
@@ -117,10 +120,9 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     }
     known.set(plainHeading(heading), { column, rank: MAPPED });
   }
-  const omitted = omittedHeadings(mapped);
   return (heading: string): Reading | undefined => {
     const plain = plainHeading(heading);
-    if (plain === "" || omitted.has(plain)) return undefined;
+    if (plain === "") return undefined;
     const found = known.get(plain);
     if (found !== undefined) return found;
     const right = spelt(heading.trim());
@@ -128,16 +130,44 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
   };
 }
 
-function omittedHeadings(mapped: ColumnsArgument): ReadonlySet<string> {
-  return new Set(Object.keys(mapped).flatMap((given) => (mapped[given] === "" ? [plainHeading(given)] : [])));
+const CONTEXTS: readonly string[] = ["contexts", "contextId"];
+
+interface Omission {
+  readonly given: string;
+  readonly plain: string;
+  /** The columns with this name. Both columns of Context IDs count as one. */
+  readonly columns: readonly string[];
+}
+
+function omissionsIn(mapped: ColumnsArgument, read: ReturnType<typeof readingOf>): readonly Omission[] {
+  return Object.keys(mapped).flatMap((given) => {
+    if (mapped[given] !== "") return [];
+    const column = read(given)?.column;
+    const columns = column === undefined ? [] : CONTEXTS.includes(column) ? CONTEXTS : [column];
+    return [{ given, plain: plainHeading(given), columns }];
+  });
+}
+
+/** Returns a function that says by which argument a heading is excluded: by itself, or by the name of its column. */
+function omitter(cells: readonly string[], omissions: readonly Omission[], read: ReturnType<typeof readingOf>) {
+  const headings = new Set(cells.map(plainHeading));
+  return (heading: string): Omission | undefined => {
+    const plain = plainHeading(heading);
+    const column = read(heading)?.column ?? "";
+    const isOut = (one: Omission): boolean =>
+      one.plain === plain || (!headings.has(one.plain) && one.columns.includes(column));
+    return plain === "" ? undefined : omissions.find(isOut);
+  };
 }
 
 /** Returns a function that reads a row as a header. Throws a FileError if the caller maps an unknown column. */
 export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
   const read = readingOf(shape, mapped);
-  const leftOut = omittedHeadings(mapped);
+  const omissions = omissionsIn(mapped, read);
   return (cells) => {
-    const found = cells.map(read);
+    const omissionOf = omitter(cells, omissions, read);
+    const out = omissions.length === 0 ? [] : cells.map(omissionOf);
+    const found = cells.map((cell, at) => (out[at] === undefined ? read(cell) : undefined));
     const has = (column: string): boolean => found.some((one) => one?.column === column && one.rank <= ALIASED);
     const isNeeded = shape.required.some((group) => group.includes("name") && !group.some(has));
     const worst = !isNeeded ? ALIASED : has("contexts") || has("contextId") ? PRODUCT : PRODUCT_NAMED;
@@ -153,8 +183,14 @@ export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}):
       return isRead || plainHeading(cell) === "" || WRITTEN.has(plainHeading(cell)) ? [] : [cell.trim()];
     });
     positions.delete("");
-    const omitted = ignored.filter((heading) => leftOut.has(plainHeading(heading)));
-    return { at: (column) => positions.get(column) ?? -1, names: names.map((name) => name ?? ""), ignored, omitted };
+    return {
+      at: (column) => positions.get(column) ?? -1,
+      names: names.map((name) => name ?? ""),
+      ignored,
+      omitted: ignored.filter((heading) => omissionOf(heading) !== undefined),
+      omitsContexts: cells.some((cell, at) => out[at] !== undefined && CONTEXTS.includes(read(cell)?.column ?? "")),
+      absent: omissions.filter((one) => !out.includes(one)).map(({ given }) => given),
+    };
   };
 }
 
@@ -181,6 +217,13 @@ export function checkHeader(
       new Set(headings.map(plainHeading)).size === 1
         ? "Delete all but one of them, or give the others another heading."
         : `Leave one of them out, or choose one: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
+    );
+  }
+  if (header.absent.length > 0) {
+    const shown = cells.map((cell) => cell.trim().slice(0, LONGEST_HEADING)).filter((cell) => cell !== "");
+    throw new FileError(
+      `the argument columns leaves out ${listed(header.absent)}, but the header on line ${line} of the file has no such column; nothing was sent`,
+      `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}. Leave one of them out, or take ${listed(header.absent)} from columns.`,
     );
   }
   const ignored = header.ignored.filter((heading) => !header.omitted.includes(heading));

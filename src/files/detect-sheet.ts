@@ -401,7 +401,7 @@ class Facts {
   }
 
   seen({ columns }: ValidColumns): SheetSeen {
-    const { line, above, ignored, names, cells } = this.#header;
+    const { line, above, ignored, omitted, omitsContexts, names, cells } = this.#header;
     const separator = this.separator();
     const holding = (signs: readonly string[]) => Math.max(0, ...signs.map((one) => this.#holding.get(one) ?? 0));
     const separating = separator === undefined ? [] : [...separator, "\n"];
@@ -410,8 +410,9 @@ class Facts {
       const isOwn = [column, headingOf(column)].some((one) => plainHeading(one) === plainHeading(heading));
       return column === "" || isOwn ? [] : [{ column, heading: cutText(heading, LONGEST_HEADING) }];
     });
-    const isWithout = columns.includes("contextId") && this.#at.contexts < 0;
-    const likely = isWithout ? similarHeading(ignored, "contextId") : undefined;
+    const isWithout = columns.includes("contextId") && this.#at.contexts < 0 && !omitsContexts;
+    const others = ignored.filter((heading) => !omitted.includes(heading));
+    const likely = isWithout ? similarHeading(others, "contextId") : undefined;
     return {
       ...(line > 1 && { headerLine: line }),
       above,
@@ -432,7 +433,7 @@ class Facts {
       dates: this.#dates,
       repeatedTx: this.#repeatedTx,
       ...(likely !== undefined && { likelyContexts: likely }),
-      ...(isWithout && likely === undefined && ignored.length > 0 && { withoutContexts: true }),
+      ...(isWithout && likely === undefined && others.length > 0 && { withoutContexts: true }),
       ...(this.#targeting !== undefined && { targeting: this.#targeting }),
     };
   }

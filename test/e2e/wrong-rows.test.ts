@@ -191,3 +191,30 @@ test("a name that only one row of an option gives counts for it, wherever the ro
   expect(spoilt.counts).toMatchObject({ succeeded: 0, failed: 2 });
   expect(await contents()).toContain('"contexts":["s1","s2"]');
 });
+
+test.each(["contexts", "contextId", "Context IDs", "keyword"])(
+  "columns leaves out the Context IDs, by the name of the column as well: %s",
+  async (left) => {
+    const { client, targetingId, given } = await withFiles();
+    const rows = "Option,Context IDs,Note\nAa,a1|a2,x\n";
+    const columns = { [left]: "" };
+    const made = await given("bulk_add_options", "plain.csv", rows, { columns });
+    expect(made.counts).toMatchObject({ succeeded: 1 });
+    expect(made.text).toMatch(/2 columns ignored: "Context IDs", "Note"/);
+    expect(made.text).not.toMatch(/NO COLUMN OF CONTEXT IDS|give columns|undo_run/);
+    expect((await call(client, "list_options", { targetingId })).text).not.toContain("2 Context IDs");
+  },
+);
+
+test("a column that columns leaves out although the file has none is an error", async () => {
+  const { given } = await withFiles();
+  const made = await given("bulk_add_options", "a.csv", "Option,Keyword,Article ID\nAa,a1,x\n", {
+    columns: { "article id": "", Date: "" },
+  });
+  expect(made.error?.message).toContain('columns leaves out "Date"');
+  const kept = await given("bulk_add_options", "a.csv", "Option,Keyword,Article ID\nAa,a1,x\n", {
+    columns: { "article id": "" },
+  });
+  expect(kept.counts).toMatchObject({ succeeded: 1 });
+  expect(kept.text).toContain('1 column ignored: "Article ID"');
+});
