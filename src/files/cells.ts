@@ -139,21 +139,30 @@ function wordReader<Meaning>(
 
 export const truthIn = wordReader<boolean>([
   [true, ["yes", "true", "1", "y", "x", "✓", "✔", "예", "ja", "j", "wahr", "oui", "vrai", "sí", "si"]],
-  [true, ["collection", "group", "그룹", "gruppe"]],
+  [true, ["collection", "group", "그룹", "gruppe", "grupo", "groupe"]],
   [false, ["no", "false", "0", "n", "아니오", "아니요", "nein", "falsch", "non", "faux"]],
-  [false, ["atomic", "option", "옵션"]],
+  [false, ["atomic", "option", "옵션", "opción"]],
 ]);
 
 export const actionIn = wordReader<"add" | "edit" | "remove">([
-  ["add", ["add", "create", "new", "추가", "생성", "hinzufügen", "anlegen", "neu"]],
-  ["edit", ["edit", "set", "update", "change", "수정", "변경", "ändern", "bearbeiten"]],
-  ["remove", ["remove", "delete", "삭제", "제거", "entfernen", "löschen"]],
+  ["add", ["add", "create", "new", "추가", "생성", "hinzufügen", "anlegen", "neu", "añadir", "agregar", "ajouter"]],
+  [
+    "edit",
+    ["edit", "set", "update", "change", "수정", "변경", "ändern", "bearbeiten", "editar", "modificar", "modifier"],
+  ],
+  [
+    "remove",
+    ["remove", "delete", "삭제", "제거", "entfernen", "löschen", "eliminar", "quitar", "supprimer", "retirer"],
+  ],
 ]);
 
 export const contextActionIn = wordReader<"add" | "remove" | "set">([
-  ["add", ["add", "추가", "hinzufügen"]],
-  ["remove", ["remove", "delete", "삭제", "제거", "entfernen", "löschen"]],
-  ["set", ["set", "replace", "설정", "교체", "setzen", "ersetzen"]],
+  ["add", ["add", "추가", "hinzufügen", "añadir", "agregar", "ajouter"]],
+  [
+    "remove",
+    ["remove", "delete", "삭제", "제거", "entfernen", "löschen", "eliminar", "quitar", "supprimer", "retirer"],
+  ],
+  ["set", ["set", "replace", "설정", "교체", "setzen", "ersetzen", "reemplazar", "remplacer"]],
 ]);
 
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [

@@ -9,28 +9,45 @@ export const REASON_COLUMN = "reason";
 
 /** By column: its headings. The first is written. Case, spaces, `_`, `-` and invisible characters do not matter. */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
-  action: ["Action", "작업", "동작", "Aktion"],
-  _id: ["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID"],
-  name: ["Option", "option name", "옵션", "옵션명", "옵션 이름", "이름", "Optionsname", "Bezeichnung"],
+  action: ["Action", "작업", "동작", "Aktion", "Acción", "Accion"],
+  _id: ["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID", "ID de opción", "ID de l'option"],
+  name: [
+    ...["Option", "option name", "옵션", "옵션명", "옵션 이름", "이름", "Optionsname", "Bezeichnung"],
+    ...["Opción", "Opcion", "Nombre de la opción", "Nom de l'option", "Nom"],
+  ],
   parentName: [
     ...["Group", "parent", "group name", "option group", "parent group", "parent option"],
     ...["그룹", "그룹명", "그룹 이름", "옵션 그룹", "상위 그룹", "상위 옵션"],
     ...["Gruppe", "Gruppenname", "Optionsgruppe", "Übergeordnet", "Übergeordnete Gruppe", "Übergeordnete Option"],
+    ...["Grupo", "Nombre del grupo", "Grupo de opciones", "Groupe", "Nom du groupe", "Groupe d'options"],
   ],
   contexts: [
     ...["Context IDs", "keywords", "article ids", "article numbers"],
     ...["컨텍스트 ID 목록", "콘텍스트 ID 목록", "키워드 목록", "기사 ID 목록"],
     ...["Kontext-IDs", "Artikel-IDs", "Artikelnummern", "Stichwörter", "Stichworte", "Schlüsselwörter", "Schlagwörter"],
+    ...["IDs de contexto", "Palabras clave", "IDs de contexte", "Mots-clés"],
   ],
   contextId: [
     ...["Context ID", "context", "keyword", "article id", "article number"],
     ...["컨텍스트", "콘텍스트", "컨텍스트 ID", "콘텍스트 ID", "키워드", "기사 ID", "기사 번호"],
     ...["Kontext-ID", "Kontext", "Artikel-ID", "Artikelnummer", "Artikel-Nr.", "Artikel-Nr", "Art.-Nr."],
     ...["Stichwort", "Schlüsselwort", "Schlagwort"],
+    ...["ID de contexto", "Contexto", "Palabra clave", "ID de contexte", "Contexte", "Mot-clé"],
   ],
-  op: ["Context Action", "operation", "컨텍스트 작업", "콘텍스트 작업", "Kontext-Aktion"],
-  type: ["Is Group", "그룹 여부", "Ist Gruppe"],
-  exposeChildren: ["Expose Sub-options", "하위 옵션 노출", "Unteroptionen anzeigen"],
+  op: [
+    "Context Action",
+    "operation",
+    "컨텍스트 작업",
+    "콘텍스트 작업",
+    "Kontext-Aktion",
+    "Acción de contexto",
+    "Action de contexte",
+  ],
+  type: ["Is Group", "그룹 여부", "Ist Gruppe", "Es grupo", "Est un groupe"],
+  exposeChildren: [
+    ...["Expose Sub-options", "하위 옵션 노출", "Unteroptionen anzeigen"],
+    ...["Mostrar subopciones", "Afficher les sous-options"],
+  ],
   targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
 };
 
@@ -242,15 +259,26 @@ export function checkHeader(
   const missing = required.find((group) => !group.some((column) => header.at(column) >= 0));
   if (missing === undefined) return;
   const shown = cells.filter((cell) => cell.trim() !== "").map((cell) => cell.trim().slice(0, LONGEST_HEADING));
-  const likely = likelyMapping(header, shown, required);
+  const likely = likelyMapping(header, shown, shape);
   const words = missing.map((column) => (headingOf(column) === column ? column : `${column} ("${headingOf(column)}")`));
   throw new FileError(
     `the file has no column for ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
     (likely === undefined
       ? `${mappingWords(missing[0] ?? "", header, columns)} ` +
         `If the sheet has no headings, insert a row of them: ${headingsFor(required)}. `
-      : `If that is right, map the columns: columns ${JSON.stringify(likely)}. `) + validWords(columns),
+      : `If that is right, map the columns: columns ${JSON.stringify(likely)}. ${unmappedWords(likely, header, columns)}`) +
+      validWords(columns),
   );
+}
+
+/** Names the headings that a mapping leaves out. They may be those of Context IDs or groups. */
+function unmappedWords(likely: Readonly<Record<string, string>>, header: Header, columns: readonly string[]): string {
+  const isRead = (column: string): boolean => column in likely || header.at(column) >= 0;
+  const mapped = new Set(Object.values(likely));
+  const left = header.ignored.filter((heading) => !mapped.has(heading)).slice(0, SHOWN_HEADINGS);
+  const hasIds = !columns.includes("contextId") || isRead("contextId") || isRead("contexts");
+  if (left.length === 0 || hasIds) return "";
+  return `Then no Context IDs are read. Map the other headings in the same argument, if they are contextId, parentName or another column: ${listed(left)}. `;
 }
 
 /**
@@ -316,7 +344,7 @@ const LONGEST_HEADING = 60;
 function likelyMapping(
   header: Header,
   shown: readonly string[],
-  required: ValidColumns["required"],
+  { required, columns }: Pick<ValidColumns, "required" | "columns">,
 ): Readonly<Record<string, string>> | undefined {
   const likely: Record<string, string> = {};
   const free = new Set(header.ignored.filter((heading) => shown.includes(heading)));
@@ -333,7 +361,17 @@ function likelyMapping(
     const isOpen = !group.some((column) => column in likely);
     if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
   }
-  return Object.keys(likely).length === 0 ? undefined : likely;
+  if (Object.keys(likely).length === 0) return undefined;
+  // Without a mapping of these columns, their values would be ignored.
+  const isWithoutIds = header.at("contexts") < 0 && header.at("contextId") < 0;
+  for (const column of [...(isWithoutIds ? ["contexts", "contextId"] : []), "parentName", "action", "op"]) {
+    const isFree = columns.includes(column) && header.at(column) < 0 && !(column in likely);
+    const found = isFree && !("contexts" in likely && column === "contextId") && similarHeading([...free], column);
+    if (typeof found !== "string") continue;
+    likely[column] = found;
+    free.delete(found);
+  }
+  return likely;
 }
 
 export function similarHeading(headings: readonly string[], column: string): string | undefined {

@@ -28,6 +28,7 @@ import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
 import {
   DELIMITERS,
   type Delimiter,
+  ENCODINGS,
   type Encoding,
   type InputFile,
   type SheetForm,
@@ -94,7 +95,9 @@ export async function detectSheet(
     for await (const batch of rows) for (const row of batch) facts?.take(row);
   } catch (thrown) {
     const isChosen = given.sheet !== undefined || facts !== undefined;
-    throw thrown instanceof FileError && !isChosen ? withOtherSheets(thrown, place) : thrown;
+    if (!(thrown instanceof FileError) || isChosen) throw thrown;
+    const isGuessed = format === "csv" && encoding === "windows-1252" && given.encoding === undefined;
+    throw withOtherSheets(isGuessed ? withEncoding(thrown) : thrown, place);
   }
   const separator = facts?.separator();
   return {
@@ -107,6 +110,16 @@ export async function detectSheet(
     },
     seen: without0({ ...facts?.seen(shape), ...notes, ...place.seen }),
   };
+}
+
+/** Adds that the headings may be garbled. Every file that fits no other encoding is read as Windows-1252. */
+function withEncoding(thrown: FileError): FileError {
+  // Only headings with letters beyond ASCII depend on the encoding.
+  if (!/[\u0080-\uffff]/.test(thrown.message)) return thrown;
+  return new FileError(
+    `${thrown.message}; the file was read as Windows-1252`,
+    `If these headings are not what the file shows, save it as CSV UTF-8, or give its encoding: ${ENCODINGS.join(", ")}. ${thrown.remedy}`,
+  );
 }
 
 /**

@@ -14,6 +14,7 @@ import { openFile } from "../../src/files/open-file.ts";
 import { itemsIn, type RowShape } from "../../src/files/rows.ts";
 import { planOf } from "../../src/plans/diff.ts";
 import { formatToRead, readDesired } from "../../src/plans/file/read-desired.ts";
+import { FileError } from "../../src/platform/files.ts";
 import { getRun } from "../../src/tools/get-run.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
@@ -169,6 +170,52 @@ test("German headings of a sheet with one Context ID a row are known", async () 
   ]);
   expect(["Hinzufügen", "Ändern", "Löschen"].map(actionIn)).toEqual(["add", "edit", "remove"]);
   expect(["Hinzufügen", "Setzen", "Entfernen"].map(contextActionIn)).toEqual(["add", "set", "remove"]);
+});
+
+test.each([
+  ["Opción;Grupo;ID de contexto;Acción", "Zapatos;Ropa;c1;Añadir"],
+  ["Option;Groupe;ID de contexte;Action", "Chaussures;Vêtements;c1;Ajouter"],
+])("the Spanish or French headings %s are known", async (headings, row) => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, "rows.csv"), `${headings}\n${row}\n`);
+  const { file, bytes } = await openFile("rows.csv", {}, { ...RULES, allowedDirs: [folder] });
+  const [name, parentName] = row.split(";");
+  expect(items(await itemsIn(bytes, file, optionRows))).toMatchObject([{ name, parentName, contexts: ["c1"] }]);
+});
+
+/** Reads rows.csv. Returns the error about its headings. */
+async function headerError(folder: string): Promise<FileError | undefined> {
+  const { file, bytes } = await openFile("rows.csv", {}, { ...RULES, allowedDirs: [folder] });
+  try {
+    await itemsIn(bytes, file, optionRows);
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof FileError) return thrown;
+    throw thrown;
+  }
+}
+
+test.each([
+  ["Opzione;Gruppo;Context ID articolo", '{"name":"Opzione","contextId":"Context ID articolo","parentName":"Gruppo"}'],
+  [
+    "Opzione;ID;Codice",
+    /columns \{"name":"Opzione"\}\. Then no Context IDs are read\. Map the other headings .*: "Codice"/,
+  ],
+])("headings that are nearly known name the whole mapping: %s", async (headings, expected) => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, "rows.csv"), `${headings}\nScarpe;1;c1\n`);
+  const { remedy = "" } = (await headerError(folder)) ?? {};
+  if (typeof expected === "string") expect(remedy).toContain(expected);
+  else expect(remedy).toMatch(expected);
+});
+
+test("headings in an unknown encoding say so", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, "rows.csv"), Buffer.from("834983768356838783932c83529383650a8c432c63310a", "hex"));
+  expect(await headerError(folder)).toMatchObject({
+    message: expect.stringContaining("read as Windows-1252"),
+    remedy: expect.stringContaining("save it as CSV UTF-8, or give its encoding: utf-8"),
+  });
 });
 
 const AS_OPTION = (line: number) =>
