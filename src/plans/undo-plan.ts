@@ -216,13 +216,43 @@ export interface IntendedUndo {
 /** Compares the options after the run with their current state, field by field. */
 export function intended(options: readonly OptionEffect[], present: Present): IntendedUndo {
   const all: IntendedUndo = { intents: new Map(), rows: [], left: subOptionsLeft(options) };
+  const isBack = backAgain(options, present);
   for (const option of options) {
     const there = present.options.get(option._id);
     if (option.did === "created") created(option._id, option.left, there, present, all);
     else if (option.did === "changed") changed(option, there, present, all);
-    else deleted(option, present, all);
+    else if (!isBack(option)) deleted(option, present, all);
   }
   return all;
+}
+
+/**
+ * Returns a function that says whether an equal option, with another ID, has taken the place of a deleted one. Context
+ * IDs that were not read count as different.
+ */
+function backAgain(options: readonly OptionEffect[], present: Present): (option: OptionEffect) => boolean {
+  const before = new Map(
+    options.flatMap((one) => (one.did === "deleted" && one.before ? [[one._id, one.before]] : [])),
+  );
+  if (before.size === 0) return () => false;
+  // An option that the run changed is not equal, because the undo changes it as well.
+  const own = new Set(options.map(({ _id }) => _id));
+  const others = [...present.options.values()].filter(({ _id, parent }) => !own.has(_id) && !own.has(parent ?? ""));
+  const byName = new Map(others.map((option) => [option.name, option]));
+  const groupOf = (parent: string | null): string | undefined =>
+    parent === null ? undefined : (present.options.get(parent)?.name ?? before.get(parent)?.name ?? parent);
+  return ({ _id }) => {
+    const was = before.get(_id);
+    const there = was && byName.get(was.name);
+    if (was === undefined || there === undefined || present.options.has(_id)) return false;
+    return (
+      there.type === was.type &&
+      groupOf(there.parent) === groupOf(was.parent) &&
+      (there.exposeChildren ?? false) === (was.exposeChildren ?? false) &&
+      there.contextCount === was.contexts.length &&
+      (was.contexts.length === 0 || holdsExactly(there, was.contexts))
+    );
+  };
 }
 
 function subOptionsLeft(options: readonly OptionEffect[]): ReadonlyMap<string, number> {

@@ -34,11 +34,15 @@ export function targetingsIn({ targetings, options, unresolved }: Done): readonl
 export function contentsNeeded(done: Done, { targeting, options }: Present): readonly string[] {
   const needed = new Set<string>();
   let groups = false;
+  const byName = new Map([...options.values()].map((option) => [option.name, option]));
   for (const one of done.options) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
     // If the number differs, the option has changed since the run, and its Context IDs are not needed.
     if (one.did === "created" && there?.contextCount === one.left.contexts.length) needed.add(one._id);
+    // An equal option may have taken the place of a deleted one.
+    const again = one.did === "deleted" && one.before !== undefined ? byName.get(one.before.name) : undefined;
+    if (again !== undefined && again.contextCount > 0) needed.add(again._id);
     const { added = [], removed = [] } = one.did === "changed" ? (one.contexts ?? {}) : {};
     if (added.length + removed.length > 0) needed.add(one._id);
     groups ||= one.did === "deleted" && one.before?.type === "collection" && one.before.contexts.length > 0;

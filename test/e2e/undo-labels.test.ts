@@ -361,7 +361,10 @@ test("what cannot be restored, or not as it was, says why", async () => {
   const [taken, group, inside, other, filled] = idsIn(await call("bulk_add_options", { targetingId, items: there }));
   const deleted = await call("delete_options", { ids: [taken, inside, other] });
   await call("delete_options", { ids: [group] });
-  const items = [{ name: "Taken" }, { name: "Third", type: "collection", contexts: ["o", "p"] }];
+  const items = [
+    { name: "Taken", contexts: ["t"] },
+    { name: "Third", type: "collection", contexts: ["o", "p"] },
+  ];
   await call("bulk_add_options", { targetingId, items });
   const back = await reasonsOf(deleted.data.runId);
   expect(back.reasons).toEqual([
@@ -377,6 +380,21 @@ test("what cannot be restored, or not as it was, says why", async () => {
   await call("update_contexts", { items: [{ _id: filled, remove: ["a"] }] });
   expect(await reasonsOf(more.data.runId)).toEqual({ reasons: [[filled, "impossible", ["emptyGroup"]]] });
   expect((await call("undo_run", { runId: more.data.runId })).text).toContain('the group "Filled" would have neither');
+});
+
+test("a deleted option that is back, with another ID, is as before", async () => {
+  const { call, shop } = await session();
+  const { targetingId, ids } = await shop("Back");
+  const [plain, other] = ids;
+  const { data } = await call("delete_options", { ids: [plain, other] });
+  await call("bulk_add_options", { targetingId, items: [{ name: "Plain", contexts: ["b", "a"] }] });
+  const planned = await call("undo_run", { runId: data.runId });
+  expect(planned.data.results).toMatchObject([{ _id: other, undo: "caveat" }]);
+  expect(planned.text).toContain("1 already as before; nothing was sent.");
+  await call("bulk_add_options", { targetingId, items: [{ name: "Other", contexts: ["c"] }] });
+  expect((await call("undo_run", { runId: data.runId })).text).toContain(
+    "everything is as it was before; nothing was sent.",
+  );
 });
 
 test("names that the service refuses are not restored", async () => {
