@@ -11,6 +11,7 @@ import {
   headingOf,
   isHintRow,
   isWhole,
+  listed,
   plainHeading,
   type ValidColumns,
 } from "./columns.ts";
@@ -190,12 +191,14 @@ const CONTINUED = ["_id", "name", "op", "action"];
 /** Columns that templates fill in every row, even without an option. */
 const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
 const NAMES = ["name", "parentName"];
+const HEADINGS_SHOWN = 12;
 
 /** Reads rows. Holds back the latest one until it is known whether it is the last, which may be a total. */
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;
   readonly #headings: (cells: readonly string[]) => Header;
+  readonly #shape: ValidColumns;
   readonly #isStrict: boolean;
   readonly #filled: readonly number[];
   readonly #continued: readonly number[];
@@ -219,6 +222,7 @@ class RowReader {
     this.#header = header;
     this.#notes = notes ?? noNotes();
     this.#headings = headerReader(shape, columns);
+    this.#shape = shape;
     this.#isStrict = shape.isStrict === true;
     this.#filled = fillDown.map((column) => positionOf(column, header));
     this.#contextId = header.at("contextId");
@@ -238,6 +242,7 @@ class RowReader {
       this.#blank += 1;
       return;
     }
+    this.#checkNoOtherHeader(record);
     if (this.#isHeader(record)) {
       this.#notes.repeated += 1;
       return;
@@ -293,6 +298,24 @@ class RowReader {
     const filled = cells.flatMap((cell, at) => (cell.trim() !== "" && this.#read[at] === true ? [at] : []));
     const { names } = this.#headings(cells);
     return filled.length > 1 && filled.every((at) => names[at] !== "");
+  }
+
+  /** Throws a FileError for the header of another table, whose rows would be read with wrong columns. */
+  #checkNoOtherHeader(record: SheetRecord): void {
+    const { line, cells } = record;
+    const found = this.#headings(cells);
+    const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [at]));
+    const isClear = this.#blank > 0 || filled.every((at) => found.names[at] !== "");
+    const isOther = isClear && columnCount(found) > 1 && isWhole(found, this.#shape);
+    if (!isOther && !this.#isHeader(record)) return;
+    // Both columns of Context IDs count as one: a heading may say so twice, in merged cells.
+    const same = (name = ""): string => (name === "contextId" ? "contexts" : name);
+    if (filled.every((at) => same(found.names[at]) === same(this.#header.names[at]))) return;
+    const shown = filled.slice(0, HEADINGS_SHOWN).map((at) => (cells[at] ?? "").trim());
+    throw new FileError(
+      `line ${line} of the file is the header of another table (${listed(shown)}), with other columns than the header on line ${this.#header.line}; nothing was sent`,
+      "Save each table as a file or a sheet of its own, with the same columns in all its rows.",
+    );
   }
 
   #filledDown(cells: readonly string[]): readonly string[] {

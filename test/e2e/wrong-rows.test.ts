@@ -218,3 +218,23 @@ test("a column that columns leaves out although the file has none is an error", 
   expect(kept.counts).toMatchObject({ succeeded: 1 });
   expect(kept.text).toContain('1 column ignored: "Article ID"');
 });
+
+test("a second table with other columns in the same sheet is refused before anything is sent", async () => {
+  const { client, targetingId, given } = await withFiles();
+  const first = ["Option,Context IDs,", "Alpha one,x1|x2,", "Alpha two,x3,", ",,"];
+  const second = ["Option,Group,Context IDs", "Beta one,Beta,y1", "Beta two,Beta,y2"];
+  const made = await given("bulk_add_options", "two.csv", `${[...first, ...second].join("\n")}\n`);
+  expect(made.error?.message).toContain(
+    'line 5 of the file is the header of another table ("Option", "Group", "Context IDs")',
+  );
+  expect(made.error?.message).toContain("nothing was sent");
+  const moved = [...first, ",Option,Context IDs", ",Beta one,y1"].join("\n");
+  expect((await given("bulk_add_options", "moved.csv", moved)).error?.message).toContain("line 5");
+  const noted = "Option,Group,Context IDs\nAa,,a1\n\nOption,Note,Context IDs\nBb,new,b1\n";
+  expect((await given("bulk_add_options", "noted.csv", noted)).error?.message).toContain("line 4");
+  expect((await call(client, "list_options", { targetingId })).text).not.toContain("Alpha");
+  const same = [...first, "Option,Context IDs,Note", "Gamma,z1,x"].join("\n");
+  const repeated = await given("bulk_add_options", "same.csv", same);
+  expect(repeated.counts).toMatchObject({ succeeded: 3, failed: 0 });
+  expect(repeated.text).toContain("1 row skipped, equal to the header");
+});
