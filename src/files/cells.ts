@@ -226,7 +226,9 @@ export function damageIn(text: string): Damage | undefined {
 
 /** Returns the invisible characters in a trimmed text, for example `U+200B`. */
 export function invisibleIn(trimmed: string): readonly string[] {
-  return UNUSUAL.test(trimmed) ? [...new Set(trimmed.match(INVISIBLE) ?? [])].map(codePoint) : [];
+  if (!UNUSUAL.test(trimmed)) return [];
+  const found = trimmed.match(INVISIBLE) ?? [];
+  return [...new Set(trimmed.includes("\0") ? ["\0", ...found] : found)].map(codePoint);
 }
 
 function codePoint(character: string): string {

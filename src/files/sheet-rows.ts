@@ -364,7 +364,7 @@ function positionOf(column: string, header: SheetHeader): number {
 }
 
 /** No text contains this delimiter, so each line is one cell. */
-const NO_DELIMITER = "\0";
+const NO_DELIMITER = "\uFFFF";
 
 /** Yields the lines of a list, or the rows of the first sheet of a workbook. A line has one cell. Throws a FileError. */
 export async function* listRecords(

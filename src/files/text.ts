@@ -67,7 +67,7 @@ function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
 function invalid(encoding: Encoding, line: number): FileError {
   return new FileError(
     `line ${line} of the file has bytes that are not ${ENCODING_NAMES[encoding]}`,
-    `Leave encoding out, so that it is detected, or give the right one: ${ENCODINGS.join(", ")}. ` +
+    `If encoding was given, leave it out, so that it is detected. Otherwise give the right one: ${ENCODINGS.join(", ")}. ` +
       'A spreadsheet saves UTF-8 as "CSV UTF-8".',
   );
 }
@@ -83,6 +83,9 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
   if (first === 0xff && second === 0xfe) return "utf-16le";
   return first === 0xfe && second === 0xff ? "utf-16be" : undefined;
 }
+
+/** In UTF-16 that is valid UTF-8 as well, more than one of this many bytes is zero. */
+const FEWEST_ZEROS = 10;
 
 /**
  * Detects the encoding of a file. Decided by, in this order: a byte order mark, zero bytes (UTF-16), validity (UTF-8),
@@ -111,8 +114,10 @@ export class EncodingDetector {
   async found(bytes: ByteSource): Promise<Encoding> {
     if (this.#marked !== undefined) return this.#marked;
     const [even, odd] = this.#zeros;
-    if (even + odd > 0) return odd >= even ? "utf-16le" : "utf-16be";
-    if (this.#isUtf8 && isValid(() => this.#utf8.decode())) return "utf-8";
+    const isUtf8 = this.#isUtf8 && isValid(() => this.#utf8.decode());
+    // A few zero bytes in valid UTF-8 are damage, which is reported with its row. In UTF-16, each ASCII letter has one.
+    if (even + odd > (isUtf8 ? this.#position / FEWEST_ZEROS : 0)) return odd >= even ? "utf-16le" : "utf-16be";
+    if (isUtf8) return "utf-8";
     const [korean, unicode, mac] = [new KoreanLikeness(), new UnicodeLikeness(), new MacLikeness()];
     for await (const chunk of bytes()) for (const likeness of [korean, unicode, mac]) likeness.take(chunk);
     if (korean.isKorean()) return "euc-kr";

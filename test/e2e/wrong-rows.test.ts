@@ -238,3 +238,12 @@ test("a second table with other columns in the same sheet is refused before anyt
   expect(repeated.counts).toMatchObject({ succeeded: 3, failed: 0 });
   expect(repeated.text).toContain("1 row skipped, equal to the header");
 });
+
+test("a zero byte in a file of UTF-8 is reported with its row", async () => {
+  const { given } = await withFiles();
+  const made = await given("bulk_add_options", "zero.csv", "Option,Context IDs\nAa,a\u00001\nBé,b1\n");
+  expect(made.counts).toMatchObject({ succeeded: 0, failed: 2 });
+  expect(made.text).toMatch(/line 2.* contains invisible characters \(U\+0000\)/s);
+  const wide = Buffer.from("Option,Context IDs\nAa,a1\n", "utf16le");
+  expect((await given("bulk_add_options", "wide.csv", wide)).counts).toMatchObject({ succeeded: 1 });
+});
