@@ -69,11 +69,12 @@ export function planCounts(changes: readonly ListedChange[], { drift, conflicts,
 }
 
 export function changeCounts(changes: readonly ListedChange[]): string {
+  const isNothing = changes.every(({ kind }) => kind === "adopted");
   const counts = CHANGE_KINDS.flatMap((kind) => {
     const many = changes.filter((change) => change.kind === kind).length;
     return many === 0 ? [] : [`${count(many)} ${KIND_WORDS[kind]}`];
   });
-  return counts.length === 0 ? "nothing to do" : counts.join(", ");
+  return [...(isNothing ? ["nothing to do"] : []), ...counts].join(", ");
 }
 
 export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {

@@ -6,7 +6,7 @@ import type { Interrupted } from "../runs/registry.ts";
 import type { OptionCounts, RunStatus } from "../runs/report.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { Approval } from "./approvals.ts";
-import { quoteUntrusted } from "./fence.ts";
+import { quoteShort, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 import type { ReportedRun } from "./run-results.ts";
 
@@ -18,6 +18,7 @@ interface Work {
 
 const CHANGE: Work = { done: "Applied", todo: "apply", noun: "change" };
 const EVENT: Work = { done: "Sent", todo: "send", noun: "event" };
+const SAVED: Work = { done: "Saved", todo: "save", noun: "file" };
 
 const WORK: Readonly<Record<string, Work>> = {
   create_targetings: { done: "Created", todo: "create", noun: "targeting" },
@@ -29,6 +30,9 @@ const WORK: Readonly<Record<string, Work>> = {
   delete_options: { done: "Deleted", todo: "delete", noun: "option" },
   track_event: EVENT,
   track_events: EVENT,
+  list_options: SAVED,
+  get_option: SAVED,
+  get_run: SAVED,
 };
 
 /** By status of the run: the words before the counts. */
@@ -45,15 +49,24 @@ export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
   if (counts.items === 0 && status === "running") return `Still reading the file; nothing was sent. ${ran}`;
+  if (WORK[run.tool] === SAVED && status === "running") return `The file is still being written. ${ran}`;
   const isDryRunOfEvents = status === "planned" && WORK[run.tool] === EVENT;
   // A dry run of a single event is not stored.
   const dryRun = `Dry run; nothing was sent${runId === undefined ? " or stored" : ""}. `;
   const before = isDryRunOfEvents ? dryRun : (BEFORE[status] ?? "");
   const result = resultWords(run);
   const sentence = before.endsWith("; ") ? result.charAt(0).toLowerCase() + result.slice(1) : result;
-  return [`${before}${sentence}${sentence === "" ? "" : "."}`.trim(), requestWords(run), ran]
+  return [`${before}${sentence}${sentence === "" ? "" : "."}`.trim(), sheetWords(run), requestWords(run), ran]
     .filter((part) => part !== "")
     .join(" ");
+}
+
+/** Returns which sheet of a workbook was read, if there are others. */
+function sheetWords({ file }: ReportedRun): string {
+  const { otherSheets = 0 } = file?.seen ?? {};
+  if (otherSheets === 0) return "";
+  const { sheet = "" } = file?.sheet ?? {};
+  return `Only the sheet ${quoteShort(sheet)} was read, 1 of ${thousands(otherSheets + 1)}; the argument sheet chooses another.`;
 }
 
 function resultWords(run: ReportedRun): string {

@@ -168,6 +168,8 @@ export const contextActionIn = wordReader<"add" | "remove" | "set">([
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // A spreadsheet took a name that begins with =, + or - for a formula.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
+  // Google Sheets exports a formula that it has not computed yet as this text.
+  ["formulaError", /^Loading\.\.\.$/],
   // A failed formula in German, French, Spanish and Italian programs.
   [
     "formulaError",

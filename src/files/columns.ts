@@ -56,6 +56,16 @@ export function headingOf(column: string): string {
   return HEADINGS[column]?.[0] ?? column;
 }
 
+/** Returns whether a heading is that of Context IDs with a number: "Context ID 2". */
+export function isFurtherContextIds(heading: string): boolean {
+  const plain = plainHeading(heading);
+  const first = plain.replace(/[#.(]*\d+\)?$/, "");
+  return (
+    first !== plain &&
+    [...(HEADINGS.contextId ?? []), ...(HEADINGS.contexts ?? [])].some((one) => plainHeading(one) === first)
+  );
+}
+
 /** Returns a heading for comparing: no case, spaces, separators, invisible characters or decomposed letters. */
 export function plainHeading(heading: string): string {
   return heading

@@ -1,6 +1,7 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { writeXlsx } from "hucre";
 import { expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
@@ -101,4 +102,52 @@ test("a changed row of an option that exists is named as not applied, also if ex
   expect(textOf(changed)).toContain('onExisting "addContexts"');
   const added = await send("bulk_add_options", "changed.csv", sheet("c-1;c-2"), { onExisting: "addContexts" });
   expect(added.structuredContent).toMatchObject({ counts: { succeeded: 1 } });
+});
+
+test("the first line says that other sheets of a workbook were not read", async () => {
+  const { send } = await withFiles();
+  const rows = (name: string, id: string) => [
+    ["Option", "Context ID"],
+    [name, id],
+  ];
+  const sheets = [
+    {
+      name: "Readme",
+      rows: [
+        ["Option", "Notes"],
+        ["", "How to fill in the sheets"],
+      ],
+    },
+    { name: "Brands", rows: rows("Shoes", "c-1") },
+    { name: "More", rows: rows("Hats", "c-2") },
+  ];
+  const first = textOf(await send("bulk_add_options", "sheets.xlsx", await writeXlsx({ sheets })));
+  expect(first).toMatch(
+    /^No option to create\. Only the sheet "Readme" was read, 1 of 3; the argument sheet chooses another\./,
+  );
+  const chosen = await send("bulk_add_options", "sheets.xlsx", await writeXlsx({ sheets }), { sheet: "More" });
+  expect(textOf(chosen)).toMatch(/^Created 1 option in .* Only the sheet "More" was read, 1 of 3;/);
+});
+
+test("further columns of Context IDs say how to give them", async () => {
+  const { send } = await withFiles();
+  const sheet = "Option,Context ID,Context ID 2,Context ID 3\nShoes,c-1,c-2,c-3\n";
+  const made = textOf(await send("bulk_add_options", "wide.csv", sheet));
+  expect(made).toContain('2 columns ignored: "Context ID 2", "Context ID 3". Only one column of Context IDs is read.');
+  expect(made).toContain('into one cell, separated by "|"');
+});
+
+test("a formula that is still loading is no Context ID", async () => {
+  const { send } = await withFiles();
+  const made = await send("bulk_add_options", "loading.csv", "Option,Context ID\nShoes,Loading...\nHats,h-1\n");
+  expect(made.structuredContent).toMatchObject({ counts: { succeeded: 1, failed: 1 } });
+});
+
+test("a plan that only finds options by name has nothing to do", async () => {
+  const { send } = await withFiles();
+  const sheet = "Option,Context IDs\nShoes,c-1\n";
+  await send("bulk_add_options", "found.csv", sheet);
+  expect(textOf(await send("plan_targeting", "found.csv", sheet))).toContain(
+    ": nothing to do, 1 found by name; nothing was sent.",
+  );
 });
