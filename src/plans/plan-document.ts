@@ -1,9 +1,12 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
+import { isApiError } from "../api/errors.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
+import { amount } from "../platform/text.ts";
 import type { TargetingMemory } from "../runs/backend.ts";
+import { undefinedIf } from "../runs/store.ts";
 import { type Base, type ServiceTargeting, ulid } from "./base.ts";
 import { type DiffInput, planOf } from "./diff.ts";
 import {
@@ -198,11 +201,53 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   const targetingId = await whichTargeting({ ...hints, memory });
   const there = targetingId === undefined ? undefined : await scene.read(targetingId);
   if (there !== undefined) checkSeenName(hints, there);
-  const plan = planOf({ desired, base, there, prune, byName, thresholds });
+  const compared = planOf({ desired, base, there, prune, byName, thresholds });
+  const source = byName && desired.targeting?._id !== targetingId ? desired.targeting?._id : undefined;
+  const held = source === undefined ? [] : await heldInSource(source, compared, there, scene);
+  const plan = { ...compared, problems: [...compared.problems, ...held] };
   return {
     document: planDocument(plan, { environment, apiUrl, fileDigest, prune, byName }, groupsIn(there?.options)),
     there,
   };
+}
+
+/**
+ * Returns a problem for each group that would get Context IDs that a group of the file's own targeting holds: two groups
+ * of a project cannot hold the same Context ID (management-api 7.2). Empty if that targeting cannot be read.
+ */
+async function heldInSource(
+  sourceId: string,
+  { items }: StatePlan,
+  there: ServiceTargeting | undefined,
+  { read }: Pick<PlanScene, "read">,
+): Promise<StatePlan["problems"]> {
+  const groups = new Map(there?.options.flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])));
+  const given = items.flatMap((item) => {
+    if (item.kind === "create" && item.type === "collection") return [{ ...item, add: item.contexts }];
+    const name = item.kind === "change" ? groups.get(item._id) : undefined;
+    return item.kind === "change" && name !== undefined
+      ? [{ line: item.line, name, add: item.contexts?.add ?? [] }]
+      : [];
+  });
+  if (given.every(({ add }) => add.length === 0)) return [];
+  const source = await undefinedIf(isApiError, read(sourceId));
+  const owners = new Map<string, string>();
+  for (const { type, name, contexts } of source?.options ?? []) {
+    if (type === "collection") for (const id of contexts) owners.set(id, name);
+  }
+  return given.flatMap(({ line, name, add }) => {
+    const held = add.filter((id) => owners.has(id));
+    const [first] = held;
+    if (first === undefined) return [];
+    const more = held.length === 1 ? "" : ` and ${amount(held.length - 1, "more Context ID")}`;
+    const holder = `the group ${JSON.stringify(owners.get(first))} of the targeting ${JSON.stringify(source?.targeting.name)}`;
+    return {
+      ...{ line, column: 1 },
+      message: `the group ${JSON.stringify(name)} would get ${JSON.stringify(first)}${more}, which ${holder} already holds (TARGETING_COLLECTION_CONTEXT_DUPLICATED)`,
+      remedy:
+        "Two groups cannot hold the same Context ID of their own: remove it from this group in the file, or from the other group with update_contexts first.",
+    };
+  });
 }
 
 export function groupsIn(options: Iterable<NamedOption> = []): Readonly<Record<string, string>> {

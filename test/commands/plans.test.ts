@@ -210,6 +210,12 @@ test("a file of another targeting is planned by names", async () => {
   const refused = await run(["plan", file, "--targeting", other]);
   expect(refused.code).toBe(1);
   expect(refused.stderr).toContain("--by-name");
+  const held = await run(["plan", file, "--targeting", other, "--by-name"]);
+  expect(held.code).toBe(1);
+  expect(held.text).toContain(
+    'the group "Seasonal" would get "season", which the group "Seasonal" of the targeting "Spring" already holds',
+  );
+  writeFileSync(file, readFileSync(file, "utf8").replace('"season"', ""));
   const planned = await run(["plan", file, "--targeting", other, "--by-name"]);
   expect(planned.code).toBe(2);
   expect(planned.text).toContain("3 created, 1 with other Context IDs");

@@ -181,6 +181,22 @@ test("a copy of an export that names another targeting is not planned for the ta
   });
 });
 
+test("a plan by name names the Context IDs that a group of the other targeting holds", async () => {
+  const { call, client, folder } = await spring();
+  const groups = [{ name: "Clogs", contexts: ["clog-1", "clog-2"], children: [{ name: "Wooden", contexts: ["w-1"] }] }];
+  await client.callTool("create_targetings", { items: [{ name: "Here", options: groups }, { name: "There" }] });
+  const file = join(folder, "here.yaml");
+  await client.callTool("list_options", { targetingName: "Here", saveTo: file });
+  const onto = { targetingName: "There", file, byName: true };
+  const { data, text } = await call("plan_targeting", onto);
+  expect(text).toMatch(/^The plan for "There" \(\w+\) cannot be applied: 1 problem; nothing was sent\./);
+  expect(text).toContain('the group "Clogs" would get "clog-1" and 1 more Context ID, which the group "Clogs" of the');
+  expect(data.problems).toMatchObject([{ message: expect.stringContaining("already holds") }]);
+  await call("update_contexts", { targetingName: "Here", items: [{ name: "Clogs", remove: ["clog-1", "clog-2"] }] });
+  const planned = await call("plan_targeting", onto);
+  expect(planned.data).toMatchObject({ changes: { created: { count: 2 } } });
+});
+
 test("a conflict says what to write into the file, and how to overwrite what others changed", async () => {
   const { call, client, file, edit, targetingId } = await spring();
   await edit(/contexts: \["?a"?, "?b"?\]/, "contexts: [a, q]");
