@@ -13,7 +13,10 @@ export type CellContexts =
   | { readonly reason: Reason };
 
 /** Returns a reader of Context IDs in the column `contextId` or `contexts`. Throws a FileError if a file has both. */
-export function contextsReader(header: Header, separator?: string): (cells: readonly string[]) => CellContexts {
+export function contextsReader(
+  header: Header,
+  separator?: string,
+): (cells: readonly string[], asText?: TextCells) => CellContexts {
   const one = header.at("contextId");
   const many = header.at("contexts");
   if (one >= 0 && many >= 0) {
@@ -26,14 +29,14 @@ export function contextsReader(header: Header, separator?: string): (cells: read
   const isSplit = one < 0 || separator !== undefined;
   const between = separator ?? BETWEEN_CONTEXTS;
   const textsOf = isSplit ? splitter(between) : oneText;
-  return (cells) => {
+  return (cells, asText) => {
     const cell = cells[at] ?? "";
     const texts = textsOf(cell);
     if (texts === undefined)
       return { reason: ownReason("INVALID_ROW", { problem: "notAList", value: cell.slice(0, 40) }) };
     const contexts = texts.map(trimContextId).filter((contextId) => contextId !== "");
     for (const [position, contextId] of contexts.entries()) {
-      const reason = problemOf(contextId, position);
+      const reason = problemOf(contextId, position, asText?.has(at));
       if (reason !== undefined) return { reason };
     }
     const isBlank = cell.trim() === "";
@@ -103,8 +106,8 @@ function listIn(text: string): readonly string[] | undefined {
   return list.every((one) => typeof one === "string") ? list : undefined;
 }
 
-function problemOf(contextId: string, position: number): Reason | undefined {
-  const damage = damageIn(contextId);
+function problemOf(contextId: string, position: number, isText: boolean | undefined): Reason | undefined {
+  const damage = damageIn(contextId, isText);
   if (damage !== undefined) return damaged("Context ID", contextId, damage);
   const problem = contextIdProblem(contextId);
   if (problem === undefined) return undefined;
@@ -116,8 +119,8 @@ function damaged(what: string, value: string, damage: object): Reason {
 }
 
 /** Returns a reason if a spreadsheet has probably changed a name, for example into a date. */
-export function damagedName(name: string, what: "name" | "group"): Reason | undefined {
-  const damage = damageIn(name);
+export function damagedName(name: string, what: "name" | "group", isText?: boolean): Reason | undefined {
+  const damage = damageIn(name, isText);
   return damage === undefined ? undefined : damaged(what, name, damage);
 }
 
@@ -217,11 +220,23 @@ export interface Damage {
 /** Replaces the value of an `.xlsx` cell whose formula has no stored value. No real text contains it. */
 export const NO_VALUE = "\uFFFF";
 
-export function damageIn(text: string): Damage | undefined {
+/** The cells of a row that hold a date or a truth value as a text, formatted as text. */
+export type TextCells = ReadonlySet<number> | undefined;
+
+/** What a spreadsheet makes of other texts, but never in a cell that is formatted as text. */
+const CONVERTED: readonly string[] = ["date", "truth"];
+
+/** Returns whether a text, or a part of it, looks as if a spreadsheet had converted it to a date or a truth value. */
+export function mayBeConverted(text: string): boolean {
+  return text.split(/[|;,\n]/).some((part) => CONVERTED.includes(damageIn(part)?.damage ?? ""));
+}
+
+/** Returns how a text is damaged. `isText`: it is a text in a cell formatted as text, so that no program changed it. */
+export function damageIn(text: string, isText = false): Damage | undefined {
   const trimmed = text.trim();
   if (trimmed === NO_VALUE) return { damage: "noValue" };
   const found = ANY_DAMAGE.test(trimmed) ? DAMAGE.find(([, form]) => form.test(trimmed)) : undefined;
-  if (found !== undefined) return { damage: found[0] };
+  if (found !== undefined && !(isText && CONVERTED.includes(found[0]))) return { damage: found[0] };
   const characters = invisibleIn(trimmed);
   return characters.length === 0 ? undefined : { damage: "invisible", characters };
 }

@@ -4,6 +4,8 @@ export interface SheetRecord {
   readonly line: number;
   readonly cells: readonly string[];
   readonly places?: readonly CellPlace[];
+  /** Only in a workbook: the indexes of cells that hold a date or a truth value as a text, formatted as text. */
+  readonly asText?: ReadonlySet<number>;
   /** Only in a workbook: whether a formula of the row sums or counts. */
   readonly hasSum?: true;
   /** Only in a workbook: whether the row is hidden, by hand or by a filter. */

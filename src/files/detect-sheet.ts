@@ -227,6 +227,8 @@ const LIST_SHAPE: ValidColumns = { columns: Object.keys(HEADINGS), required: [["
 export interface ListedContextId {
   readonly line: number;
   readonly id: string;
+  /** Whether the cell is a text, formatted as text, so that no spreadsheet has changed it. */
+  readonly isText?: boolean | undefined;
 }
 
 export interface ContextIdList {
@@ -248,11 +250,11 @@ export async function listedContextIds(bytes: ByteSource, maxBytes: number | und
   if (head?.isColumn === true) return idsOfSheet({ bytes, encoding, maxBytes, format: isWorkbook ? "xlsx" : "csv" });
   const ids: ListedContextId[] = [];
   for await (const records of listRecords(bytes, encoding, maxBytes)) {
-    for (const { line, cells } of records) {
+    for (const { line, cells, asText } of records) {
       const second = cells.slice(1).find((cell) => cell.trim() !== "");
       if (second !== undefined) throw withoutIds(line, cells);
       const id = composedHangul(trimContextId(cells[0] ?? ""));
-      if (id !== "" && line !== head?.line) ids.push({ line, id });
+      if (id !== "" && line !== head?.line) ids.push({ line, id, isText: asText?.has(0) });
     }
   }
   return { ids, ...(head && { heading: head }) };
@@ -313,17 +315,18 @@ async function idsOfSheet(
   const { bytes, format, encoding, maxBytes } = sheet;
   const ids: ListedContextId[] = [];
   let heading: ContextIdList["heading"];
+  let column = -1;
   let idsIn: (cells: readonly string[]) => readonly string[] | undefined = () => [];
   const rows = sheetRows({ bytes, file: { format, encoding, ...detected }, shape: LIST_SHAPE, maxBytes }, (header) => {
     contextsReader(header);
     heading = { line: header.line, text: headingOfIds(header, header.cells), isColumn: true };
-    const at = Math.max(header.at("contextId"), header.at("contexts"));
+    column = Math.max(header.at("contextId"), header.at("contexts"));
     const split = header.at("contextId") < 0 ? splitter(detected.sheet.separator ?? BETWEEN_CONTEXTS) : oneText;
     idsIn = (cells) =>
-      contextActionIn(cells[header.at("op")] ?? "") === "remove" ? undefined : split(cells[at] ?? "");
+      contextActionIn(cells[header.at("op")] ?? "") === "remove" ? undefined : split(cells[column] ?? "");
   });
   for await (const batch of rows) {
-    for (const { line, cells } of batch) {
+    for (const { line, cells, asText } of batch) {
       const found = idsIn(cells);
       if (found === undefined) {
         throw new FileError(
@@ -331,7 +334,7 @@ async function idsOfSheet(
           "Correct the line, or give the sheet to update_contexts as file.",
         );
       }
-      for (const id of found.map(trimContextId)) if (id !== "") ids.push({ line, id });
+      for (const id of found.map(trimContextId)) if (id !== "") ids.push({ line, id, isText: asText?.has(column) });
     }
   }
   return { ids, ...(heading && { heading }) };

@@ -4,6 +4,7 @@ import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { type JsonFault, jsonFault, parseJson } from "../platform/json.ts";
 import { ownReason, type Reason, type ReportedObject, type RowCounts } from "../runs/outcome.ts";
+import type { TextCells } from "./cells.ts";
 import { type Header, REASON_COLUMN, type ValidColumns } from "./columns.ts";
 import { type ReadableFile, withDetectedForm } from "./detected-form.ts";
 import type { Encoding, InputFile } from "./input-file.ts";
@@ -34,7 +35,10 @@ export interface MoreOfSheet {
 
 export interface RowShape<Item> extends ValidColumns {
   /** Returns a function that reads the rows of a sheet. Throws a FileError if the columns contradict each other. */
-  readonly fromCells: (header: Header, more: MoreOfSheet) => (cells: readonly string[]) => RowContent<Item>;
+  readonly fromCells: (
+    header: Header,
+    more: MoreOfSheet,
+  ) => (cells: readonly string[], asText?: TextCells) => RowContent<Item>;
   readonly fromValue: (value: unknown) => RowContent<Item>;
   readonly merge: (item: Item, further: Item) => Reason | undefined;
   /** Whether the rows of an item replace values together, so that all of them fail if one fails. */
@@ -85,7 +89,7 @@ async function* sheetFileRows<Item>(
   shape: RowShape<Item>,
   onHeader: (header: SheetHeader) => void,
 ): AsyncGenerator<readonly FileRow<Item>[]> {
-  let read: ((cells: readonly string[]) => RowContent<Item>) | undefined;
+  let read: ReturnType<typeof shape.fromCells> | undefined;
   let columns = 0;
   let index = 0;
   const { sheetRows } = await import("./sheet-rows.ts");
@@ -96,9 +100,9 @@ async function* sheetFileRows<Item>(
     read = shape.fromCells(header, { separator, delimiter, targeting: file.targeting });
   });
   for await (const batch of rows) {
-    yield batch.map(({ line, cells, raw, skipped }) => {
+    yield batch.map(({ line, cells, raw, skipped, asText }) => {
       const tooMany = cells.length > columns && cells.slice(columns).some((cell) => cell !== "");
-      const found = read?.(cells);
+      const found = read?.(cells, asText);
       const content =
         tooMany || found === undefined ? { ...invalidRow("tooManyCells", { columns }), group: groupOf(found) } : found;
       return { content, index: index++, line, raw, ...(skipped !== undefined && { skipped }) };

@@ -1,6 +1,6 @@
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { composedHangul } from "./cells.ts";
+import { composedHangul, type TextCells } from "./cells.ts";
 import {
   checkHeader,
   checkNotTransposed,
@@ -34,6 +34,7 @@ export interface SheetRow {
   /** The cells as they are in the file. Only empty cells that were filled have a new value. */
   readonly raw: readonly string[];
   readonly places?: readonly CellPlace[];
+  readonly asText?: TextCells;
   /** How many empty rows were skipped before this row, or after it if it is the last. Absent for 0. */
   readonly skipped?: number;
 }
@@ -215,6 +216,7 @@ class RowReader {
   #held: SheetRow | undefined;
   #heldKind: RowKind = "option";
   #before: readonly string[] = [];
+  #textsBefore: TextCells;
   #blank = 0;
 
   constructor(header: SheetHeader, { file, shape, notes, skipped }: SheetReading) {
@@ -270,11 +272,13 @@ class RowReader {
     if (this.#heldKind === "totalIfLast") this.#notes.notTotal ||= this.#held?.line ?? 0;
     if (kind === "notTotal") this.#notes.notTotal ||= line;
     const raw = this.#filledDown(record.cells);
+    const asText = this.#textsIn(record, raw);
     const cells = raw.slice(0, this.#width).map((cell, at) => this.#meant(cell, at));
-    const row = { line, raw, cells, ...(places && { places }) };
+    const row = { line, raw, cells, ...(places && { places }), ...(asText && { asText }) };
     this.#held = this.#blank === 0 ? row : { ...row, skipped: this.#blank };
     this.#heldKind = kind;
     this.#before = raw;
+    this.#textsBefore = asText;
     this.#blank = 0;
   }
 
@@ -333,6 +337,12 @@ class RowReader {
     for (const at of this.#continued) if ((filled[at] ?? "").trim() === "") filled[at] = this.#before[at] ?? "";
     this.#notes.continued += 1;
     return filled;
+  }
+
+  /** Returns which cells are formatted as text. A cell that was filled from above is like the cell above. */
+  #textsIn({ cells, asText }: SheetRecord, raw: readonly string[]): TextCells {
+    const filled = [...(this.#textsBefore ?? [])].filter((at) => raw[at] !== (cells[at] ?? ""));
+    return filled.length === 0 ? asText : new Set([...(asText ?? []), ...filled]);
   }
 
   #meant(cell: string, at: number): string {

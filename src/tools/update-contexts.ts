@@ -153,8 +153,8 @@ async function listIn(
   const place = await findFile(path, await readableDirs(context));
   const { listedContextIds } = await import("../files/detect-sheet.ts");
   const { ids, heading } = await listedContextIds(bytesAt(place), context.maxLineBytes);
-  const damaged = ids.flatMap(({ line, id }) => {
-    const damage = damageIn(id);
+  const damaged = ids.flatMap(({ line, id, isText }) => {
+    const damage = damageIn(id, isText);
     return damage === undefined ? [] : [{ line, id, ...damageWords(damage) }];
   });
   const [first] = damaged;

@@ -17,7 +17,7 @@ async function withFiles() {
     written(name, content);
     return call(client, tool, { ...(tool !== "track_events" && { targetingId }), file: name, ...more });
   };
-  return { client, folder, targetingId, written, given };
+  return { client, sandbox, folder, targetingId, written, given };
 }
 
 test.each([
@@ -246,4 +246,23 @@ test("a zero byte in a file of UTF-8 is reported with its row", async () => {
   expect(made.text).toMatch(/line 2.* contains invisible characters \(U\+0000\)/s);
   const wide = Buffer.from("Option,Context IDs\nAa,a1\n", "utf16le");
   expect((await given("bulk_add_options", "wide.csv", wide)).counts).toMatchObject({ succeeded: 1 });
+});
+
+test("texts of a workbook that are formatted as text are what the person wrote", async () => {
+  const { client, folder, targetingId, given, sandbox } = await withFiles();
+  const names = ["Jan 24", "TRUE", "May-24"];
+  const items = names.map((name) => ({ name, contexts: ["1-May", "FALSE", name] }));
+  await call(client, "bulk_add_options", { targetingId, items });
+  await call(client, "list_options", { targetingId, saveTo: "saved.xlsx" });
+  const other = await sandbox.targeting("Other");
+  const sheet = readFileSync(join(folder, "saved.xlsx"));
+  const moved = await given("bulk_add_options", "moved.xlsx", sheet, { targetingId: other });
+  expect(moved.counts).toMatchObject({ succeeded: 3, failed: 0 });
+  const third = await sandbox.targeting("Third");
+  const planned = await given("plan_targeting", "plan.xlsx", sheet, { targetingId: third, byName: true });
+  expect(planned).toMatchObject({ status: "planned", counts: { items: 3 } });
+  const changed = await given("update_contexts", "set.xlsx", sheet);
+  expect(changed.counts).toMatchObject({ failed: 0 });
+  const text = "Option,Context IDs\nTRUE,a1\nSun,1-May\n";
+  expect((await given("bulk_add_options", "text.csv", text)).counts).toMatchObject({ failed: 2 });
 });

@@ -19,7 +19,7 @@ function sheetOf(rows: readonly string[], ranges: readonly string[]): Archive {
 
 async function textsIn(archive: Archive): Promise<readonly (string | undefined)[]> {
   const texts: (string | undefined)[] = [];
-  for await (const rows of readSheet(archive, "sheet", { strings: [], formats: [], is1904: false })) {
+  for await (const rows of readSheet(archive, "sheet", { strings: [], formats: [], areTexts: [], is1904: false })) {
     for (const { cells } of rows) texts.push(cells[0]);
   }
   return texts;

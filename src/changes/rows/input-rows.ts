@@ -6,6 +6,7 @@ import {
   contextsReader,
   damagedName,
   type SplitCells,
+  type TextCells,
   truthIn,
 } from "../../files/cells.ts";
 import { type Header, NONE } from "../../files/columns.ts";
@@ -61,15 +62,17 @@ export const optionRows = {
     const contexts = contextsReader(header, more.separator);
     const problemOf = rowChecker(header, more, "add");
     const oneContextARow = header.at("contextId") >= 0;
-    const read = (cells: readonly string[], group: string): RowContent<OptionRow> => {
+    const read = (cells: readonly string[], asText: TextCells, group: string): RowContent<OptionRow> => {
       const problem = problemOf(cells);
       if (problem !== undefined) return { reason: problem };
-      const found = contexts(cells);
+      const found = contexts(cells, asText);
       if ("reason" in found) return found;
       const contextAction = contextActionIn(op(cells));
       if (contextAction === null) return invalidRow("op", { value: op(cells).slice(0, 40) });
       if (contextAction === "remove") return invalidRow("removeElsewhere", {});
-      const damaged = damagedName(name(cells), "name") ?? damagedName(group, "group");
+      const damaged =
+        damagedName(name(cells), "name", asText?.has(header.at("name"))) ??
+        damagedName(group, "group", asText?.has(header.at("parentName")));
       if (damaged !== undefined) return { reason: damaged };
       const row: OptionRow = { name: name(cells), contexts: found.contexts };
       const isGroup = truthIn(type(cells));
@@ -84,9 +87,9 @@ export const optionRows = {
       const key = oneContextARow ? row.name : _id === "" ? undefined : `_id ${_id}`;
       return { item: row, key };
     };
-    return (cells) => {
+    return (cells, asText) => {
       const group = parentName(cells).trim() === NONE ? "" : parentName(cells);
-      const content = read(cells, group);
+      const content = read(cells, asText, group);
       return "reason" in content && group !== "" ? { ...content, group } : content;
     };
   },
@@ -171,7 +174,7 @@ export const contextRows: RowShape<ContextRow> = {
     const contexts = contextsReader(header, more.separator);
     const problemOf = rowChecker(header, more, "edit");
     const oneContextARow = header.at("contextId") >= 0;
-    return (cells) => {
+    return (cells, asText) => {
       const problem = problemOf(cells);
       if (problem !== undefined) return { reason: problem };
       const wanted = contextActionIn(op(cells)) === undefined ? "add" : contextActionIn(op(cells));
@@ -185,9 +188,10 @@ export const contextRows: RowShape<ContextRow> = {
       const named = _id === "" ? `name ${option.name}` : `_id ${_id}${wanted === "set" ? "" : ` ${calledName}`}`;
       const key = oneContextARow || _id !== "" ? `${wanted} ${named}` : undefined;
       if (option.name?.trim() === "") return invalidRow("noOption", {});
-      const damaged = option.name === undefined ? undefined : damagedName(option.name, "name");
+      const damaged =
+        option.name === undefined ? undefined : damagedName(option.name, "name", asText?.has(header.at("name")));
       if (damaged !== undefined) return { reason: damaged };
-      const found = contexts(cells);
+      const found = contexts(cells, asText);
       if ("reason" in found) return wanted === "set" ? { ...found, key } : found;
       if (found.isBlank) return invalidRow("noContextId", {});
       return { item: { ...option, [wanted]: found.contexts, ...(found.split && { split: found.split }) }, key };

@@ -1,13 +1,15 @@
 import { formatValue } from "hucre";
 import { groupedBy } from "../../platform/by-key.ts";
 import { FileError } from "../../platform/files.ts";
-import { NO_VALUE } from "../cells.ts";
+import { mayBeConverted, NO_VALUE } from "../cells.ts";
 import { type SheetRecord, SUM_FORMULA } from "../delimited.ts";
 import { type Archive, readXml, unescaped } from "./archive.ts";
 
 export interface SheetParts {
   readonly strings: readonly string[];
   readonly formats: readonly (string | undefined)[];
+  /** Whether a cell style formats its cells as texts. */
+  readonly areTexts: readonly boolean[];
   readonly is1904: boolean;
 }
 
@@ -77,7 +79,7 @@ export function columnOf(letters: string): number {
 class RowReader {
   readonly #parts: SheetParts;
   readonly #merged: ReadonlyMap<number, readonly MergedRange[]>;
-  readonly #shown = new Map<number, { readonly to: number; readonly text: string }>();
+  readonly #shown = new Map<number, { readonly to: number; readonly text: string; readonly isText: boolean }>();
   #rows: SheetRecord[] = [];
   #line = 0;
   #cells: string[] = [];
@@ -93,6 +95,7 @@ class RowReader {
   #formula: string | undefined;
   #hasSum = false;
   #isHidden = false;
+  #asText = new Set<number>();
 
   constructor(parts: SheetParts, merged: readonly MergedRange[]) {
     this.#parts = parts;
@@ -111,6 +114,7 @@ class RowReader {
       this.#cells = [];
       this.#column = 0;
       this.#hasSum = false;
+      this.#asText = new Set();
       this.#isHidden = isTrue(attribute("hidden"));
     } else if (name === "c") {
       const letters = /^[A-Z]{1,3}/.exec(attribute("r") ?? "")?.[0];
@@ -160,25 +164,29 @@ class RowReader {
       }
       while (this.#cells.length < this.#column) this.#cells.push("");
       this.#cells[this.#column] = text;
+      const isText = TEXT_TYPES.has(this.#type) && this.#parts.areTexts[this.#style] === true;
+      if (isText && mayBeConverted(text)) this.#asText.add(this.#column);
     }
     this.#column += 1;
   }
 
   #endRow(): void {
-    for (const [column, { to, text }] of this.#shown) {
+    for (const [column, { to, text, isText }] of this.#shown) {
       if (to < this.#line) this.#shown.delete(column);
       else if ((this.#cells[column] ?? "") === "") {
         while (this.#cells.length < column) this.#cells.push("");
         this.#cells[column] = text;
+        if (isText) this.#asText.add(column);
       }
     }
     for (const { column, to } of this.#merged.get(this.#line) ?? []) {
       const text = this.#cells[column] ?? "";
-      if (text !== "") this.#shown.set(column, { to, text });
+      if (text !== "") this.#shown.set(column, { to, text, isText: this.#asText.has(column) });
     }
     this.#rows.push({
       line: this.#line,
       cells: this.#cells,
+      ...(this.#asText.size > 0 && { asText: this.#asText }),
       ...(this.#hasSum && { hasSum: true }),
       ...(this.#isHidden && { isHidden: true }),
     });
@@ -228,6 +236,8 @@ class RowReader {
   }
 }
 
+/** The types of cells with texts. The result of a formula ("str") is none of them. */
+const TEXT_TYPES: ReadonlySet<string> = new Set(["s", "inlineStr"]);
 const EXACT = 1e15;
 
 const DAY_MS = 86_400_000;

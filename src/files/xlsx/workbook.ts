@@ -127,8 +127,8 @@ async function openWorkbook(bytes: ByteSource): Promise<Workbook> {
   });
   const pathOf = (kind: string) => relations.find(({ type }) => type.endsWith(`/${kind}`))?.target ?? "";
   const strings = await sharedStrings(archive, pathOf("sharedStrings"));
-  const formats = await cellFormats(archive, pathOf("styles"));
-  return { archive, sheets, parts: { strings, formats, is1904 } };
+  const styles = await cellStyles(archive, pathOf("styles"));
+  return { archive, sheets, parts: { strings, ...styles, is1904 } };
 }
 
 interface Relation {
@@ -187,7 +187,7 @@ async function sharedStrings(archive: Archive, part: string): Promise<readonly s
 }
 
 /** Returns the number format of each cell style. Undefined if the style shows a number as it is. */
-async function cellFormats(archive: Archive, part: string): Promise<readonly (string | undefined)[]> {
+async function cellStyles(archive: Archive, part: string): Promise<Pick<SheetParts, "formats" | "areTexts">> {
   const codes = new Map(Object.entries(BUILT_IN));
   const formats: (string | undefined)[] = [];
   let isCells = false;
@@ -201,13 +201,18 @@ async function cellFormats(archive: Archive, part: string): Promise<readonly (st
       if (name === "cellXfs") isCells = false;
     },
   });
-  return formats.map((format) =>
-    // A number is read without separators between thousands, because IDs have none.
-    format === undefined || /^general$/i.test(format) || format === "@"
-      ? undefined
-      : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),
-  );
+  return {
+    areTexts: formats.map((format) => format === TEXT),
+    formats: formats.map((format) =>
+      // A number is read without separators between thousands, because IDs have none.
+      format === undefined || /^general$/i.test(format) || format === TEXT
+        ? undefined
+        : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),
+    ),
+  };
 }
+
+const TEXT = "@";
 
 /** The formats with fixed numbers, which workbooks do not store (ECMA-376, 18.8.30). */
 const BUILT_IN: Readonly<Record<string, string>> = {
@@ -216,4 +221,5 @@ const BUILT_IN: Readonly<Record<string, string>> = {
   ...{ 20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0;(#,##0)", 38: "#,##0;(#,##0)" },
   ...{ 39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0" },
   48: "##0.0E+0",
+  49: TEXT,
 };

@@ -59,6 +59,7 @@ function spotIn({ line, places }: SheetRow, at: number): Spot {
 
 interface Cell extends Spot {
   readonly text: string;
+  readonly isText: boolean;
 }
 
 const KEEP: ParentWish = { kind: "keep" };
@@ -106,7 +107,9 @@ class Rows {
     const at = (column: string): Cell | undefined => {
       const position = this.#header.at(column);
       const text = cells[position] ?? "";
-      return text.trim() === "" ? undefined : { text: detached(text), ...spotIn(row, position) };
+      return text.trim() === ""
+        ? undefined
+        : { text: detached(text), isText: row.asText?.has(position) === true, ...spotIn(row, position) };
     };
     this.#noteTargeting(at("targeting"));
     const option = this.#option(at, spotIn(row, 0));
@@ -245,11 +248,11 @@ class Rows {
     );
   }
 
-  #isSuspect(spot: Spot, text: string, field: Suspect["field"]): boolean {
-    const damage = damageIn(text);
+  #isSuspect(cell: Cell, text: string, field: Suspect["field"]): boolean {
+    const damage = damageIn(text, cell.isText);
     // Invisible characters in a name are reported by the check of names, which gives more detail.
     if (damage === undefined || (damage.damage === "invisible" && field === "name")) return false;
-    this.suspects.push({ ...spotOf(spot), text, field });
+    this.suspects.push({ ...spotOf(cell), text, field });
     return true;
   }
 
