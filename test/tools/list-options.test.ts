@@ -207,7 +207,7 @@ describe("a scan for a Context ID", () => {
       'No option that matches search holds "context 7". Other options were not checked: for all of them, leave out search.',
     );
     const empty = await call({ targetingId, contextIds: ["context 7"], empty: true });
-    expect(empty.note).toMatch(/^No option that matches empty holds "context 7"\. .* leave out empty\.$/);
+    expect(empty.note).toMatch(/^No option that matches empty holds "context 7"\. .* leave out empty\./);
   });
 
   test("sorts nothing before everything was looked at, and goes on looking with its cursor", async () => {
