@@ -12,6 +12,7 @@ import {
   writeCursor,
 } from "../../src/answers/budget.ts";
 import { fenced, quoteUntrusted, redactorFor } from "../../src/answers/fence.ts";
+import { headline } from "../../src/answers/run-headline.ts";
 import type { Loss } from "../../src/changes/plan/plan.ts";
 
 describe("foreign text", () => {
@@ -154,4 +155,10 @@ describe("what undo restores of deleted objects", () => {
   ])("of %j", (names, words) => {
     expect(effectWords(names.map(option)).sentence.endsWith(words)).toBe(true);
   });
+});
+
+test.each(["list_options", "get_option", "get_run"])("%s that still saves a file says so", (tool) => {
+  const counts = { items: 1, pending: 1, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
+  const run = { environment: "sandbox", runId: "RUN", tool, status: "running", counts } as const;
+  expect(headline({ ...run, failures: [], results: [] })).toBe("The file is still being written. Run RUN, sandbox.");
 });
