@@ -9,6 +9,8 @@ const TOTAL_WORDS = [
 ].join("|");
 /** Matches the first cell of a total row. If a formula of the row sums, the cell may also be like "Nike Total". */
 const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
+/** Matches a labelled total such as "Total Colors". An option may have such a name, so its numbers must add up. */
+const LABELLED = new RegExp(`^(?:${TOTAL_WORDS}):?\\s+\\S|\\s(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
 const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
 const NUMBER = new RegExp(`^(?:[\\d.,'\\s%-]|${CURRENCIES.source})+$`, "u");
@@ -71,6 +73,7 @@ export class TotalRows {
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
+    if (hasSum !== true && !TOTAL.test(name) && LABELLED.test(name) && this.#isLabelledSum(cells)) return "total";
     if (hasSum !== true && !TOTAL.test(name) && !cells.some((cell) => SUM_FORMULA.test(cell.trim()))) return "option";
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const [first, ...others] = filled;
@@ -85,12 +88,30 @@ export class TotalRows {
     if (!counts.every((count) => count === this.#count || (!this.#hasDigits && count === this.#countBelow))) {
       return "option";
     }
+    // With numbers as Context IDs, the one below a single option is probably no count of the options.
+    if (counts.length > 0 && this.#hasDigits && this.#count < FEWEST_ADDED) return "option";
     const sums = others.map(({ cell, at }) => this.#columns.get(at)?.compare(cell));
     const isCounted = counts.length === 0 || !this.#hasDigits;
     if (isCounted && sums.includes("equal")) return "total";
     return isApart || !sums.includes("different") || sums.includes("equal") ? "totalIfLast" : "notTotal";
   }
+
+  /** Returns whether all cells but the first are numbers in columns that are not read, and each is a sum. */
+  #isLabelledSum(cells: readonly string[]): boolean {
+    const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
+    const numbers = filled.slice(1);
+    return (
+      this.#countBelow >= FEWEST_ADDED &&
+      numbers.length > 0 &&
+      numbers.every(
+        ({ cell, at }) => this.#read[at] !== true && isNumber(cell) && this.#columns.get(at)?.compare(cell) === "equal",
+      )
+    );
+  }
 }
+
+/** A number that equals the only one above is probably no sum. */
+const FEWEST_ADDED = 2;
 
 /** The possible decimal signs of a number such as 1.250. The sign with which a sum is correct is that of the sheet. */
 const DECIMALS = [",", "."] as const;

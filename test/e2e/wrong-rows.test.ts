@@ -266,3 +266,20 @@ test("texts of a workbook that are formatted as text are what the person wrote",
   const text = "Option,Context IDs\nTRUE,a1\nSun,1-May\n";
   expect((await given("bulk_add_options", "text.csv", text)).counts).toMatchObject({ failed: 2 });
 });
+
+test.each([",", ";"])(
+  "a total with a label is skipped if it adds up, and an option called Total is kept (%s)",
+  async (sign) => {
+    const { client, targetingId, given } = await withFiles();
+    const rows = [
+      ...["Option,Context IDs,Clicks", "Red,r1,10", "Blue,b1,20", "Total Colors,,30", "Cat,c1,5", "Dog,d1,6"],
+      ...["Animals Total,,11", "Total Care,t1,7", "Total Recall,,8", "Grand Total,,56"],
+    ];
+    const made = await given("bulk_add_options", "totals.csv", rows.join("\n").replaceAll(",", sign));
+    expect(made.text).toContain("Lines 4, 7 and 10 skipped as rows of totals");
+    expect(made.counts).toMatchObject({ succeeded: 6, failed: 0 });
+    const kept = await given("bulk_add_options", "total.csv", "Option,Context ID\nShell,1\nTotal,1\n");
+    expect(kept.counts).toMatchObject({ succeeded: 2 });
+    expect((await call(client, "list_options", { targetingId })).text).toContain('"Total"');
+  },
+);
