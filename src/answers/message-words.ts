@@ -233,6 +233,18 @@ export function staleMessage(detail: Detail): Entry {
       ),
     };
   }
+  if (detail.isInDoubt === true) {
+    return {
+      message:
+        "the request got no answer, so it may or may not have been applied; it was not sent again, because the object " +
+        `has changed since: ${words}`,
+      remedy: texts(
+        "Compare get_option or get_targeting with what you wanted. A new call makes the change. undo_run takes back " +
+          "what this run may have changed.",
+        "Compare its current state in the web console with what you wanted.",
+      ),
+    };
+  }
   if (detail.isLeft !== true) {
     return {
       message: `the object has changed since the plan was made, so nothing was sent: ${words}`,

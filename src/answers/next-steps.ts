@@ -98,14 +98,16 @@ function isResumable(run: ReportedRun): boolean {
 }
 
 /**
- * Counts the unknown outcomes that another attempt can resolve. OWNER_UNCLEAR is not counted, because the service does
- * not show who created an object.
+ * Counts the unknown outcomes that another attempt can resolve. Two codes are not counted: the service does not show who
+ * created an object (OWNER_UNCLEAR), or who changed it (PLAN_STALE).
  */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isOfEvents({ tool }) || unknownIsFinal) return 0;
-  const unclear = failures.filter(({ errorCode, outcome }) => errorCode === "OWNER_UNCLEAR" && outcome === "unknown");
+  const unclear = failures.filter(({ errorCode, outcome }) => outcome === "unknown" && UNCLEAR.has(errorCode));
   return counts.unknown - unclear.reduce((sum, { count }) => sum + count, 0);
 }
+
+const UNCLEAR: ReadonlySet<string> = new Set(["OWNER_UNCLEAR", "PLAN_STALE"]);
 
 function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause | undefined>): string {
   const isWaited = causes.has("busy") || causes.has("network");

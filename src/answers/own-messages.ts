@@ -314,6 +314,17 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: resuming((resume) => `${resume} It finishes what it can and reports what happened.`),
   }),
   OWNER_UNCLEAR: ({ existingIds, isInside, isGone }) => {
+    if (isGone === true && existingIds !== undefined) {
+      return {
+        message:
+          `the request got no answer, and no option has this name now; ${list(existingIds)} is new and has the same ` +
+          "content under another name: this call may have created it, and others renamed it",
+        remedy: texts(
+          "Check with get_option. If the option is missing, add it with a new call.",
+          "Check in the web console. If the option is missing, ask the agent to add it.",
+        ),
+      };
+    }
     if (isGone === true) {
       return {
         message:

@@ -48,7 +48,10 @@ const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
 export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
-  if (counts.items === 0 && status === "running") return `Still reading the file; nothing was sent. ${ran}`;
+  if (counts.items === 0 && status === "running") {
+    const what = run.tool === "undo_run" ? "finding out what unanswered requests changed" : "reading the file";
+    return `Still ${what}; nothing was sent. ${ran}`;
+  }
   if (WORK[run.tool] === SAVED && status === "running") return `The file is still being written. ${ran}`;
   const isDryRunOfEvents = status === "planned" && WORK[run.tool] === EVENT;
   // A dry run of a single event is not stored.

@@ -39,9 +39,10 @@ function counted(value: PreviousValue): PreviousValue {
 }
 
 /**
- * Compares the objects that a run will still delete or overwrite with `former`, their previous values. Returns failures
- * of the open steps whose objects have changed. Undefined if no open step deletes or overwrites. The caller must have
- * the write lock, so that no request is in progress. Throws the ApiError of a failed read.
+ * Compares the objects that a run will still delete or overwrite with `former`, their previous values. Returns the ends
+ * of the open steps whose objects have changed: `unknown` if an earlier request may have applied the step, else
+ * `failed`. Undefined if no open step deletes or overwrites. The caller must have the write lock, so that no request is
+ * in progress. Throws the ApiError of a failed read.
  */
 export async function changedSince(
   state: RunState,
@@ -82,8 +83,10 @@ export async function changedSince(
   return open.flatMap((step): readonly StepChange[] => {
     const change = stale.get(targetOf(step) ?? "");
     if (change === undefined) return [];
-    const reason: Reason = ownReason("PLAN_STALE", { ...change, isLeft: true });
-    return [{ step: step.id, to: "failed", reason }];
+    // An unanswered update may have been applied before others changed its object. A deletion was not: the object exists.
+    const isInDoubt = state.suspectSince(step.id) !== undefined && !isDeletion(step);
+    const reason: Reason = ownReason("PLAN_STALE", { ...change, isLeft: true, ...(isInDoubt && { isInDoubt }) });
+    return [{ step: step.id, to: isInDoubt ? "unknown" : "failed", reason }];
   });
 }
 
