@@ -1,7 +1,7 @@
 import * as z from "zod";
-import type { Reason, ReportedObject } from "../runs/outcome.ts";
+import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
-import { placeWords, quoteUntrusted } from "./fence.ts";
+import { quoteUntrusted } from "./fence.ts";
 import {
   aboutEarlier,
   type Detail,
@@ -329,106 +329,3 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
     },
   },
 ];
-
-export interface FullOption {
-  readonly _id: string;
-  readonly name: string;
-  readonly contextIds: number;
-  readonly bytes: number;
-  readonly limit: "count" | "bytes" | "project";
-}
-
-export interface FullTargeting {
-  readonly _id: string;
-  readonly name: string;
-  /** The number of options, if the limit for options stopped the run. */
-  readonly options?: number;
-  /** The number of Context IDs. An ID counts once for each option that has it. */
-  readonly contextIds?: number;
-}
-
-/** The objects before or after the first one that exceeded a limit: how many there are, and how many were applied. */
-interface Side {
-  readonly count: number;
-  readonly isIn: number;
-}
-
-export interface LimitsMet {
-  readonly first: ReportedObject | undefined;
-  readonly before: Side;
-  readonly after: Side;
-  readonly options: readonly FullOption[];
-  readonly optionsOmitted: number;
-  readonly targetings: readonly FullTargeting[];
-  readonly isProject: boolean;
-}
-
-/** Returns which limits stopped a run, the current counts, how many more fit, and what was applied. */
-export function limitNotes(met: LimitsMet): readonly string[] {
-  return [...limitPlace(met), ...met.targetings.flatMap(targetingWords), ...optionsWords(met), ...projectWords(met)];
-}
-
-function limitPlace({ first, before, after }: LimitsMet): readonly string[] {
-  if (first === undefined) return [];
-  const sides = [sideWords("before", before), sideWords("after", after)].filter((words) => words !== undefined);
-  const picked = sides.length === 0 ? "" : ` (applied: ${sides.join(", ")})`;
-  return [`The limit was reached first at ${placeWords(first)}${picked}, and nothing of that item was applied`];
-}
-
-function sideWords(side: "before" | "after", { count, isIn }: Side): string | undefined {
-  return count === 0 ? undefined : `${number(isIn)} of ${number(count)} ${side} it`;
-}
-
-function targetingWords({ _id, name, options }: FullTargeting): readonly string[] {
-  if (options === undefined) return [];
-  const limit = LIMITS.targetingOptions.value;
-  return [
-    `The targeting ${quoteUntrusted(name)} (${_id}) has ${number(options)} of at most ${number(limit)} options now, sub-options ` +
-      `included: ${fitWords(limit - options)}`,
-  ];
-}
-
-function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
-  const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
-  // Options that do not exist any more were not read. If some options were omitted, the list is not complete.
-  const hasMore = optionsOmitted > 0 && options.length > 0;
-  const more = hasMore
-    ? [`${many(optionsOmitted, "more option")} reached the limit; get_option shows their counts`]
-    : [];
-  return [...words, ...more];
-}
-
-function holdsWords({ contextIds, bytes, limit }: FullOption): string {
-  const most = LIMITS.optionContextIds.value;
-  const holds = `holds ${number(contextIds)} of at most ${number(most)} Context IDs`;
-  if (limit === "count") return `${holds}: ${fitWords(most - contextIds)}`;
-  if (limit === "project") {
-    const all = number(LIMITS.projectContextIds.value);
-    return `${holds}, so the limit that was reached is the project's ${all} Context IDs`;
-  }
-  const mostBytes = LIMITS.optionContextBytes.value;
-  return `${holds}, with ${number(bytes)} of at most ${number(mostBytes)} bytes: ${fitWords(mostBytes - bytes, " bytes")}`;
-}
-
-/**
- * Returns what is known about the limit of the project. The service cannot list targetings, so the total is only partly
- * known.
- */
-function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
-  if (!isProject) return [];
-  const limit = LIMITS.projectContextIds.value;
-  const held = targetings.flatMap(({ name, contextIds }) => (contextIds === undefined ? [] : [{ name, contextIds }]));
-  const words = held.map(
-    ({ name, contextIds }) =>
-      `the options of ${quoteUntrusted(name)} alone hold ${number(contextIds)}, so at most ${fitWords(limit - contextIds)}`,
-  );
-  return [
-    `The project may hold ${number(limit)} Context IDs over all its targetings, which the service does not count` +
-      (words.length === 0 ? "" : `; ${words.join("; ")}`),
-  ];
-}
-
-function fitWords(room: number, noun = ""): string {
-  const left = Math.max(0, room);
-  return `${number(left)} more${noun} ${left === 1 && noun === "" ? "fits" : "fit"}`;
-}

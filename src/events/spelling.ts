@@ -1,4 +1,5 @@
-import { isJsonObject, type JsonObject, jsonFault, parseJson } from "../platform/json.ts";
+import { jsonFault } from "../platform/exact-json.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
 import { editDistance, mistyped, withoutSeparators } from "../platform/near-words.ts";
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../spec/events.ts";
 import { COMMON_SHAPE, EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, type Shape } from "./catalogue.ts";

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type * as z from "zod";
+import { type JsonFault, jsonFault } from "../platform/exact-json.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { type JsonFault, jsonFault, parseJson } from "../platform/json.ts";
+import { parseJson } from "../platform/json.ts";
 import { ownReason, type Reason, type ReportedObject, type RowCounts } from "../runs/outcome.ts";
 import type { TextCells } from "./cells.ts";
 import { type Header, REASON_COLUMN, type ValidColumns } from "./columns.ts";

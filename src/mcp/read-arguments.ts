@@ -1,7 +1,8 @@
 import type * as z from "zod";
 import { quoteShort } from "../answers/fence.ts";
 import { nearestName } from "../events/spelling.ts";
-import { isJsonObject, type JsonObject, jsonFault } from "../platform/json.ts";
+import { jsonFault } from "../platform/exact-json.ts";
+import { isJsonObject, type JsonObject } from "../platform/json.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { schemaAlternatives } from "./server-parts.ts";
 

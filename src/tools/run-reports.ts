@@ -15,8 +15,6 @@ import { undoNote, undoneNote } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
 import { appliedBeforeNote, confirmationStep, renderReport, tokenAgainStep } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
-import { type FullOption, type FullTargeting, type LimitsMet, limitNotes } from "../answers/service-messages.ts";
-import type { ManagementApi } from "../api/management.ts";
 import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { fileOf, isUndone, isWithdrawn, leftoverNames, lossDigest, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -24,27 +22,16 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { isEventRun } from "../events/run/event-runs.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import { FileError } from "../platform/files.ts";
-import { type OptionContents, readOptionContents } from "../reads/option-contents.ts";
-import { readOptions } from "../reads/option-lists.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
 import { countsOf, countsWithin, didCounts, failuresFirst, optionCounts } from "../runs/report.ts";
 import { StoreUnavailableError, undefinedIfUnreadable } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
-import { LIMITS } from "../spec/limits.ts";
-import { bytesOf, isUlid, ulidTime } from "../spec/names-and-contexts.ts";
+import { isUlid, ulidTime } from "../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventDryRunReport, eventRunReport } from "./event-report.ts";
 import { askFor } from "./write/confirmation-token.ts";
-import {
-  dryRunSteps,
-  followRun,
-  interruptedHints,
-  shortReads,
-  totalsAfter,
-  undefinedIfFailed,
-  withoutContextIds,
-} from "./write/planned.ts";
+import { dryRunSteps, followRun, interruptedHints, totalsAfter, withoutContextIds } from "./write/planned.ts";
 
 import { effectOf, endIfExpired } from "./write/waiting.ts";
 
@@ -132,7 +119,9 @@ const LIMIT_CODES: ReadonlySet<string> = new Set([
 async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext): Promise<readonly string[]> {
   const isMet = report.failures.some(({ outcome, errorCode }) => outcome === "failed" && LIMIT_CODES.has(errorCode));
   if (!isMet || report.status === "running" || !isChangeRun(run)) return [];
-  return limitNotes(await limitsMet(run, context));
+  // Imported only when needed, because few runs reach a limit.
+  const { limitNotes } = await import("./limit-notes.ts");
+  return limitNotes(run, context);
 }
 
 /** Returns the data for the report of a run, including an approval that became necessary after the answer. */
@@ -140,12 +129,12 @@ export async function reportOf(run: Run, context: ToolContext, reader?: Reader):
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };
   if (isChangeRun(run)) return { ...report, ...(await changeReport(run, context)) };
-  if (isEventRun(run) && run.header.dryRun) return { ...report, ...eventDryRunReport(run, context) };
+  if (run.header.dryRun && isEventRun(run)) return { ...report, ...eventDryRunReport(run, context) };
   return isApproval(run) ? { ...report, ...approvalReport(run) } : report;
 }
 
 function mayGoOn(run: Run): boolean {
-  if (isEventRun(run) && run.header.dryRun) return false;
+  if (run.header.dryRun && isEventRun(run)) return false;
   const status = run.status();
   if (status === "running") return false;
   if (status === "interrupted" || status === "planned" || status === "needs_confirmation") return true;
@@ -267,11 +256,11 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     tool: state.facts?.tool ?? call.tool,
     status: status(),
     counts: countsOf(state),
-    ...(!(isEventRun(run) && header.dryRun) && { requests: state.requests }),
+    ...(!(header.dryRun && isEventRun(run)) && { requests: state.requests }),
     ...(isChangeRun(run) &&
       run.header.call.tool === "delete_options" && { onlyEmpty: run.header.call.input.onlyEmpty }),
     ...(isChangeRun(run) && { failedWith: run.state.failedWith, withoutContextIds: bareOptionsOf(run) }),
-    ...(isEventRun(run) && { autocorrects: run.header.call.input.events.mend === true }),
+    ...(!isChangeRun(run) && isEventRun(run) && { autocorrects: run.header.call.input.events.mend === true }),
     failures: groupFailures(state, reader),
     results: failuresFirst(state, RESULTS_READ),
     lastAt: changedAt(header, state),
@@ -360,91 +349,4 @@ async function undoSteps(run: Run, context: ToolContext): Promise<readonly strin
   const isOffered = DELETIONS.has(run.header.call.tool) && deleted + gone > 0;
   const note = isOffered ? await undoNoteOf(run, context) : undefined;
   return note === undefined ? [] : [note];
-}
-
-const OF_OPTIONS = "TARGETING_CATEGORY_LIMIT_EXCEEDED";
-const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
-
-const OPTIONS_READ = 3;
-const MAX_LISTED = 5000;
-
-/** Returns which limit a run reached (management-api 8.1), at which object, and how much is stored now. */
-async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
-  const api = shortReads(context);
-  const { signal } = context;
-  const { input } = run.header.call;
-  const { targetingIds, optionIds, isNew, ...where } = stoppedAtLimit(run);
-  const options: FullOption[] = [];
-  for (const id of optionIds.slice(0, OPTIONS_READ)) {
-    const contents = await undefinedIfFailed(readOptionContents(api, id, signal), context);
-    if (contents !== undefined) options.push(fullOption(contents, run));
-  }
-  const within = run.state.facts.within ?? ("targetingId" in input ? input.targetingId : undefined);
-  const isProject = isNew || options.some(({ limit }) => limit === "project");
-  const targetings: FullTargeting[] = [];
-  for (const id of new Set([...targetingIds, ...(isProject && within !== undefined ? [within] : [])])) {
-    const reading = fullTargeting(api, id, { isFull: targetingIds.includes(id), isProject, signal });
-    const found = await undefinedIfFailed(reading, context);
-    if (found !== undefined) targetings.push(found);
-  }
-  return { ...where, options, optionsOmitted: optionIds.length - options.length, targetings, isProject };
-}
-
-function stoppedAtLimit({ state }: ChangeRun) {
-  const sides = { before: { count: 0, isIn: 0 }, after: { count: 0, isIn: 0 } };
-  const targetingIds = new Set<string>();
-  const optionIds = new Set<string>();
-  let first: LimitsMet["first"];
-  let isNew = false;
-  for (let object = 0; object < state.objects.length; object += 1) {
-    const standing = state.standing(object);
-    const reason = standing === "failed" ? state.reason(object) : undefined;
-    const isStopped = reason?.code === OF_OPTIONS || reason?.code === OF_CONTEXT_IDS;
-    if (isStopped) {
-      const targeting = reason.detail?.targeting;
-      if (reason.code === OF_OPTIONS && typeof targeting === "string") targetingIds.add(targeting);
-      const option = reason.operation === "updateOptions" ? state.idOf(object) : undefined;
-      if (reason.code === OF_CONTEXT_IDS && option !== undefined) optionIds.add(option);
-      isNew ||= reason.code === OF_CONTEXT_IDS && reason.operation !== "updateOptions";
-      if (first === undefined) {
-        first = state.objects.at(object);
-        continue;
-      }
-    }
-    const side = first === undefined ? sides.before : sides.after;
-    side.count += 1;
-    if (standing === "succeeded" || standing === "alreadyDone") side.isIn += 1;
-  }
-  return { first, ...sides, isNew, targetingIds: [...targetingIds], optionIds: [...optionIds] };
-}
-
-function fullOption({ option, contexts }: OptionContents, { state }: ChangeRun): FullOption {
-  const { _id, name } = option;
-  let after = new Set(contexts);
-  const bytes = bytesOf(after);
-  const about = { _id, name, contextIds: after.size, bytes };
-  for (const step of state.stepsChanging(_id)) {
-    if (step.operation !== "updateOptions" || step.undoes !== undefined || step.prepares) continue;
-    const { add = [], remove = [], set } = step.item.contexts ?? {};
-    after = new Set([...(set ?? after), ...add]);
-    for (const id of remove) after.delete(id);
-    if (after.size > LIMITS.optionContextIds.value && after.size > about.contextIds)
-      return { ...about, limit: "count" };
-    const size = bytesOf(after);
-    if (size > LIMITS.optionContextBytes.value && size > bytes) return { ...about, limit: "bytes" };
-  }
-  return { ...about, limit: "project" };
-}
-
-async function fullTargeting(
-  api: ManagementApi,
-  targetingId: string,
-  { isFull, isProject, signal }: Readonly<Record<"isFull" | "isProject", boolean>> & Pick<ToolContext, "signal">,
-): Promise<FullTargeting> {
-  const { _id, name, optionCount } = await api.getTargeting(targetingId, { signal });
-  const about = { _id, name, ...(isFull && optionCount !== undefined && { options: optionCount }) };
-  if (!isProject || optionCount === undefined || optionCount > MAX_LISTED) return about;
-  let contextIds = 0;
-  for await (const { contextCount = 0 } of readOptions(api, targetingId, signal)) contextIds += contextCount;
-  return { ...about, contextIds };
 }

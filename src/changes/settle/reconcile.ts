@@ -1,17 +1,16 @@
 import * as z from "zod";
 import { isApiError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
-import { addTo } from "../../platform/by-key.ts";
-import { compareContexts, readOptionContents } from "../../reads/option-contents.ts";
-import { type OptionNames, optionNamesOnce, readOptionNames } from "../../reads/option-lists.ts";
-import { listPages, type OptionList, readList } from "../../reads/pages.ts";
+import { compareContexts } from "../../reads/option-contents.ts";
+import type { OptionNames } from "../../reads/option-lists.ts";
+import { listPages, type OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { undefinedIf } from "../../runs/store.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { ulidTime } from "../../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { RunState } from "../change-state.ts";
-import { type Step, type StepChange, type StepOf, targetOf } from "../rows/entries.ts";
+import { type Step, type StepChange, targetOf } from "../rows/entries.ts";
 import { type ChangeDriver, clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
@@ -83,121 +82,6 @@ export async function reconcileCreates(
 }
 
 /**
- * Decides about creates of a resumed run whose request was applied. Other writers may have renamed or deleted some of
- * the options; these must not be created a second time. (A request that adds options applies all valid items or none:
- * management-api 4.1.) All other requests are sent again. The caller must have the write lock.
- */
-export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
-  const requests = new Map<number | undefined, AddStep[]>();
-  for (const id of driver.state.inDoubt()) {
-    const step = driver.state.steps.at(id);
-    if (step?.operation === "addOptions") addTo(requests, driver.state.suspectSince(id), step);
-  }
-  const namesIn = optionNamesOnce(driver.api, driver.signal);
-  const changes: StepChange[] = [];
-  for (const steps of requests.values()) {
-    const there: InDoubtNameConflict[] = [];
-    const missing: AddStep[] = [];
-    for (const step of steps) {
-      const targeting = driver.state.boundId(step, "targeting");
-      const names = targeting === undefined ? undefined : await orUndefined(namesIn(targeting));
-      const id = names?.get(step.item.name);
-      if (id !== undefined) there.push({ step, reason: ownReason("EXISTS", { existingIds: [id] }) });
-      else if (names !== undefined) missing.push(step);
-    }
-    if (missing.length === 0) continue;
-    const renamed = await renamedSince(driver, missing);
-    if (renamed.length > 0) {
-      changes.push(...areGone(missing, renamed));
-      continue;
-    }
-    // With groups in a request, a missing item may have been refused.
-    if (there.length === 0 || steps.some(({ objects }) => objects.length > 1)) continue;
-    // The request may have been applied while the pages were read. A second reading then finds all of its options.
-    const later = optionNamesOnce(driver.api, driver.signal);
-    const isStillMissing = async (step: AddStep): Promise<boolean> => {
-      const names = await orUndefined(later(driver.state.boundId(step, "targeting") ?? ""));
-      return names !== undefined && !names.has(step.item.name);
-    };
-    if ((await Promise.all(missing.map(isStillMissing))).includes(false)) continue;
-    const done = (await reconcileCreates(driver, there, false, namesIn)).filter(({ to }) => to === "done");
-    if (done.length > 0) changes.push(...done, ...areGone(missing));
-  }
-  return changes;
-}
-
-type AddStep = StepOf<"addOptions">;
-
-/** The maximum number of options whose content is compared with what a request sent. */
-const MAX_RENAMED = 50;
-
-/**
- * Returns the IDs of options that an unanswered request has probably created and that others have renamed since: they
- * are newer than the request and have the content of one of its options. If no option of the request has content, there
- * must be as many new options without content as the request has.
- */
-async function renamedSince(driver: ChangeDriver, steps: readonly AddStep[]): Promise<readonly string[]> {
-  const { api, signal, state } = driver;
-  const own = new Set(Array.from({ length: state.objects.length }, (_, object) => state.idOf(object)));
-  const places = new Map<string, OptionList>();
-  for (const step of steps) {
-    const [targetingId = "", parent] = [state.boundId(step, "targeting"), state.boundId(step, "parent")];
-    places.set(parent ?? targetingId, { targetingId, parent, signal });
-  }
-  const [step] = steps;
-  if (step === undefined) return [];
-  const alike: string[] = [];
-  const empty: string[] = [];
-  for (const list of places.values()) {
-    const records = (await orUndefined(orNone(readList(api, list, (option) => option)))) ?? [];
-    const claims = records
-      .filter(({ _id }) => !own.has(_id) && orderOf(driver, { id: _id, step }) !== "before")
-      .sort((one, other) => (one._id < other._id ? 1 : -1))
-      .slice(0, MAX_RENAMED)
-      .map((record) => ({ id: record._id, step, record }));
-    await readServiceClock(driver, claims);
-    const compared = claims.map(async (claim) => {
-      const { record } = claim;
-      const like = steps.filter((one) => isAsSent(one, { ...record, name: one.item.name }));
-      if (like.length === 0 || !isNewer(driver, claim)) return;
-      if (like.some(isWithoutContent)) empty.push(record._id);
-      else if (await hasContentOfOne(driver, record, like)) alike.push(record._id);
-    });
-    await Promise.all(compared);
-  }
-  return alike.length > 0 || !steps.every(isWithoutContent) || empty.length < steps.length ? alike : empty;
-}
-
-function isWithoutContent({ item }: AddStep): boolean {
-  return (item.contexts ?? []).length + (item.children ?? []).length === 0;
-}
-
-/** Returns whether an option holds the Context IDs, or a group the sub-options, of one of the sent options. */
-async function hasContentOfOne(
-  { api, state, signal }: ChangeDriver,
-  { _id, contextCount }: OptionRecord,
-  sent: readonly AddStep[],
-): Promise<boolean> {
-  const targeting = state.boundId(sent[0], "targeting") ?? "";
-  const isGroup = contextCount === undefined || contextCount === 0;
-  const reading = isGroup
-    ? readOptionNames(api, targeting, signal, _id).then((names) => [...names.keys()])
-    : readOptionContents(api, _id, signal).then(({ contexts }) => contexts);
-  const held = new Set((await orUndefined(reading)) ?? []);
-  return sent.some(({ item }) => {
-    const { contexts = [], children = [] } = item;
-    const wanted = contexts.length > 0 ? contexts : children.map(({ name }) => name);
-    return wanted.length > 0 && wanted.every((one) => held.has(one));
-  });
-}
-
-/** Ends creates that were applied, and whose options others have renamed or deleted since. They are not sent again. */
-function areGone(steps: readonly AddStep[], renamed: readonly string[] = []): readonly StepChange[] {
-  const reason = ownReason("OWNER_UNCLEAR", { isGone: true, ...(renamed.length > 0 && { existingIds: renamed }) });
-  return steps.map(({ id }) => ({ step: id, to: "unknown", reason }));
-}
-
-/**
  * Passes IDs that are certainly newer than their first attempt to the service clock, to limit how far it can be ahead.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
@@ -243,7 +127,7 @@ interface FoundObject {
 }
 
 /** Returns whether an object equals what was sent. Fields that the service does not return are not compared. */
-function isAsSent(step: Step, made: FoundObject): boolean {
+export function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
     return made.name === step.item.name && (made.optionCount ?? options) === options;
@@ -346,7 +230,7 @@ async function findNewest(
 }
 
 /** Returns what was read. An empty list if the read was rejected: the targeting or group does not exist. */
-async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
+export async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   return (await undefinedIf((thrown) => isApiError(thrown) && thrown.effect === "rejected", reading)) ?? [];
 }
 

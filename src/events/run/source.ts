@@ -13,9 +13,10 @@ import {
   rowsOf,
 } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
+import { isExact, jsonFault } from "../../platform/exact-json.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { isExact, isJsonObject, jsonFault, parseJson } from "../../platform/json.ts";
+import { isJsonObject, parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/events.ts";
 import { closestSpelling, fixSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";

@@ -1,0 +1,137 @@
+import { addTo } from "../../platform/by-key.ts";
+import { readOptionContents } from "../../reads/option-contents.ts";
+import { type OptionNames, optionNamesOnce, readOptionNames } from "../../reads/option-lists.ts";
+import { type OptionList, readList } from "../../reads/pages.ts";
+import { ownReason } from "../../runs/outcome.ts";
+import type { OptionRecord } from "../../spec/records.ts";
+import type { StepChange, StepOf } from "../rows/entries.ts";
+import { type ChangeDriver, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
+import { type InDoubtNameConflict, isAsSent, orNone, reconcileCreates } from "./reconcile.ts";
+
+/**
+ * Decides about creates of a resumed run whose request was applied. Other writers may have renamed or deleted some of
+ * the options; these must not be created a second time. (A request that adds options applies all valid items or none:
+ * management-api 4.1.) All other requests are sent again. The caller must have the write lock.
+ */
+export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
+  const requests = new Map<number | undefined, AddStep[]>();
+  for (const id of driver.state.inDoubt()) {
+    const step = driver.state.steps.at(id);
+    if (step?.operation === "addOptions") addTo(requests, driver.state.suspectSince(id), step);
+  }
+  const namesIn = optionNamesOnce(driver.api, driver.signal);
+  const changes: StepChange[] = [];
+  for (const steps of requests.values()) {
+    const there: InDoubtNameConflict[] = [];
+    const missing: AddStep[] = [];
+    for (const step of steps) {
+      const targeting = driver.state.boundId(step, "targeting");
+      const names = targeting === undefined ? undefined : await orUndefined(namesIn(targeting));
+      const id = names?.get(step.item.name);
+      if (id !== undefined) there.push({ step, reason: ownReason("EXISTS", { existingIds: [id] }) });
+      else if (names !== undefined) missing.push(step);
+    }
+    if (missing.length === 0) continue;
+    // With groups in a request, a missing item may have been refused.
+    const hasGroups = steps.some(({ objects }) => objects.length > 1);
+    const done = hasGroups ? [] : await createdWith(driver, { there, missing }, namesIn);
+    if (done.length > 0) {
+      changes.push(...done, ...areGone(missing));
+      continue;
+    }
+    const renamed = await renamedSince(driver, missing);
+    if (renamed.length > 0) changes.push(...areGone(missing, renamed));
+  }
+  return changes;
+}
+
+/** Returns the changes of those options of a request that it has certainly created, if others are still missing. */
+async function createdWith(
+  driver: ChangeDriver,
+  { there, missing }: { readonly there: readonly InDoubtNameConflict[]; readonly missing: readonly AddStep[] },
+  namesIn: OptionNames,
+): Promise<readonly StepChange[]> {
+  if (there.length === 0) return [];
+  // The request may have been applied while the pages were read. A second reading then finds all of its options.
+  const later = optionNamesOnce(driver.api, driver.signal);
+  const isStillMissing = async (step: AddStep): Promise<boolean> => {
+    const names = await orUndefined(later(driver.state.boundId(step, "targeting") ?? ""));
+    return names !== undefined && !names.has(step.item.name);
+  };
+  if ((await Promise.all(missing.map(isStillMissing))).includes(false)) return [];
+  return (await reconcileCreates(driver, there, false, namesIn)).filter(({ to }) => to === "done");
+}
+
+type AddStep = StepOf<"addOptions">;
+
+/** The maximum number of options whose content is compared with what a request sent. */
+const MAX_RENAMED = 50;
+
+/**
+ * Returns the IDs of options that an unanswered request has probably created and that others have renamed since: they
+ * are newer than the request and have the content of one of its options. If no option of the request has content, there
+ * must be as many new options without content as the request has.
+ */
+async function renamedSince(driver: ChangeDriver, steps: readonly AddStep[]): Promise<readonly string[]> {
+  const { api, signal, state } = driver;
+  const own = new Set(Array.from({ length: state.objects.length }, (_, object) => state.idOf(object)));
+  const places = new Map<string, OptionList>();
+  for (const step of steps) {
+    const [targetingId = "", parent] = [state.boundId(step, "targeting"), state.boundId(step, "parent")];
+    places.set(parent ?? targetingId, { targetingId, parent, signal });
+  }
+  const [step] = steps;
+  if (step === undefined) return [];
+  const names = new Set(steps.map(({ item }) => item.name));
+  const alike: string[] = [];
+  const empty: string[] = [];
+  for (const list of places.values()) {
+    const records = (await orUndefined(orNone(readList(api, list, (option) => option)))) ?? [];
+    // The request may have been applied since the names were read. It is then sent again, which shows what it created.
+    if (records.some(({ name }) => names.has(name))) return [];
+    const claims = records
+      .filter(({ _id }) => !own.has(_id) && orderOf(driver, { id: _id, step }) !== "before")
+      .sort((one, other) => (one._id < other._id ? 1 : -1))
+      .slice(0, MAX_RENAMED)
+      .map((record) => ({ id: record._id, step, record }));
+    await readServiceClock(driver, claims);
+    const compared = claims.map(async (claim) => {
+      const { record } = claim;
+      const like = steps.filter((one) => isAsSent(one, { ...record, name: one.item.name }));
+      if (like.length === 0 || !isNewer(driver, claim)) return;
+      if (like.some(isWithoutContent)) empty.push(record._id);
+      else if (await hasContentOfOne(driver, record, like)) alike.push(record._id);
+    });
+    await Promise.all(compared);
+  }
+  return alike.length > 0 || !steps.every(isWithoutContent) || empty.length < steps.length ? alike : empty;
+}
+
+function isWithoutContent({ item }: AddStep): boolean {
+  return (item.contexts ?? []).length + (item.children ?? []).length === 0;
+}
+
+/** Returns whether an option holds the Context IDs, or a group the sub-options, of one of the sent options. */
+async function hasContentOfOne(
+  { api, state, signal }: ChangeDriver,
+  { _id, contextCount }: OptionRecord,
+  sent: readonly AddStep[],
+): Promise<boolean> {
+  const targeting = state.boundId(sent[0], "targeting") ?? "";
+  const isGroup = contextCount === undefined || contextCount === 0;
+  const reading = isGroup
+    ? readOptionNames(api, targeting, signal, _id).then((names) => [...names.keys()])
+    : readOptionContents(api, _id, signal).then(({ contexts }) => contexts);
+  const held = new Set((await orUndefined(reading)) ?? []);
+  return sent.some(({ item }) => {
+    const { contexts = [], children = [] } = item;
+    const wanted = contexts.length > 0 ? contexts : children.map(({ name }) => name);
+    return wanted.length > 0 && wanted.every((one) => held.has(one));
+  });
+}
+
+/** Ends creates that were applied, and whose options others have renamed or deleted since. They are not sent again. */
+function areGone(steps: readonly AddStep[], renamed: readonly string[] = []): readonly StepChange[] {
+  const reason = ownReason("OWNER_UNCLEAR", { isGone: true, ...(renamed.length > 0 && { existingIds: renamed }) });
+  return steps.map(({ id }) => ({ step: id, to: "unknown", reason }));
+}
