@@ -17,6 +17,7 @@ import {
   many,
   number,
   onPage,
+  ownerUnclearMessage,
   resuming,
   type Sentence,
   saying,
@@ -313,39 +314,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: `the item was applied in part${because(detail)}`,
     remedy: resuming((resume) => `${resume} It finishes what it can and reports what happened.`),
   }),
-  OWNER_UNCLEAR: ({ existingIds, isInside, isGone }) => {
-    if (isGone === true && existingIds !== undefined) {
-      return {
-        message:
-          `the request got no answer, and no option has this name now; ${list(existingIds)} is new and has the same ` +
-          "content under another name: this call may have created it, and others renamed it",
-        remedy: texts(
-          "Check with get_option. If the option is missing, add it with a new call.",
-          "Check in the web console. If the option is missing, ask the agent to add it.",
-        ),
-      };
-    }
-    if (isGone === true) {
-      return {
-        message:
-          "the service created the options of this request, but none has this name now: it was renamed or deleted since",
-        remedy: texts(
-          "Check with list_options. If the option is missing, add it with a new call.",
-          "Check in the web console. If the option is missing, ask the agent to add it.",
-        ),
-      };
-    }
-    const [what, wanted] = isInside
-      ? ["a name from the same item", "the object holds what you wanted"]
-      : ["this name", "the object is the one that you wanted"];
-    const check = (where: string) => `Check ${where} whether ${wanted}.`;
-    return {
-      message:
-        `an object with ${what} (${list(existingIds)}) now exists, and the request got no answer: this call or ` +
-        "another writer may have created it",
-      remedy: texts(check("with get_option or get_targeting"), check("in the web console")),
-    };
-  },
+  OWNER_UNCLEAR: ownerUnclearMessage,
   STOPPED_BY_ERROR: (detail) => ({
     message: `the run stopped, since its journal could not be written (${text(detail.error)}); nothing is sent without a journal`,
     remedy: thenResume("Free disk space, or set TARGETING_MCP_STATE_DIR to a writable folder."),
