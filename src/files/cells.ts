@@ -5,6 +5,9 @@ import { LIMITS } from "../spec/limits.ts";
 import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import { type Header, NONE } from "./columns.ts";
 
+/** Matches a number such as 12,5 or 1.250,00, whose comma is a decimal sign for certain. */
+export const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
+
 /** The default separator of Context IDs in one cell. Line breaks always separate them, too. */
 export const BETWEEN_CONTEXTS = "|";
 

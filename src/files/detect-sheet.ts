@@ -7,6 +7,7 @@ import {
   composedHangul,
   contextActionIn,
   contextsReader,
+  DECIMAL_COMMA,
   damageIn,
   oneText,
   splitter,
@@ -89,7 +90,7 @@ export async function detectSheet(
   };
   const { records } = place;
   const rows = sheetRows({ bytes, file, shape, maxBytes, notes, skipped, ...(records && { records }) }, (header) => {
-    facts = new Facts(header, given.separator);
+    facts = new Facts(header, given.separator, shape.isStrict === true);
   });
   try {
     for await (const batch of rows) for (const row of batch) facts?.take(row);
@@ -105,6 +106,7 @@ export async function detectSheet(
       ...form,
       ...place.form,
       ...(separator !== undefined && { separator }),
+      ...facts?.decimals(),
       ...(skipped.subtotals.length > 0 && { subtotals: skipped.subtotals }),
       ...(skipped.hints.length > 0 && { hints: skipped.hints }),
     },
@@ -365,7 +367,12 @@ class Facts {
   readonly #transactions = new Set<string>();
   #repeatedTx = 0;
 
-  constructor(header: SheetHeader, given: string | undefined) {
+  /** The indexes of columns that may hold numbers, and those of columns with a decimal comma. */
+  readonly #numbers: readonly number[];
+  readonly #commas = new Set<number>();
+
+  constructor(header: SheetHeader, given: string | undefined, hasNumbers: boolean) {
+    this.#numbers = hasNumbers ? header.names.flatMap((name, at) => (name === "" ? [] : [at])) : [];
     this.#header = header;
     this.#given = given?.trim() || given;
     const one = header.at("contextId");
@@ -377,7 +384,13 @@ class Facts {
     };
   }
 
+  decimals(): Pick<SheetForm, "decimalCommas"> {
+    const found = [...this.#commas].map((at) => this.#header.names[at] ?? "");
+    return found.length === 0 ? {} : { decimalCommas: found };
+  }
+
   take({ cells }: SheetRow): void {
+    for (const at of this.#numbers) if (DECIMAL_COMMA.test((cells[at] ?? "").trim())) this.#commas.add(at);
     const contexts = (cells[this.#at.contexts] ?? "").trim();
     if (GROUPED.test(contexts)) this.#grouped += 1;
     else if (contexts !== "" && !contexts.startsWith("[")) {

@@ -31,6 +31,8 @@ const sheetForm = z.object({
   separator: z.string().exactOptional(),
   /** The columns in which an empty cell has the value of the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
+  /** The headings of columns with a number that has a decimal comma for certain. */
+  decimalCommas: z.array(z.string()).exactOptional(),
   /** The lines of rows to skip: totals, and rows that explain the columns. */
   subtotals: z.array(z.number()).exactOptional(),
   hints: z.array(z.number()).exactOptional(),

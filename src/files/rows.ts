@@ -30,6 +30,8 @@ export interface MoreOfSheet {
   /** The separator of several Context IDs in one cell. Absent if none was detected. */
   readonly separator?: string | undefined;
   readonly delimiter?: string | undefined;
+  /** The columns in which a comma is the decimal sign for certain. */
+  readonly decimalCommas?: readonly string[] | undefined;
   /** The texts that name the call's targeting in a row. Absent if rows may name any targeting. */
   readonly targeting?: readonly string[] | undefined;
 }
@@ -97,8 +99,8 @@ async function* sheetFileRows<Item>(
   const rows = sheetRows({ bytes, file, shape }, (header) => {
     onHeader(header);
     columns = header.cells.length;
-    const { separator, delimiter } = file.sheet ?? {};
-    read = shape.fromCells(header, { separator, delimiter, targeting: file.targeting });
+    const { separator, delimiter, decimalCommas } = file.sheet ?? {};
+    read = shape.fromCells(header, { separator, delimiter, decimalCommas, targeting: file.targeting });
   });
   for await (const batch of rows) {
     yield batch.map(({ line, cells, raw, skipped, asText }) => {

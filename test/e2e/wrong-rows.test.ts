@@ -280,6 +280,24 @@ test.each([",", ";"])(
     expect(made.counts).toMatchObject({ succeeded: 6, failed: 0 });
     const kept = await given("bulk_add_options", "total.csv", "Option,Context ID\nShell,1\nTotal,1\n");
     expect(kept.counts).toMatchObject({ succeeded: 2 });
-    expect((await call(client, "list_options", { targetingId })).text).toContain('"Total"');
+    expect((await call(client, "list_options", { targetingId })).text).toContain("8 options");
   },
 );
+
+test("a number such as 1.250 is read by the decimal commas of its column", async () => {
+  const { client, given } = await withFiles();
+  const rows = ["1.250,00", "12,5", "1.250"].map((value, at) => `comma-${at};purchase;t-${at};KRW;${value}`);
+  const sent = await given("track_events", "values.csv", `uid;eventName;tx_id;currency;value\n${rows.join("\n")}\n`);
+  expect(sent.counts).toMatchObject({ items: 3, failed: 0 });
+  const seen = await call(client, "inspect_events", { uids: ["comma-2"], limit: 5 });
+  expect(seen.text).not.toContain("1.250");
+  const preview = await given("track_events", "alone.csv", `uid;eventName;tx_id;currency;value\n${rows[2]}\n`, {
+    dryRun: true,
+  });
+  expect(preview.text).toContain('value "1.250"');
+  const all = await given("track_events", "again.csv", `uid;eventName;tx_id;currency;value\n${rows.join("\n")}\n`, {
+    dryRun: true,
+  });
+  expect(all.text).toContain("value 1250");
+  expect(all.text).not.toContain('"1.250"');
+});

@@ -1,5 +1,5 @@
 import { createHash, hash } from "node:crypto";
-import { damageIn } from "../../files/cells.ts";
+import { DECIMAL_COMMA, damageIn } from "../../files/cells.ts";
 import { plainHeading } from "../../files/columns.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { withDetectedForm } from "../../files/detected-form.ts";
@@ -239,7 +239,7 @@ const eventRows: RowShape<EventRow> = {
   isStrict: true,
   spelt: itemColumn,
   nearest: nearestName,
-  fromCells(header, { delimiter }) {
+  fromCells(header, { delimiter, decimalCommas = [] }) {
     const columns = EVENT_COLUMNS.filter((column) => header.at(column) >= 0);
     const ofItems = header.names.flatMap((column) => {
       const [, item, field = ""] = ITEM_COLUMN.exec(column) ?? [];
@@ -262,7 +262,7 @@ const eventRows: RowShape<EventRow> = {
         if (damaged !== undefined) return damaged;
         const fault = parameter?.type === "items" ? jsonFault(cell, parseJson(cell)) : undefined;
         if (fault !== undefined) return invalidJson(fault);
-        event[column] = cellValue(cell, parameter, delimiter);
+        event[column] = cellValue(cell, parameter, decimalCommas.includes(column) ? COMMA : delimiter);
       }
       for (const { column, item, field } of ofItems) {
         const cell = cells[header.at(column)] ?? "";
@@ -270,7 +270,11 @@ const eventRows: RowShape<EventRow> = {
         const damaged = damagedCell(column, cell, ITEM_PARAMETERS[field]);
         if (damaged !== undefined) return damaged;
         items[item] ??= {};
-        items[item][field] = cellValue(cell, ITEM_PARAMETERS[field], delimiter);
+        items[item][field] = cellValue(
+          cell,
+          ITEM_PARAMETERS[field],
+          decimalCommas.includes(column) ? COMMA : delimiter,
+        );
       }
       const filled = items.filter((item) => item !== undefined);
       return { item: filled.length === 0 ? event : { ...event, items: filled } };
@@ -303,7 +307,8 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
   return parameter?.type === "number" ? (numberIn(cell.trim(), delimiter) ?? cell) : cell;
 }
 
-const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
+/** Given instead of the delimiter: other numbers of the column have a comma as their decimal sign. */
+const COMMA = "decimal comma";
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
 /** Matches numbers such as 1.250. In a file separated by semicolons, commas are decimal signs, so it may mean 1250. */
@@ -311,6 +316,7 @@ const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
 /** Parses a number. Accepts 1.250,00 and 1,250.00, but not 1,250, or 1.250 in a file separated by semicolons. */
 function numberIn(text: string, delimiter: string | undefined): number | undefined {
+  if (delimiter === COMMA && GROUPED_BY_POINTS.test(text)) return Number(text.replaceAll(".", ""));
   if (delimiter === ";" && GROUPED_BY_POINTS.test(text)) return undefined;
   const plain = DECIMAL_COMMA.test(text) ? text.replaceAll(".", "").replace(",", ".") : text;
   const digits = GROUPED.test(plain) ? plain.replaceAll(",", "") : plain;
