@@ -36,7 +36,7 @@ export function onPage(page: string, others: string): Text {
 }
 
 /** Returns a text about a line of the file. A sheet with only some of its rows has its own lines. */
-export function aboutLine(line: string, write: (line: string) => string): Text {
+function aboutLine(line: string, write: (line: string) => string): Text {
   const others = write(line);
   return { agent: others, page: others, terminal: others, sheet: write(`${line} of the original file`) };
 }

@@ -131,7 +131,7 @@ export function changedSince(base: BaseOption, there: ServiceOption, groupName: 
 }
 
 /** Returns the fields in which an option differs from a previous state. A parent is given by its ID. */
-export function differingFields(
+function differingFields(
   was: BaseOption | SeenOption,
   there: ServiceOption,
 ): readonly (readonly [field: DifferingField, before: ShownValue, now: ShownValue])[] {

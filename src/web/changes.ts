@@ -283,7 +283,7 @@ const MAX_LISTED = 20_000;
 const MAX_MS = 60_000;
 const MAX_FREED = 20;
 
-export interface LostOption {
+interface LostOption {
   readonly _id: string;
   readonly name: string;
   readonly isGroup: boolean;
@@ -298,7 +298,7 @@ export interface LostOption {
  * The objects to delete. `options`: options that are deleted one by one, by ID. `within`: all options of targetings
  * that are deleted as a whole.
  */
-export interface Lost {
+interface Lost {
   readonly options: ReadonlyMap<string, LostOption>;
   readonly within: readonly LostOption[];
   /** The names of the first sub-options that remain although their group is deleted. */
@@ -310,7 +310,7 @@ export interface Lost {
  * Reads the options with these IDs and all options of the targetings. Undefined if there are too many. "unread" if the
  * service cannot be read now.
  */
-export async function readLost(
+async function readLost(
   { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },
   { management }: Pick<ToolServices, "management">,
 ): Promise<Lost | "unread" | undefined> {
@@ -353,7 +353,7 @@ export async function readLost(
  * Returns the names of the first of these sub-options, whose group was deleted. Reads unknown names. Undefined if the
  * service cannot be read now.
  */
-export async function freedNamesOf(
+async function freedNamesOf(
   freed: ReadonlyMap<string, string | undefined>,
   { management }: Pick<ToolServices, "management">,
 ): Promise<readonly string[] | undefined> {

@@ -217,15 +217,15 @@ const FILES = {
 const FOLDER = new URL(import.meta.url.endsWith(".ts") ? "../../dist/" : "./", import.meta.url);
 
 /** Returns a file of the web page. The files contain no data of runs. `change` edits the text of the file. */
-export async function asset(file: keyof typeof FILES, change = (text: string): string => text): Promise<Response> {
+async function asset(file: keyof typeof FILES, change = (text: string): string => text): Promise<Response> {
   return new Response(change(await contentOf(file)), { headers: { "Content-Type": FILES[file].type } });
 }
 
 /** The data that the HTML passes to its script: the ways to log in, or the token of a new session. */
-export type PageAbout = { readonly login: LoginWays } | { readonly session: string };
+type PageAbout = { readonly login: LoginWays } | { readonly session: string };
 
 /** Returns the HTML of the web page. It contains no data of runs. */
-export function pageDocument(about: PageAbout): Promise<Response> {
+function pageDocument(about: PageAbout): Promise<Response> {
   const metas = Object.entries(about).map(
     ([name, content]) => `<meta name="${name}" content="${encodeURIComponent(JSON.stringify(content))}">`,
   );

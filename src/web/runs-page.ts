@@ -184,7 +184,7 @@ interface Acted {
 }
 
 /** Executes a person's action on a run. Throws a RefusedRequest if it is not executed. */
-export async function actOn({ runId, action, data, who }: PageAction, shown: PageScope): Promise<Acted> {
+async function actOn({ runId, action, data, who }: PageAction, shown: PageScope): Promise<Acted> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") throw new RefusedRequest(409, DAMAGED);
   // The person may only decide about the runs of other callers.

@@ -49,7 +49,7 @@ export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<stri
   return { results, succeeded, failed: results.length - succeeded };
 }
 
-export function errorFields(error: BusinessError): {
+function errorFields(error: BusinessError): {
   statusCode: number;
   errorCode: string;
   detail?: Record<string, unknown>;
