@@ -12,20 +12,9 @@ import {
   oneText,
   splitter,
 } from "./cells.ts";
-import {
-  columnCount,
-  HEADINGS,
-  type Header,
-  headerReader,
-  headingOf,
-  isWhole,
-  listed,
-  NONE,
-  plainHeading,
-  similarHeading,
-  type ValidColumns,
-} from "./columns.ts";
+import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
+import { columnCount, headerReader, isWhole, listed, similarHeading } from "./headers.ts";
 import {
   DELIMITERS,
   type Delimiter,

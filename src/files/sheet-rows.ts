@@ -1,21 +1,18 @@
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { composedHangul, type TextCells } from "./cells.ts";
+import { type Header, headingOf, plainHeading, type ValidColumns } from "./columns.ts";
+import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import {
   checkHeader,
   checkNotTransposed,
   columnCount,
   HEADER_WITHIN,
-  type Header,
   headerReader,
-  headingOf,
   isHintRow,
   isWhole,
   listed,
-  plainHeading,
-  type ValidColumns,
-} from "./columns.ts";
-import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
+} from "./headers.ts";
 import type { Encoding, InputFile, SheetForm } from "./input-file.ts";
 import { textOf } from "./text.ts";
 import { isNumber, type RowKind, TotalRows } from "./total-rows.ts";

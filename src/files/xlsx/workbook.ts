@@ -1,7 +1,7 @@
 import { FileError } from "../../platform/files.ts";
 import { type ByteSource, wholeOf } from "../../platform/held-folder.ts";
-import { HEADER_WITHIN, listed } from "../columns.ts";
 import type { SheetRecord } from "../delimited.ts";
+import { HEADER_WITHIN, listed } from "../headers.ts";
 import type { SheetForm, SheetSeen } from "../input-file.ts";
 import { type Archive, openArchive, readWholeXml, unescaped, unreadableWorkbook } from "./archive.ts";
 import { isTrue, readSheet, type SheetParts } from "./sheet.ts";

@@ -1,0 +1,312 @@
+import { FileError } from "../platform/files.ts";
+import { nearestWord } from "../platform/near-words.ts";
+import {
+  type ColumnsArgument,
+  HEADINGS,
+  type Header,
+  headingOf,
+  plainHeading,
+  REASON_COLUMN,
+  type ValidColumns,
+} from "./columns.ts";
+
+/** Headings of product lists that may mean an option's name. PRODUCTS count only next to Context IDs. */
+const PRODUCT_NAMES = [
+  ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
+  ...["Artikelbezeichnung", "Artikelname", "Produktbezeichnung", "Produktname"],
+];
+const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
+
+/** The headings that this program writes. Their columns are ignored when a file is read. */
+const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));
+
+export const HEADER_WITHIN = 100;
+
+/** How certain a heading's meaning is: mapped by the caller, a column's name, an alias, or from a product list. */
+const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
+
+interface Reading {
+  readonly column: string;
+  readonly rank: number;
+}
+
+/** Returns how headings are read. Throws a FileError if the caller maps an unknown column. */
+function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
+  const known = new Map<string, Reading>();
+  if (columns.includes("name")) {
+    for (const heading of PRODUCTS) known.set(plainHeading(heading), { column: "name", rank: PRODUCT });
+    for (const heading of PRODUCT_NAMES) known.set(plainHeading(heading), { column: "name", rank: PRODUCT_NAMED });
+  }
+  for (const column of columns.toReversed()) {
+    for (const alias of HEADINGS[column] ?? []) known.set(plainHeading(alias), { column, rank: ALIASED });
+  }
+  for (const column of columns.toReversed()) {
+    for (const name of [headingOf(column), column]) known.set(plainHeading(name), { column, rank: NAMED });
+  }
+  for (const [given, heading] of Object.entries(mapped)) {
+    if (heading === "") continue;
+    const column = known.get(plainHeading(given))?.column;
+    if (column === undefined) {
+      throw new FileError(
+        `the argument columns maps ${JSON.stringify(given)}, which is not a column`,
+        validWords(columns),
+      );
+    }
+    for (const [plain, reading] of known) {
+      if (reading.rank === MAPPED || reading.column !== column) continue;
+      known.delete(plain);
+    }
+    known.set(plainHeading(heading), { column, rank: MAPPED });
+  }
+  return (heading: string): Reading | undefined => {
+    const plain = plainHeading(heading);
+    if (plain === "") return undefined;
+    const found = known.get(plain);
+    if (found !== undefined) return found;
+    const right = spelt(heading.trim());
+    return right === undefined ? undefined : { column: right, rank: ALIASED };
+  };
+}
+
+const CONTEXTS: readonly string[] = ["contexts", "contextId"];
+
+interface Omission {
+  readonly given: string;
+  readonly plain: string;
+  /** The columns with this name. Both columns of Context IDs count as one. */
+  readonly columns: readonly string[];
+}
+
+function omissionsIn(mapped: ColumnsArgument, read: ReturnType<typeof readingOf>): readonly Omission[] {
+  return Object.keys(mapped).flatMap((given) => {
+    if (mapped[given] !== "") return [];
+    const column = read(given)?.column;
+    const columns = column === undefined ? [] : CONTEXTS.includes(column) ? CONTEXTS : [column];
+    return [{ given, plain: plainHeading(given), columns }];
+  });
+}
+
+/** Returns a function that says by which argument a heading is excluded: by itself, or by the name of its column. */
+function omitter(cells: readonly string[], omissions: readonly Omission[], read: ReturnType<typeof readingOf>) {
+  const headings = new Set(cells.map(plainHeading));
+  return (heading: string): Omission | undefined => {
+    const plain = plainHeading(heading);
+    const column = read(heading)?.column ?? "";
+    const isOut = (one: Omission): boolean =>
+      one.plain === plain || (!headings.has(one.plain) && one.columns.includes(column));
+    return plain === "" ? undefined : omissions.find(isOut);
+  };
+}
+
+/** Returns a function that reads a row as a header. Throws a FileError if the caller maps an unknown column. */
+export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
+  const read = readingOf(shape, mapped);
+  const omissions = omissionsIn(mapped, read);
+  return (cells) => {
+    const omissionOf = omitter(cells, omissions, read);
+    const out = omissions.length === 0 ? [] : cells.map(omissionOf);
+    const found = cells.map((cell, at) => (out[at] === undefined ? read(cell) : undefined));
+    const has = (column: string): boolean => found.some((one) => one?.column === column && one.rank <= ALIASED);
+    const isNeeded = shape.required.some((group) => group.includes("name") && !group.some(has));
+    const worst = !isNeeded ? ALIASED : has("contexts") || has("contextId") ? PRODUCT : PRODUCT_NAMED;
+    const readings = found.map((one) => (one !== undefined && one.rank <= worst ? one : undefined));
+    const best = new Map<string, number>();
+    for (const reading of readings) {
+      if (reading !== undefined) best.set(reading.column, Math.min(reading.rank, best.get(reading.column) ?? worst));
+    }
+    const names = readings.map((reading) => (reading?.rank === best.get(reading?.column ?? "") ? reading?.column : ""));
+    const positions = new Map(names.map((name, at) => [name ?? "", at] as const).toReversed());
+    const ignored = cells.flatMap((cell, at) => {
+      const isRead = names[at] !== "" && names[at] !== undefined;
+      return isRead || plainHeading(cell) === "" || WRITTEN.has(plainHeading(cell)) ? [] : [cell.trim()];
+    });
+    positions.delete("");
+    return {
+      at: (column) => positions.get(column) ?? -1,
+      names: names.map((name) => name ?? ""),
+      ignored,
+      omitted: ignored.filter((heading) => omissionOf(heading) !== undefined),
+      omitsContexts: cells.some((cell, at) => out[at] !== undefined && CONTEXTS.includes(read(cell)?.column ?? "")),
+      absent: omissions.filter((one) => !out.includes(one)).map(({ given }) => given),
+    };
+  };
+}
+
+export function isWhole(header: Header, { required }: ValidColumns): boolean {
+  return required.every((group) => group.some((column) => header.at(column) >= 0));
+}
+
+export function columnCount({ names }: Header): number {
+  return names.filter((name) => name !== "").length;
+}
+
+/** Throws a FileError if a required column is missing, if a column occurs twice, or for a forbidden unknown column. */
+export function checkHeader(
+  header: Header,
+  { cells, line }: { readonly cells: readonly string[]; readonly line: number },
+  shape: ValidColumns,
+): void {
+  const { columns, required, isStrict, nearest } = shape;
+  const twice = header.names.find((name, at) => name !== "" && header.names.indexOf(name) !== at);
+  if (twice !== undefined) {
+    const headings = cells.filter((_, at) => header.names[at] === twice);
+    throw new FileError(
+      `${listed(headings)} on line ${line} of the file are all read as the column ${twice}`,
+      new Set(headings.map(plainHeading)).size === 1
+        ? "Delete all but one of them, or give the others another heading."
+        : `Leave one of them out, or choose one: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
+    );
+  }
+  if (header.absent.length > 0) {
+    const shown = cells.map((cell) => cell.trim().slice(0, LONGEST_HEADING)).filter((cell) => cell !== "");
+    throw new FileError(
+      `the argument columns leaves out ${listed(header.absent)}, but the header on line ${line} of the file has no such column; nothing was sent`,
+      `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}. Leave one of them out, or take ${listed(header.absent)} from columns.`,
+    );
+  }
+  const ignored = header.ignored.filter((heading) => !header.omitted.includes(heading));
+  if (isStrict === true && ignored.length > 0) {
+    const free = columns.filter((column) => header.at(column) < 0);
+    const hints = ignored.slice(0, 5).flatMap((heading) => {
+      const meant = nearest?.(heading, free);
+      return meant === undefined ? [] : [`${JSON.stringify(heading)}: did you mean ${meant}? `];
+    });
+    throw new FileError(
+      `unknown ${ignored.length === 1 ? "column" : "columns"} ${listed(ignored.slice(0, 5))} on line ${line} of the file`,
+      `${hints.join("")}To leave ${ignored.length === 1 ? "it" : "them"} out, give columns ` +
+        `${JSON.stringify(Object.fromEntries(ignored.slice(0, 5).map((heading) => [heading, ""])))}. ${validWords(columns)}`,
+    );
+  }
+  const missing = required.find((group) => !group.some((column) => header.at(column) >= 0));
+  if (missing === undefined) return;
+  const shown = cells.filter((cell) => cell.trim() !== "").map((cell) => cell.trim().slice(0, LONGEST_HEADING));
+  const likely = likelyMapping(header, shown, shape);
+  const words = missing.map((column) => (headingOf(column) === column ? column : `${column} ("${headingOf(column)}")`));
+  throw new FileError(
+    `the file has no column for ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
+    (likely === undefined
+      ? `${mappingWords(missing[0] ?? "", header, columns)} ` +
+        `If the sheet has no headings, insert a row of them: ${headingsFor(required)}. `
+      : `If that is right, map the columns: columns ${JSON.stringify(likely)}. ${unmappedWords(likely, header, columns)}`) +
+      validWords(columns),
+  );
+}
+
+/** Names the headings that a mapping leaves out. They may be those of Context IDs or groups. */
+function unmappedWords(likely: Readonly<Record<string, string>>, header: Header, columns: readonly string[]): string {
+  const isRead = (column: string): boolean => column in likely || header.at(column) >= 0;
+  const mapped = new Set(Object.values(likely));
+  const left = header.ignored.filter((heading) => !mapped.has(heading)).slice(0, SHOWN_HEADINGS);
+  const hasIds = !columns.includes("contextId") || isRead("contextId") || isRead("contexts");
+  if (left.length === 0 || hasIds) return "";
+  return `Then no Context IDs are read. Map the other headings in the same argument, if they are contextId, parentName or another column: ${listed(left)}. `;
+}
+
+/**
+ * Returns how to map headings to columns. Without a mapping of the optional columns of Context IDs, their values would
+ * be ignored.
+ */
+function mappingWords(missing: string, header: Header, columns: readonly string[]): string {
+  const isWithoutIds = columns.includes("contextId") && header.at("contextId") < 0 && header.at("contexts") < 0;
+  if (!isWithoutIds || missing === "contextId" || missing === "contexts") {
+    return `Map the heading to the column: columns ${JSON.stringify({ [missing]: "HEADING" })}.`;
+  }
+  const both = JSON.stringify({ [missing]: "HEADING", contextId: "HEADING" });
+  return `Map the headings to the columns: columns ${both} if each row has one Context ID; "contexts" instead of "contextId" if a cell has several.`;
+}
+
+/** Throws a FileError if the headings are in the first column. `firsts` are the cells of that column. */
+export function checkNotTransposed(
+  firsts: readonly string[],
+  header: Header | undefined,
+  read: (cells: readonly string[]) => Header,
+  shape: ValidColumns,
+): void {
+  const down = read(firsts);
+  const known = columnCount(down);
+  const isAcross =
+    header !== undefined && (columnCount(header) > 1 || header.names[0] === "" || header.names.length === 1);
+  if (isAcross || known < 2 || known * 2 <= firsts.length || !isWhole(down, shape)) return;
+  const found = firsts.filter((_, at) => down.names[at] !== "");
+  throw new FileError(
+    `the sheet is transposed: its headings (${listed(found.slice(0, SHOWN_HEADINGS))}) are in its first column, and each option is a column`,
+    "Swap its rows and columns: copy the sheet, and paste it with Paste Special, Transpose. Then save the file, and give it again.",
+  );
+}
+
+const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erforderlich";
+const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
+const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
+/** Matches a cell that explains a column by a rule, as templates do. No option's name contains these signs. */
+const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
+const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");
+const TYPE_OR_REQUIRED = new RegExp(
+  `^(?:[(*]*(?:${REQUIREMENT})(?:[)*]*|\\s*[,:;(].*)|(?:${TYPE})(?:[(\\[].*)?)$`,
+  "i",
+);
+
+/** Returns whether a row explains the columns, as in templates: by a rule, an example, types or requirements. */
+export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
+  const name = (cells[at("name")] ?? "").trim();
+  if (EXAMPLE.test(name) || RULE.test(name)) return true;
+  const filled = cells.flatMap((cell, column) => (names[column] === "" || cell.trim() === "" ? [] : [cell.trim()]));
+  const isClear = filled.some((cell) => EXAMPLE.test(cell) || (RULE.test(cell) && /[([]/.test(cell)));
+  const isRequired = filled.length > 1 && filled.some((cell) => REQUIRED.test(cell));
+  return (isClear || isRequired) && filled.every((cell) => EXAMPLE.test(cell) || TYPE_OR_REQUIRED.test(cell));
+}
+
+function headingsFor(required: ValidColumns["required"]): string {
+  return listed(required.flatMap(([column]) => (column === undefined ? [] : [headingOf(column)])));
+}
+
+const SHOWN_HEADINGS = 12;
+const LONGEST_HEADING = 60;
+
+function likelyMapping(
+  header: Header,
+  shown: readonly string[],
+  { required, columns }: Pick<ValidColumns, "required" | "columns">,
+): Readonly<Record<string, string>> | undefined {
+  const likely: Record<string, string> = {};
+  const free = new Set(header.ignored.filter((heading) => shown.includes(heading)));
+  for (const group of required) {
+    if (group.some((column) => header.at(column) >= 0)) continue;
+    for (const column of group) {
+      const found = similarHeading([...free], column);
+      if (found === undefined) continue;
+      likely[column] = found;
+      free.delete(found);
+      break;
+    }
+    const [only, ...others] = [...free];
+    const isOpen = !group.some((column) => column in likely);
+    if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
+  }
+  if (Object.keys(likely).length === 0) return undefined;
+  // Without a mapping of these columns, their values would be ignored.
+  const isWithoutIds = header.at("contexts") < 0 && header.at("contextId") < 0;
+  for (const column of [...(isWithoutIds ? ["contexts", "contextId"] : []), "parentName", "action", "op"]) {
+    const isFree = columns.includes(column) && header.at(column) < 0 && !(column in likely);
+    const found = isFree && !("contexts" in likely && column === "contextId") && similarHeading([...free], column);
+    if (typeof found !== "string") continue;
+    likely[column] = found;
+    free.delete(found);
+  }
+  return likely;
+}
+
+export function similarHeading(headings: readonly string[], column: string): string | undefined {
+  const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
+  return headings.find((heading) => {
+    const plain = plainHeading(heading);
+    return nearestWord(plain, known) !== undefined || known.some((one) => plain.includes(one));
+  });
+}
+
+function validWords(columns: readonly string[]): string {
+  return `Valid columns: ${columns.join(", ")}.`;
+}
+
+export function listed(names: readonly string[]): string {
+  return names.map((name) => JSON.stringify(name)).join(", ");
+}
