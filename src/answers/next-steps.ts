@@ -46,7 +46,7 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
     steps.push("make the call again: the server ended before the call was planned, and nothing was sent");
   if (isOver && isOfEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId, run));
   const allFailed = run.failures.filter(({ outcome }) => outcome === "failed");
-  const stale = allFailed.filter((failure) => isLeft(run, failure));
+  const stale = run.failures.filter((failure) => isLeft(run, failure));
   if (stale.length > 0) steps.push(staleStep(run, runId, stale));
   const failed = allFailed.filter((failure) => !stale.includes(failure));
   if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(fixStep(run, runId, failed));
@@ -70,8 +70,8 @@ export function sheetCall(runId: string, outcome?: string): string {
   return callOf("get_run", { runId, outcome, saveTo: `results-${runId.slice(-6)}.xlsx` });
 }
 
-function inputCall(runId: string): string {
-  return callOf("get_run", { runId, outcome: "failed", includeInput: true });
+function inputCall(runId: string, outcome = "failed"): string {
+  return callOf("get_run", { runId, outcome, includeInput: true });
 }
 
 /** Returns notes about the end of a run that are not failures of single objects. */
@@ -224,14 +224,16 @@ export function failedOfDryRun(
 
 function theirInput(runId: string, failed: readonly SummarizedFailure[]): string {
   const its = failed.length === 1 && failed[0]?.count === 1 ? "Its" : "Their";
-  return `${its} input: ${inputCall(runId)}`;
+  const areUnknown = failed.every(({ outcome }) => outcome === "unknown");
+  return `${its} input: ${inputCall(runId, areUnknown ? "unknown" : "failed")}`;
 }
 
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
 /** Returns whether objects were left as they were, because they changed after the run was planned. */
-function isLeft({ tool }: ReportedRun, { errorCode }: SummarizedFailure): boolean {
-  return errorCode === "PLAN_STALE" && tool !== "apply_plan";
+function isLeft({ tool }: ReportedRun, { errorCode, outcome }: SummarizedFailure): boolean {
+  const mayDiffer = outcome === "failed" || outcome === "unknown";
+  return mayDiffer && errorCode === "PLAN_STALE" && tool !== "apply_plan";
 }
 
 /** Returns the dry run that shows what would change now. Without `dryRun`, the call could change it. */

@@ -105,9 +105,9 @@ test("a dry run of the advised call sends nothing, below the approval limit too"
     }),
     change: add("one", 1),
   });
-  expect(again.failures).toMatchObject([{ errorCode: "PLAN_STALE", count: 1 }]);
+  expect(again.failures).toMatchObject([{ outcome: "unknown", errorCode: "PLAN_STALE", count: 1 }]);
   expect(again.nextSteps).toContainEqual(
-    `update_contexts with only item 1 and "dryRun": true shows what would change now. Its input: get_run {"runId":"${again.runId}","outcome":"failed","includeInput":true}`,
+    `update_contexts with only item 1 and "dryRun": true shows what would change now. Its input: get_run {"runId":"${again.runId}","outcome":"unknown","includeInput":true}`,
   );
   const dry = await client.callTool("update_contexts", { items: [{ _id: made.one, set: ["b"] }], dryRun: true });
   expect(textOf(dry)).toContain("loses 3 Context IDs");
@@ -182,7 +182,7 @@ test.each([BUSY, LOST])("so does a resumed replacement of Context IDs (%o)", asy
     change: add("two", 400),
     fault,
   });
-  expect(again).toMatchObject({ status: "failed", failures: [{ errorCode: "PLAN_STALE" }] });
+  expect(again).toMatchObject({ status: "unknown", failures: [{ errorCode: "PLAN_STALE" }] });
   expect(there).toMatchObject({ options: [{}, { name: "Two", contextCount: 550 }, {}] });
 });
 
@@ -241,7 +241,7 @@ test.each([
 ])("a resumed change of names leaves the name that somebody else gave: $tool", async ({ told, ...given }) => {
   for (const fault of [BUSY, LOST]) {
     const { again } = await resumedAfter({ ...given, fault });
-    expect(again).toMatchObject({ status: "failed", counts: { failed: 1 } });
+    expect(again).toMatchObject({ status: "unknown", counts: { unknown: 1 } });
     expect(again.failures).toMatchObject([{ errorCode: "PLAN_STALE", message: expect.stringContaining(told) }]);
     expect(again.nextSteps).toMatchObject([
       expect.stringContaining(`${given.tool} with only item 1 (by ID or current name) and "dryRun": true shows`),

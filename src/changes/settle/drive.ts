@@ -4,8 +4,9 @@ import { ulidSource } from "../../spec/names-and-contexts.ts";
 import type { OptionChanges } from "../../spec/records.ts";
 import type { RunState } from "../change-state.ts";
 import { nextRequests, type Requests } from "../plan/requests.ts";
-import { type Step, type StepChange, targetOf } from "../rows/entries.ts";
+import { type Step, targetOf } from "../rows/entries.ts";
 import { StepMaker } from "../rows/steps.ts";
+import { adoptLostCreates } from "./adopt-lost.ts";
 import { type ChangeDriver, noteNewest } from "./evidence.ts";
 
 import { existingIds } from "./reconcile.ts";
@@ -73,7 +74,7 @@ async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   const startedAt = clock.monotonic();
   if (startedAt < driver.compareAt) return false;
   const isResumed = driver.compareAt === Number.NEGATIVE_INFINITY;
-  const adopted = isResumed && driver.state.inDoubt().size > 0 ? await lostCreates(driver) : [];
+  const adopted = isResumed && driver.state.inDoubt().size > 0 ? await adoptLostCreates(driver) : [];
   if (adopted.length > 0) driver.change(adopted);
   const changes = await driver.changedSince();
   const now = clock.monotonic();
@@ -81,12 +82,6 @@ async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   driver.compareAt = changes === undefined ? Number.POSITIVE_INFINITY : now + pauseMs;
   if (changes !== undefined && changes.length > 0) driver.change(changes);
   return (changes?.length ?? 0) + adopted.length > 0;
-}
-
-async function lostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
-  // Imported only when needed, because few runs are resumed.
-  const { adoptLostCreates } = await import("./adopt-lost.ts");
-  return adoptLostCreates(driver);
 }
 
 /** Waits for `sending`. Returns early if the run is stopped while it waits for the write lock. */

@@ -90,7 +90,7 @@ function Magnitude({ waiting: { magnitude, consequence, contextIds: removed } }:
 }
 
 /**
- * Shows the changes of a plan, deletions first. Also shows conflicts, changes by others (drift) and why it cannot be
+ * Shows the changes of a plan, deletions first. Also shows conflicts, changes since the base and why it cannot be
  * applied.
  */
 export function PlanRows(rows: {

@@ -51,7 +51,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   const { unknown } = counts;
   const failed = counts.failed + counts.notApplied + (counts.skipped ?? 0);
   const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
-  const othersTitle = plan?.differs?.length ? "Not undone exactly" : "Changed by others";
+  const othersTitle = plan?.differs?.length ? "Not undone exactly" : "Changed since the base";
   const hasChanges = did !== undefined || plan !== undefined;
   const tab = useSignal<Tab | undefined>(undefined);
   const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
