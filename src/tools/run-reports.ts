@@ -124,7 +124,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   return limitNotes(run, context);
 }
 
-/** Returns the data for the report of a run, including an approval that became necessary after the answer. */
+/** Returns the data for the report of a run. If a run needs an approval only since its call was answered, that is included. */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };

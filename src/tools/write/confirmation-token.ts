@@ -27,7 +27,7 @@ export async function confirmationIn(
   );
 }
 
-/** Throws a ToolError if a token has expired, or if strict mode is on now. */
+/** Throws a ToolError if a token has expired, or if `confirm` is `strict` now. Under `strict`, no token counts. */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
   // If more time is left than any token is valid for, the clock was ahead when this token was issued.
