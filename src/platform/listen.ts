@@ -9,7 +9,7 @@ export function originIn(header: string): URL | undefined {
   return isWeb && url.origin === header ? url : undefined;
 }
 
-/** Lets a server listen on a port (0: any free one), and returns the port. Throws the system's error if it is in use. */
+/** Lets a server listen on a port (0: any free port). Returns the port. Throws the system's error if it is in use. */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, "listening");

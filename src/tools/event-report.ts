@@ -14,7 +14,7 @@ import { renderReport } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
 import { type EventDryRun, type EventRun, isEventRun, type PlannedEvents } from "../events/run/event-runs.ts";
-import { type EventEntry, EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
+import { autocorrects, type EventEntry, EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
 import { type EventSource, objectOf, repeatedPurchases, type SourceEvent } from "../events/run/source.ts";
 import { verdictOf, withUncorrected } from "../events/run/verdicts.ts";
 import { rememberingNearestName } from "../events/spelling.ts";
@@ -246,7 +246,7 @@ export async function eventRunReport(
     nextSteps: [...nextSteps, ...(dryRun.nextSteps ?? [])],
     notes,
     hasRejects,
-    autocorrects: input.events.mend === true,
+    autocorrects: autocorrects(header.call),
     file: input.events.file,
     unknownIsFinal,
   });

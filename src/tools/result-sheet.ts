@@ -7,6 +7,7 @@ import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
+import { autocorrects } from "../events/run/run-state.ts";
 import { rowsOfEvents } from "../events/run/source.ts";
 import type { ValidColumns } from "../files/columns.ts";
 import { withDetectedForm } from "../files/detected-form.ts";
@@ -332,7 +333,7 @@ function againCall({ run, events, file: { given = {} } }: SheetRun, file: string
     separator,
     fillDown,
     ...("onExisting" in input && { onExisting: input.onExisting }),
-    ...(events?.header.call.input.events.mend && { autocorrect: true }),
+    ...(events && autocorrects(events.header.call) && { autocorrect: true }),
   };
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }

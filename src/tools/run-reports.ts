@@ -20,6 +20,7 @@ import { fileOf, isUndone, isWithdrawn, leftoverNames, lossDigest, undoneByRun }
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 
 import { isEventRun } from "../events/run/event-runs.ts";
+import { autocorrects } from "../events/run/run-state.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import { FileError } from "../platform/files.ts";
 import type { Run } from "../runs/kind.ts";
@@ -260,7 +261,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(isChangeRun(run) &&
       run.header.call.tool === "delete_options" && { onlyEmpty: run.header.call.input.onlyEmpty }),
     ...(isChangeRun(run) && { failedWith: run.state.failedWith, withoutContextIds: bareOptionsOf(run) }),
-    ...(!isChangeRun(run) && isEventRun(run) && { autocorrects: run.header.call.input.events.mend === true }),
+    ...(!isChangeRun(run) && isEventRun(run) && { autocorrects: autocorrects(run.header.call) }),
     failures: groupFailures(state, reader),
     results: failuresFirst(state, RESULTS_READ),
     lastAt: changedAt(header, state),

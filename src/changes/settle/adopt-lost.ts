@@ -9,9 +9,9 @@ import { type ChangeDriver, isNewer, orderOf, orUndefined, readServiceClock } fr
 import { type InDoubtNameConflict, isAsSent, orNone, reconcileCreates } from "./reconcile.ts";
 
 /**
- * Decides about creates of a resumed run whose request was applied. Other writers may have renamed or deleted some of
- * the options; these must not be created a second time. (A request that adds options applies all valid items or none:
- * management-api 4.1.) All other requests are sent again. The caller must have the write lock.
+ * Decides about creates of a resumed run whose request was applied, or probably was. Other writers may have renamed or
+ * deleted some of the options; these must not be created a second time. (A request that adds options applies all valid
+ * items or none: management-api 4.1.) Creates that are not returned are sent again. The caller must have the write lock.
  */
 export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
   const requests = new Map<number | undefined, AddStep[]>();
@@ -97,14 +97,15 @@ async function renamedSince(driver: ChangeDriver, steps: readonly AddStep[]): Pr
     await readServiceClock(driver, claims);
     const compared = claims.map(async (claim) => {
       const { record } = claim;
-      const like = steps.filter((one) => isAsSent(one, { ...record, name: one.item.name }));
-      if (like.length === 0 || !isNewer(driver, claim)) return;
-      if (like.some(isWithoutContent)) empty.push(record._id);
-      else if (await hasContentOfOne(driver, record, like)) alike.push(record._id);
+      const possible = steps.filter((one) => isAsSent(one, { ...record, name: one.item.name }));
+      if (possible.length === 0 || !isNewer(driver, claim)) return;
+      if (possible.some(isWithoutContent)) empty.push(record._id);
+      else if (await hasContentOfOne(driver, record, possible)) alike.push(record._id);
     });
     await Promise.all(compared);
   }
-  return alike.length > 0 || !steps.every(isWithoutContent) || empty.length < steps.length ? alike : empty;
+  if (alike.length > 0) return alike;
+  return steps.every(isWithoutContent) && empty.length >= steps.length ? empty : [];
 }
 
 function isWithoutContent({ item }: AddStep): boolean {

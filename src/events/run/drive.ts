@@ -6,7 +6,7 @@ import type { Reason } from "../../runs/outcome.ts";
 import { RunStoreError } from "../../runs/store.ts";
 import { HeldBackError, type Intent, requestFence, SEND_WINDOW_MS, type Turn } from "../../runs/turn.ts";
 import type { Verdict } from "../catalogue.ts";
-import { type EventCall, type EventEntry, type EventRunState, settledEntry } from "./run-state.ts";
+import { autocorrects, type EventCall, type EventEntry, type EventRunState, settledEntry } from "./run-state.ts";
 import { type IndexedEvent, sendEvents } from "./send.ts";
 import { eventsIn, objectOf } from "./source.ts";
 import { type EventSettlement, type EventVerdict, endReason, verdictOf, withUncorrected } from "./verdicts.ts";
@@ -55,7 +55,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     onSettled(object, settlement, event) {
       // If the run stops before an event is sent, the entry `stop` gives the event its outcome.
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
-      const explained = header.call.input.events.mend ? withUncorrected(settlement, event) : settlement;
+      const explained = autocorrects(header.call) ? withUncorrected(settlement, event) : settlement;
       settle(settledEntry(object, explained, clock.now()));
       settled += 1;
       if (settled % PROGRESS_INTERVAL === 0) run.progress();

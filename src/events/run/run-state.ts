@@ -253,6 +253,11 @@ export class EventRunState implements RunView<EventEntry> {
   }
 }
 
+/** Returns whether misspelt names in events are corrected before sending. Stored runs call it `mend`. */
+export function autocorrects({ input }: EventCall): boolean {
+  return input.events.mend === true;
+}
+
 /** Returns whether a resumed run sends events with an unknown outcome again. */
 export function resendsUnknown({ input }: EventCall, state: EventRunState): boolean {
   return input.onUnknown === "resend" || state.isResent;
