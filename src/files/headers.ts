@@ -98,6 +98,12 @@ function omitter(cells: readonly string[], omissions: readonly Omission[], read:
   };
 }
 
+/** Returns a function that tells whether a cell alone may be the heading of a column that is read. */
+export function headingTest(shape: ValidColumns, mapped: ColumnsArgument = {}): (cell: string) => boolean {
+  const read = readingOf(shape, mapped);
+  return (cell) => read(cell) !== undefined;
+}
+
 /** Returns a function that reads a row as a header. Throws a FileError if the caller maps an unknown column. */
 export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
   const read = readingOf(shape, mapped);
