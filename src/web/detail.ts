@@ -77,23 +77,21 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   return {
     ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },
-    ...{ places: placesOf(failure), firstPlaces: placesOf(failure, FIRST_PLACES_LETTERS), ...examplesOf(failure) },
-    ...briefOf(failure),
+    ...{ places: placesOf(failure), ...examplesOf(failure), cause: causeOf(failure) },
     ...(HELD_BACK.has(failure.errorCode) && { isHeldBack: true }),
   };
 }
 
-/** The maximum number of characters of all positions, and of the first positions, in a failure. */
+/** The maximum number of characters of the positions of a failure. */
 const PLACES_LETTERS = 300;
-const FIRST_PLACES_LETTERS = 20;
 const FIRST_VALUES = 2;
 /** The maximum number of characters of a wrong value. The web page shows as many. */
 const VALUE_LETTERS = 40;
 
 /** Returns the positions of the objects of a failure as text: `lines 6, 23, 40-44 and 17 more`. */
-function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure, letters = PLACES_LETTERS): string {
+function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure): string {
   let shown = places.length;
-  while (shown > 1 && placesWords(places.slice(0, shown), { byLine }).length > letters) shown -= 1;
+  while (shown > 1 && placesWords(places.slice(0, shown), { byLine }).length > PLACES_LETTERS) shown -= 1;
   const first = places.slice(0, shown);
   const named = first.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const isCut = placesOmitted || shown < places.length;
@@ -120,79 +118,59 @@ function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "
   return { examples: shown.slice(0, FIRST_VALUES), ...(areAll && { areAll }) };
 }
 
-type Brief = readonly [cause: string, fix?: string];
-
 const [SHORTEST, LONGEST] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
 
 /** The words for names that are not valid, by the first rule that they break. */
-const NAME_BRIEFS: Readonly<Record<string, Brief>> = {
-  decomposed: ["name has decomposed Hangul", "convert it to NFC"],
-  tooShort: [`name under ${SHORTEST} characters`, "lengthen"],
-  tooLong: [`name over ${LONGEST} characters`, "shorten"],
-  outerSpace: ["name begins or ends with space", "remove the space"],
+const NAME_CAUSES: Readonly<Record<string, string>> = {
+  decomposed: "name has decomposed Hangul",
+  tooShort: `name under ${SHORTEST} characters`,
+  tooLong: `name over ${LONGEST} characters`,
+  outerSpace: "name begins or ends with space",
 };
 
 /** Returns the words for names that break one rule. Names that break several have the whole message. */
-function nameBrief({ details = [], detail = {}, count }: SummarizedFailure): Brief | undefined {
+function nameCause({ details = [], detail = {}, count }: SummarizedFailure): string | undefined {
   const each = details.length === 0 ? [detail] : details.map(({ reason }) => reason.detail ?? {});
   const [rule = "", ...others] = new Set(each.flatMap(({ rules }) => (Array.isArray(rules) ? rules.map(String) : [])));
   if (others.length > 0) return undefined;
-  if (rule === "tooShort" && each[0]?.length === 0) return ["name is empty", "fill in a name"];
-  if (rule !== "characters") return Object.hasOwn(NAME_BRIEFS, rule) ? NAME_BRIEFS[rule] : undefined;
+  if (rule === "tooShort" && each[0]?.length === 0) return "name is empty";
+  if (rule !== "characters") return Object.hasOwn(NAME_CAUSES, rule) ? NAME_CAUSES[rule] : undefined;
   const found = each.flatMap(({ characters }) => (Array.isArray(characters) ? characters.map(String) : []));
   const isCut = details.length > 0 && count > details.length;
-  const wrong = [...new Set(found)];
-  return [
-    `name contains ${characterList(wrong)}${isCut ? ", …" : ""}`,
-    wrong.length === 1 && !isCut ? "remove it" : "remove them",
-  ];
+  return `name contains ${characterList([...new Set(found)])}${isCut ? ", …" : ""}`;
 }
 
 /** Returns what is wrong with events that were not sent on purpose. The heading says that they were not sent. */
-function heldBrief({ isOfFirst, message }: SummarizedFailure): Brief | undefined {
-  const [, cause] = isOfFirst ? [] : (/: (.+)/s.exec(message) ?? []);
-  return cause === undefined ? undefined : [cause];
+function heldCause({ isOfFirst, message }: SummarizedFailure): string | undefined {
+  return isOfFirst ? undefined : /: (.+)/s.exec(message)?.[1];
 }
 
 /** The words for the other frequent failures, by code. A code without an entry has its whole message. */
-const BRIEFS: Readonly<Record<string, (failure: SummarizedFailure) => Brief | undefined>> = {
-  INVALID_NAME: nameBrief,
-  TARGETING_CATEGORY_NAME_DUPLICATE: ({ remedy }) => [
-    "name exists",
-    remedy.includes("skip") ? "rename, skip, or add Context IDs" : "use another name",
-  ],
+const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | undefined>> = {
+  INVALID_NAME: nameCause,
+  TARGETING_CATEGORY_NAME_DUPLICATE: () => "name exists",
   DUPLICATE_IN_INPUT({ isOfFirst, message, details }) {
     if (!message.includes("same name")) return undefined;
     const isSame = message.includes("same name and Context IDs");
-    const isOneName = message.startsWith("same name") && !isOfFirst && details === undefined;
-    const cause = message
-      .replace(/same name( and Context IDs)? as/, isSame ? "equals" : "repeats")
-      .replace(", with", ",");
-    return [isOneName ? cause : `${isSame ? "row" : "name"} used twice`, isSame ? "delete the row" : "rename"];
+    if (isOfFirst || details !== undefined || !message.startsWith("same name"))
+      return `${isSame ? "row" : "name"} used twice`;
+    return message.replace(/same name( and Context IDs)? as/, isSame ? "equals" : "repeats").replace(", with", ",");
   },
-  NAME_NOT_FOUND({ isOfFirst, details, detail, message, remedy }) {
+  NAME_NOT_FOUND({ isOfFirst, details, detail, message }) {
     const { field } = detail ?? details?.[0]?.reason.detail ?? {};
     if (field !== "parentName") return undefined;
-    return [
-      isOfFirst ? "group does not exist" : message.replace("the targeting has no option group named", "no group"),
-      /another group|top-level/.test(remedy)
-        ? "use a top-level group"
-        : remedy.includes("Is Group")
-          ? "add it (Is Group: yes)"
-          : "create it first",
-    ];
+    return isOfFirst ? "group does not exist" : message.replace("the targeting has no option group named", "no group");
   },
-  EXISTS: () => ["name exists", "to add the Context IDs, ask the agent"],
-  NEEDS_FAILED: () => ["row of its group failed", "fix that row first"],
-  EVENT_IGNORED: heldBrief,
-  EVENT_REJECTED: heldBrief,
+  EXISTS: () => "name exists",
+  NEEDS_FAILED: () => "row of its group failed",
+  EVENT_IGNORED: heldCause,
+  EVENT_REJECTED: heldCause,
 };
 
-/** Returns the cause of a failure and how to fix it in a few words, if there are such words. */
-function briefOf(failure: SummarizedFailure): Pick<FailureRow, "cause" | "fix"> {
+/** Returns the cause of a failure in a few words, if there are such words. */
+function causeOf(failure: SummarizedFailure): string | undefined {
   const { errorCode } = failure;
-  const [cause, fix] = (Object.hasOwn(BRIEFS, errorCode) ? BRIEFS[errorCode]?.(failure) : undefined) ?? [];
-  return { cause, fix };
+  return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode]?.(failure) : undefined;
 }
 
 /** By code and rule: what objects with different values that break this rule have in common. */

@@ -290,14 +290,11 @@ export interface FailureRow {
   readonly count: number;
   /** The positions of the objects in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */
   readonly places: string;
-  /** The first of these positions: `lines 3, 9-12 and 30 more`. */
-  readonly firstPlaces?: string | undefined;
   /** The wrong values of the first objects. `areAll`: all other objects have the same values. */
   readonly examples: readonly string[];
   readonly areAll?: boolean | undefined;
-  /** The cause and how to fix it in a few words. Absent if the message and the remedy are short or rare. */
+  /** The cause in a few words. Absent if the message is short or rare. */
   readonly cause?: string | undefined;
-  readonly fix?: string | undefined;
   readonly message: string;
   readonly remedy: string;
 }

@@ -731,7 +731,7 @@ describe("what is shown of a run beside its row", () => {
       { outcome: "failed", place: "line 3", value: "A!", problem: expect.stringContaining("not allowed") },
     ]);
     expect((await detailOf(person, runId)).failures).toMatchObject([
-      { count: 1, cause: 'name contains "!"', places: "line 3", firstPlaces: "line 3" },
+      { count: 1, cause: 'name contains "!"', places: "line 3" },
     ]);
     expect(await read("/failures?of=unknown")).toEqual({ rows: [], total: 0 });
     expect(await read("")).toMatchObject({

@@ -5,7 +5,7 @@ import type { FailureRow, RunDetail, RunRow } from "../wire.ts";
 import { now, Text, type Tone, useSteady } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { runPath, useRead } from "./requests.ts";
-import { heldBack } from "./run-problems.tsx";
+import { Cause, heldBack } from "./run-problems.tsx";
 import { Title } from "./run-words.tsx";
 import { arrived, metrics, runList, set } from "./state.ts";
 import { Fix, RESULTS, WordsOf } from "./words.tsx";
@@ -17,7 +17,7 @@ const DAY = 24 * 3_600_000;
 /** The maximum number of problems of runs, and of those of events, before the person presses "Show more". */
 const MAX_PROBLEMS = 4;
 /** The maximum number of causes that are shown for a run. */
-const MAX_CAUSES = 1;
+const MAX_CAUSES = 6;
 const DISMISSED = "dismissed";
 
 /** The IDs of problems that the person has dismissed in this browser tab. */
@@ -110,10 +110,7 @@ function Problem(problem: {
   return (
     <li class="item">
       <i class={`dot ${tone}`} title={tone === "warn" ? "Unfinished or unknown" : "Failed or dropped"} />
-      <div>
-        {title}
-        {children !== undefined && <span class="line quiet small">{children}</span>}
-      </div>
+      <div>{title}</div>
       <span class="ways">
         <a class="button" href={href}>
           {act}
@@ -122,6 +119,7 @@ function Problem(problem: {
           ✕
         </button>
       </span>
+      {children !== undefined && <div class="quiet small more">{children}</div>}
     </li>
   );
 }
@@ -139,11 +137,13 @@ function RunProblem({ run }: { readonly run: RunRow }) {
       href={`#/runs/${runId}`}
       act={counts.failed > 0 && noun === "row" ? "Show rows" : "Show"}
     >
-      {failures.slice(0, MAX_CAUSES).map(({ count, message, cause = message }) => (
-        <strong key={message} class="line">
-          {counted(count, noun)}: <Text of={cause} most={100} />
-        </strong>
-      ))}
+      <ul class="causes">
+        {failures.slice(0, MAX_CAUSES).map((failure, at) => (
+          <li key={at}>
+            <Cause of={failure} noun={noun} />
+          </li>
+        ))}
+      </ul>
       <OtherCauses of={failures} />
       {run.fileName === undefined && noun !== "event" && <Title run={run} />}
     </Problem>
@@ -204,8 +204,8 @@ function problemOf({ actions, counts, fileName, noun, status }: RunRow, held = 0
   const { failed, unknown, notApplied, items } = counts;
   const many = (count: number): string => counted(count, noun);
   if (status === "running" || status === "planned" || status === "needs_confirmation") return undefined;
-  const of = fileName === undefined ? "" : ` of ${fileName.slice(0, 80)}`;
-  if (failed > 0) return `${number(failed)} of ${many(items)}${of} ${held === failed ? "not sent" : "failed"}`;
+  const file = fileName === undefined ? "" : `${fileName.slice(0, 80)}: `;
+  if (failed > 0) return `${file}${number(failed)} of ${many(items)} ${held === failed ? "not sent" : "failed"}`;
   if (unknown > 0) return `The result of ${many(unknown)} is unknown`;
   if (actions.includes("resume") && status === "cancelled")
     return `Cancelled: ${number(notApplied)} of ${many(items)} not applied`;

@@ -10,7 +10,7 @@ import { set } from "./state.ts";
 
 /** The downloads of a run, as people read them. */
 export const FILES = {
-  sheet: "Sheet with result columns",
+  sheet: "Sheet with results",
   results: "Results as data (NDJSON)",
   rejects: "Failed rows",
   removed: "What was removed",
@@ -99,46 +99,46 @@ export function FirstReason({ run }: { readonly run: RunRow }) {
   );
 }
 
-/**
- * Shows one cause in a line: how many objects it concerns, the cause, how to fix it, and the first positions. Opened, it
- * shows all positions, the first wrong values, and the whole message.
- */
+/** Shows one cause with its positions in a line. Opened, it shows the first wrong values and the whole message. */
 function Reason({ of, noun }: { readonly of: FailureRow; readonly noun: string }) {
-  const { outcome, count, message, remedy, places, firstPlaces = places, examples, areAll, cause, fix } = of;
-  const placed = (words: string): string => words.replace(/^item/, noun);
+  const { count, message, remedy, examples, areAll, cause } = of;
   return (
     <li>
       <details>
         <summary>
-          <strong>{number(count)}</strong>
-          <span>
-            {outcome !== "failed" && `${OUTCOMES[outcome]}: `}
-            <Text of={cause ?? message} most={400} />
-          </span>
-          <span class="quiet">
-            <Text of={fix ?? remedy} most={400} />
-          </span>
-          <span class="quiet small places">{placed(firstPlaces)}</span>
+          <Cause of={of} noun={noun} />
         </summary>
         <p class="small">
-          {placed(places)}
           {examples.map((value, at) => (
             <Fragment key={at}>
-              {at === 0 ? ": " : ", "}
+              {at > 0 && ", "}
               <code>
                 <Text of={value} most={40} />
               </code>
             </Fragment>
           ))}
           {examples.length > 0 && !areAll && count > examples.length && ", …"}
-          {cause !== undefined && (
-            <span class="line">
-              <Text of={`${message}. ${remedy}`} most={800} />
-            </span>
-          )}
+          <span class="line">
+            <Text of={cause === undefined ? remedy : `${message}. ${remedy}`} most={800} />
+          </span>
         </p>
       </details>
     </li>
+  );
+}
+
+/** Shows how many objects failed for a cause, the cause, and their positions, which may be cut at the end of the line. */
+export function Cause({ of, noun }: { readonly of: FailureRow; readonly noun: string }) {
+  const { outcome, count, message, cause = message, places } = of;
+  return (
+    <>
+      <strong>{number(count)}</strong>
+      <span>
+        {outcome !== "failed" && `${OUTCOMES[outcome]}: `}
+        <Text of={cause} most={400} />
+      </span>
+      <span class="quiet small places">{places.replace(/^item/, noun)}</span>
+    </>
   );
 }
 
