@@ -808,7 +808,7 @@ test("the overview says first what waits, then what failed and what happened", a
     const said = await page.locator("main").innerText();
     expect(said).toContain("2 created · 1 changed · 1 deleted");
     expect(said).toContain("1 partly done");
-    await page.getByRole("img", { name: /^Changes in each of the last 24 hours: 4 in all/ }).waitFor();
+    await page.getByRole("img", { name: /^Changes in each of the last 24 hours: 4, all at/ }).waitFor();
     await page.getByRole("link", { name: "Show", exact: true }).click();
     await page.getByRole("heading", { name: /^Applied spring/ }).waitFor();
     await page.goBack();

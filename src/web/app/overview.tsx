@@ -195,10 +195,13 @@ function PerHour() {
     return { title: clockWords(hour * HOUR, "minute", now.value), shares: sharesIn(its) };
   });
   const all = columns.map(({ shares }) => shares.reduce((sum, { count }) => sum + count, 0));
-  const busiest = columns[all.indexOf(Math.max(...all))];
+  const most = Math.max(...all);
+  const busiest = columns[all.indexOf(most)]?.title;
   const total = all.reduce((sum, count) => sum + count, 0);
   const words =
-    total === 0 ? "none" : `${number(total)} in all, most at ${busiest?.title} (${number(Math.max(...all))})`;
+    total === 0
+      ? "none"
+      : `${number(total)}${total === most ? `, all at ${busiest}` : ` in all, most at ${busiest} (${number(most)})`}`;
   return (
     <>
       <h2>
