@@ -728,15 +728,23 @@ test("the reasons after the sixth are shown in place, and events that were held 
   });
   const counts = { ...PARTIAL.run.counts, items: 9, succeeded: 2, failed: 7 };
   const run: RunRow = { ...PARTIAL.run, counts, noun: "event", tool: "track_events", updatedAt: Date.now() };
-  const made = await serveMadeRuns({ details: [{ ...PARTIAL, run, failures }] });
+  const smaller = { ...run, runId: "01SMALLER", counts: { ...counts, failed: 4 } };
+  const made = await serveMadeRuns({
+    details: [
+      { ...PARTIAL, run, failures },
+      { ...PARTIAL, run: smaller, failures: failures.slice(0, 4) },
+    ],
+  });
   await onPage(made.url, async (page) => {
     await page.getByText("7 of 9 events not sent").waitFor();
     await page.getByText("reason 5").waitFor();
     expect(await page.getByText("reason 6").count()).toBe(0);
     await page.getByText("1 more for 1 other reason").waitFor();
+    // A run with fewer failures shows its first two reasons.
+    await page.getByText("2 more for 2 other reasons").waitFor();
     // How many were sent follows from that.
     expect(await page.locator(".item").getByText("Applied spring.yaml").count()).toBe(0);
-    await page.getByRole("link", { name: "Show", exact: true }).click();
+    await page.getByRole("link", { name: "Show", exact: true }).first().click();
     const box = page.getByRole("region", { name: "7 events not sent" });
     expect(await box.getByText("reason 6").count()).toBe(0);
     await box.getByRole("button", { name: "Show 1 more reason (1 event)" }).click();

@@ -16,8 +16,9 @@ import { Fix, RESULTS, WordsOf } from "./words.tsx";
 const DAY = 24 * 3_600_000;
 /** The maximum number of problems of runs, and of those of events, before the person presses "Show more". */
 const MAX_PROBLEMS = 4;
-/** The maximum number of causes that are shown for a run. */
+/** The maximum number of causes that are shown for the run with the most failures, and for each other run. */
 const MAX_CAUSES = 6;
+const OTHER_CAUSES = 2;
 const DISMISSED = "dismissed";
 
 /** The IDs of problems that the person has dismissed in this browser tab. */
@@ -73,7 +74,7 @@ export function Attention() {
       <ul class="items" {...holds}>
         {shown.map(({ key, run, cause }) => (
           <Fragment key={key}>
-            {run !== undefined && <RunProblem run={run} />}
+            {run !== undefined && <RunProblem run={run} most={run === ofRuns[0]?.run ? MAX_CAUSES : OTHER_CAUSES} />}
             {cause !== undefined && <EventProblem of={cause} />}
           </Fragment>
         ))}
@@ -125,7 +126,7 @@ function Problem(problem: {
 }
 
 /** Shows a run that has failed or unknown items, or that stopped early, with its first causes. */
-function RunProblem({ run }: { readonly run: RunRow }) {
+function RunProblem({ run, most }: { readonly run: RunRow; readonly most: number }) {
   const { runId, updatedAt, counts, noun } = run;
   const detail = useRead<RunDetail>(runPath(runId), { version: updatedAt });
   const failures = detail.value?.failures ?? [];
@@ -138,21 +139,20 @@ function RunProblem({ run }: { readonly run: RunRow }) {
       act={counts.failed > 0 && noun === "row" ? "Show rows" : "Show"}
     >
       <ul class="causes">
-        {failures.slice(0, MAX_CAUSES).map((failure, at) => (
+        {failures.slice(0, most).map((failure, at) => (
           <li key={at}>
             <Cause of={failure} noun={noun} />
           </li>
         ))}
       </ul>
-      <OtherCauses of={failures} />
+      <OtherCauses of={failures.slice(most)} />
       {run.fileName === undefined && noun !== "event" && <Title run={run} />}
     </Problem>
   );
 }
 
 /** Shows how many items have causes that are not listed. */
-function OtherCauses({ of }: { readonly of: readonly FailureRow[] }) {
-  const others = of.slice(MAX_CAUSES);
+function OtherCauses({ of: others }: { readonly of: readonly FailureRow[] }) {
   const rest = others.reduce((sum, { count }) => sum + count, 0);
   return rest === 0 ? null : (
     <>
