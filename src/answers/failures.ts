@@ -103,30 +103,32 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
 /** Groups the failures of a run. Objects with the same code and the same next step form a group. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   const most = reader === "page" ? MOST_RANGES.person : MOST_RANGES.agent;
-  return failureGroups(state, groupingWords, most).map(({ reason, kinds = [], details, ...group }) => {
-    const { code, statusCode, detail } = reason;
-    const { message, shared, remedy } = messageFor(reason, reader);
-    const [first, ...others] = details ?? [];
-    const isOfFirst = others.some((other) => messageFor(other.reason, reader).message !== message);
-    const ofRemedies = remediesWords(kinds, group, reader);
-    // If only the remedies differ, the objects have the same details.
-    const isShared = details === undefined || (ofRemedies !== undefined && !isOfFirst);
-    const ofKinds = shared === undefined ? kindsWords(kinds, { ...group, code }, reader) : undefined;
-    const ofFirst = isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message;
-    return {
-      ...group,
-      ...(!isShared && { details }),
-      errorCode: code,
-      statusCode,
-      detail: isShared && detail !== undefined ? factsOf(detail) : undefined,
-      message: ofKinds ?? ofFirst,
-      ...(ofKinds !== undefined && { isOfKinds: true }),
-      shared,
-      remedy: ofRemedies ?? remedy,
-      isOfFirst,
-      isOfFile: detail?.effect === "file",
-    };
-  });
+  return failureGroups(state, reader === "page" ? groupingRules : groupingWords, most).map(
+    ({ reason, kinds = [], details, ...group }) => {
+      const { code, statusCode, detail } = reason;
+      const { message, shared, remedy } = messageFor(reason, reader);
+      const [first, ...others] = details ?? [];
+      const isOfFirst = others.some((other) => messageFor(other.reason, reader).message !== message);
+      const ofRemedies = remediesWords(kinds, group, reader);
+      // If only the remedies differ, the objects have the same details.
+      const isShared = details === undefined || (ofRemedies !== undefined && !isOfFirst);
+      const ofKinds = shared === undefined ? kindsWords(kinds, { ...group, code }, reader) : undefined;
+      const ofFirst = isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message;
+      return {
+        ...group,
+        ...(!isShared && { details }),
+        errorCode: code,
+        statusCode,
+        detail: isShared && detail !== undefined ? factsOf(detail) : undefined,
+        message: ofKinds ?? ofFirst,
+        ...(ofKinds !== undefined && { isOfKinds: true }),
+        shared,
+        remedy: ofRemedies ?? remedy,
+        isOfFirst,
+        isOfFile: detail?.effect === "file",
+      };
+    },
+  );
 }
 
 const SIZE = /\b\d+(?= (?:bytes|characters) \(at most)/g;
@@ -139,6 +141,16 @@ function groupingWords(reason: Reason): { readonly remedy: string; readonly kind
   const { message, remedy } = messageFor(reason);
   if (isOfMissingField(reason)) return { remedy: "", kind: remedy };
   return { remedy, kind: message.replace(SIZE, "") };
+}
+
+/**
+ * Returns what groups the failures of a run for people: names that break the same rules form a group, and so do cells
+ * of one column with the same damage.
+ */
+function groupingRules(reason: Reason): ReturnType<typeof groupingWords> {
+  const { remedy, kind } = groupingWords(reason);
+  const { rules, damage, what } = reason.detail ?? {};
+  return { remedy: JSON.stringify([remedy, rules, damage, what]), kind };
 }
 
 const MISSING_FIELD = /^(?:requiredMissing|uidMissing|eventNameMissing) /;

@@ -120,34 +120,58 @@ function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "
 
 const [SHORTEST, LONGEST] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
 
-/** The words for names that are not valid, by the first rule that they break. */
+/** The words for names that are not valid, by the rule that they break. */
 const NAME_CAUSES: Readonly<Record<string, string>> = {
-  decomposed: "name has decomposed Hangul",
-  tooShort: `name under ${SHORTEST} characters`,
-  tooLong: `name over ${LONGEST} characters`,
-  outerSpace: "name begins or ends with space",
+  decomposed: "has decomposed Hangul",
+  tooShort: `under ${SHORTEST} characters`,
+  tooLong: `over ${LONGEST} characters`,
+  outerSpace: "begins or ends with space",
 };
 
-/** Returns the words for names that break one rule. Names that break several have the whole message. */
+/** Returns the words for names that are not valid. All names of a failure break the same rules. */
 function nameCause({ details = [], detail = {}, count }: SummarizedFailure): string | undefined {
   const each = details.length === 0 ? [detail] : details.map(({ reason }) => reason.detail ?? {});
-  const [rule = "", ...others] = new Set(each.flatMap(({ rules }) => (Array.isArray(rules) ? rules.map(String) : [])));
-  if (others.length > 0) return undefined;
-  if (rule === "tooShort" && each[0]?.length === 0) return "name is empty";
-  if (rule !== "characters") return Object.hasOwn(NAME_CAUSES, rule) ? NAME_CAUSES[rule] : undefined;
-  const found = each.flatMap(({ characters }) => (Array.isArray(characters) ? characters.map(String) : []));
+  const textsOf = (list: unknown): readonly string[] => (Array.isArray(list) ? list.map(String) : []);
+  const rules = textsOf(each[0]?.rules);
+  if (rules.includes("tooShort") && each[0]?.length === 0) return "name is empty";
+  const found = [...new Set(each.flatMap(({ characters }) => textsOf(characters)))];
   const isCut = details.length > 0 && count > details.length;
-  return `name contains ${characterList([...new Set(found)])}${isCut ? ", …" : ""}`;
+  const parts = [
+    ...rules.flatMap((rule) => (Object.hasOwn(NAME_CAUSES, rule) ? [NAME_CAUSES[rule]] : [])),
+    ...(found.length > 0 ? [`contains ${characterList(found)}${isCut ? ", …" : ""}`] : []),
+  ];
+  return parts.length === 0 ? undefined : `name ${parts.join(", ")}`;
 }
+
+/** The words for cells that a program damaged, by the frequent kinds of damage. */
+const DAMAGE_CAUSES: Readonly<Record<string, string>> = {
+  scientific: "rounded by a spreadsheet",
+  date: "changed into a date",
+  formulaError: "is a formula error",
+  misread: "has a wrong encoding",
+  undecoded: "has a wrong encoding",
+};
 
 /** Returns what is wrong with events that were not sent on purpose. The heading says that they were not sent. */
 function heldCause({ isOfFirst, message }: SummarizedFailure): string | undefined {
   return isOfFirst ? undefined : /: (.+)/s.exec(message)?.[1];
 }
 
+/** Returns the details of the first object of a failure. */
+function detailOf({ detail, details }: SummarizedFailure): NonNullable<SummarizedFailure["detail"]> {
+  return detail ?? details?.[0]?.reason.detail ?? {};
+}
+
 /** The words for the other frequent failures, by code. A code without an entry has its whole message. */
 const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | undefined>> = {
   INVALID_NAME: nameCause,
+  INVALID_CONTEXT_ID: (failure) =>
+    detailOf(failure).rule === "tooLong" ? `Context ID over ${LIMITS.contextIdBytes.value} bytes` : undefined,
+  INVALID_ROW(failure) {
+    const { damage, what } = detailOf(failure);
+    const key = String(damage);
+    return Object.hasOwn(DAMAGE_CAUSES, key) ? `${what} ${DAMAGE_CAUSES[key]}` : undefined;
+  },
   TARGETING_CATEGORY_NAME_DUPLICATE: () => "name exists",
   DUPLICATE_IN_INPUT({ isOfFirst, message, details }) {
     if (!message.includes("same name")) return undefined;
@@ -156,10 +180,12 @@ const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | u
       return `${isSame ? "row" : "name"} used twice`;
     return message.replace(/same name( and Context IDs)? as/, isSame ? "equals" : "repeats").replace(", with", ",");
   },
-  NAME_NOT_FOUND({ isOfFirst, details, detail, message }) {
-    const { field } = detail ?? details?.[0]?.reason.detail ?? {};
-    if (field !== "parentName") return undefined;
-    return isOfFirst ? "group does not exist" : message.replace("the targeting has no option group named", "no group");
+  NAME_NOT_FOUND(failure) {
+    const { isOfFirst, isOfKinds, message } = failure;
+    if (detailOf(failure).field !== "parentName") return undefined;
+    return isOfFirst || isOfKinds
+      ? "group does not exist"
+      : message.replace("the targeting has no option group named", "no group");
   },
   EXISTS: () => "name exists",
   NEEDS_FAILED: () => "row of its group failed",

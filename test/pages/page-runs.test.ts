@@ -739,4 +739,28 @@ describe("what is shown of a run beside its row", () => {
       undo: "Undo deletes the 2 new options",
     });
   });
+
+  test("rows that failed are grouped by what is wrong with them, in a few words each, the largest group first", async () => {
+    const { person, client, sandbox, folder } = await shared({ live: true });
+    const targetingId = await sandbox.targeting("Brands");
+    const inGroups = ["Garden", "Kitchen"].flatMap((group) =>
+      Array.from({ length: 22 }, (_, at) => `${group} ${at},${group},g-${at}`),
+    );
+    const long = "An extraordinarily long name of a brand ";
+    const names = [1, 2, 3].map((at) => `${long}${at},,l-${at}`);
+    const both = [1, 2].map((at) => `${long}_${at},,b-${at}`);
+    const rows = [...inGroups, ...names, ...both, "A_,,a-1", "Round,,4.71E+12"];
+    await writeFile(join(folder, "brands.csv"), `name,group,contextId\n${rows.join("\n")}\n`);
+    const imported = await client.callTool("bulk_add_options", { targetingId, file: join(folder, "brands.csv") });
+    const { runId } = z.looseObject({ runId: z.string() }).parse(imported.structuredContent);
+    await expect.poll(() => person.runs().find((run) => run.runId === runId)?.status).toBe("failed");
+    const { failures } = await detailOf(person, runId);
+    expect(failures).toMatchObject([
+      { count: 44, cause: "group does not exist", places: "lines 2-45" },
+      { count: 3, cause: "name over 36 characters", places: "lines 46-48" },
+      { count: 2, cause: 'name over 36 characters, contains "_"', places: "lines 49-50" },
+      { count: 1, cause: 'name contains "_"', places: "line 51" },
+      { count: 1, cause: "Context ID rounded by a spreadsheet", places: "line 52" },
+    ]);
+  });
 });

@@ -257,9 +257,17 @@ describe("a reason why objects failed", () => {
   test.each<readonly [string | undefined, Partial<SummarizedFailure>]>([
     ['name contains "!"', invalid({ rules: ["characters"], characters: ["!"] })],
     ["name over 36 characters", invalid({ rules: ["tooLong"], length: 59 })],
-    [undefined, invalid({ rules: ["characters", "tooLong"], characters: ["!"], length: 59 })],
+    ['name over 36 characters, contains "!"', invalid({ rules: ["characters", "tooLong"], characters: ["!"] })],
+    ["name begins or ends with space", invalid({ rules: ["outerSpace"] })],
     ["name under 2 characters", invalid({ rules: ["tooShort"], length: 1 })],
     ["name is empty", invalid({ rules: ["tooShort"], length: 0 })],
+    ["Context ID over 256 bytes", { errorCode: "INVALID_CONTEXT_ID", detail: { rule: "tooLong" } }],
+    [undefined, { errorCode: "INVALID_CONTEXT_ID", detail: { rule: "empty" } }],
+    [
+      "Context ID rounded by a spreadsheet",
+      { errorCode: "INVALID_ROW", detail: { what: "Context ID", damage: "scientific" } },
+    ],
+    [undefined, { errorCode: "INVALID_ROW", detail: { problem: "noName" } }],
     ["name exists", { errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }],
     ["repeats line 2", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2" }],
     [
@@ -280,6 +288,7 @@ describe("a reason why objects failed", () => {
         message: 'the targeting has no option group named "Garden"',
       },
     ],
+    ["group does not exist", { errorCode: "NAME_NOT_FOUND", detail: { field: "parentName" }, isOfKinds: true }],
     ["group does not exist", { errorCode: "NAME_NOT_FOUND", detail: { field: "parentName" }, isOfFirst: true }],
     [
       '"purchase" needs "tx_id"',
