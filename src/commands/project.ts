@@ -5,7 +5,7 @@ import type { ServiceTargeting } from "../plans/base.ts";
 import { readTargeting } from "../plans/read-targeting.ts";
 import { type ServerProcess, withServices } from "../runtime/connect.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
-import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
+import { allowClosedOutput, askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SETTINGS } from "../settings/registry.ts";
 import { type Settings, settingText } from "../settings/settings.ts";
@@ -26,6 +26,7 @@ export async function withProject(
   command: string,
   work: (context: PlanContext) => Promise<number>,
 ): Promise<number> {
+  allowClosedOutput();
   const input = inputOf(line);
   const settings = settingsFrom(input);
   checkService(settings, settingText(SETTINGS.mode, input)?.text);

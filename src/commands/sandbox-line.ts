@@ -3,7 +3,7 @@ import { countArrived, coverageOf } from "../events/coverage.ts";
 import { parseJson } from "../platform/json.ts";
 import { acceptedKeys, pageOf } from "../runtime/embedded-sandbox.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
-import { cannotListen, stopSignal } from "../runtime/terminal.ts";
+import { allowClosedOutput, cannotListen, stopSignal } from "../runtime/terminal.ts";
 import { BUILT_IN_KEYS } from "../sandbox/callers.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
 import { readSeed, SeedError } from "../sandbox/seed.ts";
@@ -49,6 +49,7 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
 /** Serves the emulated APIs until a signal. Throws a SettingsError if the port or the data file cannot be used. */
 export async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
   const { host, port, forward } = options;
+  allowClosedOutput();
   const asked = stopSignal();
   const planted = await orSay(readSeed(seed));
   const sandbox = await orSay(

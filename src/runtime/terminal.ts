@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import { createInterface } from "node:readline";
+import { hasCode } from "../platform/files.ts";
 import { openPort, originOf } from "../platform/listen.ts";
 import { messageOf } from "../platform/text.ts";
 import { SettingsError } from "../settings/value-types.ts";
@@ -16,6 +17,13 @@ export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const name of stopSignals(process.platform)) process.on(name, () => resolve());
+  });
+}
+
+/** Drops further output when its reader has gone: `head`, or a program that only reads the address of the sandbox. */
+export function allowClosedOutput(): void {
+  process.stdout.on("error", (error) => {
+    if (!hasCode(error, "EPIPE")) throw error;
   });
 }
 
