@@ -1,6 +1,5 @@
 import type { Server } from "node:http";
 import { createInterface } from "node:readline";
-import { hasCode } from "../platform/files.ts";
 import { openPort, originOf } from "../platform/listen.ts";
 import { messageOf } from "../platform/text.ts";
 import { SettingsError } from "../settings/value-types.ts";
@@ -22,8 +21,8 @@ export function stopSignal(): Promise<void> {
 
 /** Drops further output when its reader has gone: `head`, or a program that only reads the address of the sandbox. */
 export function allowClosedOutput(): void {
-  process.stdout.on("error", (error) => {
-    if (!hasCode(error, "EPIPE")) throw error;
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
   });
 }
 
