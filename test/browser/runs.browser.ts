@@ -699,6 +699,8 @@ test("on a phone the causes of failed rows are on the first screen with their ro
     const box = page.getByRole("region", { name: "78 rows failed" });
     await box.getByRole("heading", { name: "78 rows failed" }).waitFor();
     expect(await causesOn(page)).toEqual(lines);
+    // Only the first line shows what the numbers count.
+    expect(await box.locator(".spoken").allTextContents()).toEqual(["lines ", "lines ", "lines "]);
     expect(await cutsOn(page)).toEqual([true, false, false, false]);
     for (const name of ["Download the sheet with results", "Copy for your agent"]) {
       const { y = 844, height = 0 } = (await box.getByRole("button", { name }).boundingBox()) ?? {};

@@ -141,7 +141,7 @@ function RunProblem({ run, most }: { readonly run: RunRow; readonly most: number
       <ul class="causes">
         {failures.slice(0, most).map((failure, at) => (
           <li key={at}>
-            <Cause of={failure} noun={noun} />
+            <Cause of={failure} noun={noun} isFirst={at === 0} />
           </li>
         ))}
       </ul>

@@ -61,7 +61,7 @@ export function FailedNote({ detail: { run, failures, downloads } }: { readonly 
       <h2 id="problems">{problemWords(run, failures)}</h2>
       <ul class="reasons">
         {failures.slice(0, failures.length - rest.length).map((reason, at) => (
-          <Reason key={at} of={reason} noun={run.noun} />
+          <Reason key={at} of={reason} noun={run.noun} isFirst={at === 0} />
         ))}
       </ul>
       {rest.length > 0 && (
@@ -92,7 +92,7 @@ export function FirstReason({ run }: { readonly run: RunRow }) {
   return (
     <div class="card note">
       <ul class="reasons">
-        <Reason of={first} noun={run.noun} />
+        <Reason of={first} noun={run.noun} isFirst />
       </ul>
       {more.length > 0 && <a href={`#/runs/${run.runId}`}>and {counted(more.length, "more reason")}</a>}
     </div>
@@ -100,13 +100,13 @@ export function FirstReason({ run }: { readonly run: RunRow }) {
 }
 
 /** Shows one cause with its positions in a line. Opened, it shows the first wrong values and the whole message. */
-function Reason({ of, noun }: { readonly of: FailureRow; readonly noun: string }) {
-  const { count, message, remedy, examples, areAll, cause } = of;
+function Reason(shown: CauseProps) {
+  const { count, message, remedy, examples, areAll, cause } = shown.of;
   return (
     <li>
       <details>
         <summary>
-          <Cause of={of} noun={noun} />
+          <Cause {...shown} />
         </summary>
         <p class="small">
           {examples.map((value, at) => (
@@ -127,9 +127,17 @@ function Reason({ of, noun }: { readonly of: FailureRow; readonly noun: string }
   );
 }
 
-/** Shows how many objects failed for a cause, the cause, and their positions, which may be cut at the end of the line. */
-export function Cause({ of, noun }: { readonly of: FailureRow; readonly noun: string }) {
+interface CauseProps {
+  readonly of: FailureRow;
+  readonly noun: string;
+  /** The noun of the positions is shown in the first cause of a list, and is only spoken in the others. */
+  readonly isFirst: boolean;
+}
+
+/** Shows how many objects failed for a cause, the cause, and their positions, which may be cut at the end of a line. */
+export function Cause({ of, noun, isFirst }: CauseProps) {
   const { outcome, count, message, cause = message, places } = of;
+  const [nouns = "", ...numbers] = places.replace(/^item/, noun).split(" ");
   return (
     <>
       <strong>{number(count)}</strong>
@@ -137,7 +145,10 @@ export function Cause({ of, noun }: { readonly of: FailureRow; readonly noun: st
         {outcome !== "failed" && `${OUTCOMES[outcome]}: `}
         <Text of={cause} most={400} />
       </span>
-      <span class="quiet small places">{places.replace(/^item/, noun)}</span>
+      <span class="quiet small places">
+        <span class={isFirst ? "" : "spoken"}>{nouns} </span>
+        {numbers.join(" ")}
+      </span>
     </>
   );
 }
