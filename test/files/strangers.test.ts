@@ -9,6 +9,7 @@ import type { SheetArguments } from "../../src/files/detect-sheet.ts";
 import { withDetectedForm } from "../../src/files/detected-form.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { itemsIn } from "../../src/files/rows.ts";
+import { openArchive } from "../../src/files/xlsx/archive.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
@@ -372,5 +373,40 @@ describe("files of events", () => {
     expect(structured).toMatchObject({ counts: { failed: 1 } });
     expect(said).toContain(words);
     expect(said).not.toContain("expected recorded");
+  });
+});
+
+describe("hostile workbooks", () => {
+  const header = row("Option", "Context IDs");
+  const number = (at: number) => row(`Option ${at}`, '<c s="0"><v>3.14159265358</v></c>');
+
+  test.each([`0.${"0".repeat(60)}`, `0.${"0".repeat(100_000)}`, "#,".repeat(100_000), `# ?/${"?".repeat(15)}`])(
+    "a number whose format would take minutes is read as it is: %.20s",
+    async (code) => {
+      const { rows } = await read("a.xlsx", workbook(rowsOf(header, number(1)), { formats: [code] }));
+      expect(rows).toEqual([["Option 1", "3.14159265358"]]);
+    },
+  );
+
+  test.each([
+    ["nested tags", "<a>".repeat(101), "more than 100 nested tags"],
+    ["a long text", rowsOf(header, row("One", "x".repeat(2_000_000))), "text or tag in it has more than 1 MB"],
+    ["a long tag", `<sheetData a="${"x".repeat(2_000_000)}">`, "text or tag in it has more than 1 MB"],
+    ["many rows", rowsOf(header, '<row r="1048577"/>'), "more than 1,048,576 rows"],
+    [
+      "one text in many cells",
+      `${rowsOf(header, row("One", "x".repeat(500_000)), "<row/>".repeat(600))}<mergeCells><mergeCell ref="B2:B999"/></mergeCells>`,
+      "more than 256 MB of text",
+    ],
+  ])("%s: refused", async (_, content, words) => {
+    await expect(read("a.xlsx", workbook(content))).rejects.toThrow(words);
+  });
+
+  test("an archive whose parts are unpacked again and again is refused", async () => {
+    const { part } = await openArchive(Buffer.from(zipSync({ sheet: new Uint8Array(1_000_000) })), 2 * 1_048_576);
+    const unpackAgain = async () => {
+      for (let time = 0; time < 3; time += 1) for await (const _ of part("sheet", 1_048_576));
+    };
+    await expect(unpackAgain()).rejects.toThrow("the workbook has more than 2 MB");
   });
 });

@@ -5,10 +5,15 @@ import { messageOf } from "../../platform/text.ts";
 
 const MAX_PARTS = 10_000;
 const MEGABYTE = 1_048_576;
+/** The maximum that may be unpacked of one archive. A part counts each time it is unpacked. */
+const MAX_UNPACKED_BYTES = 1024 * MEGABYTE;
+/** The maximum size of one text or tag. A cell of a spreadsheet program has at most 32,767 characters. */
+const MAX_PIECE_BYTES = MEGABYTE;
+const MAX_DEPTH = 100;
 
 export interface Archive {
   readonly names: readonly string[];
-  /** Yields the unpacked bytes of a part; none if it does not exist. Throws a FileError above `mostBytes`. */
+  /** Yields the unpacked bytes of a part; none if it does not exist. Throws a FileError if it is too large. */
   readonly part: (name: string, mostBytes: number) => AsyncGenerator<Uint8Array>;
 }
 
@@ -19,7 +24,7 @@ export function unreadableWorkbook(why: string, cause?: unknown): FileError {
 }
 
 /** Opens a ZIP archive. Throws a FileError if it is damaged or has part names that no real workbook has. */
-export async function openArchive(packed: Buffer): Promise<Archive> {
+export async function openArchive(packed: Buffer, mostBytes = MAX_UNPACKED_BYTES): Promise<Archive> {
   const zip = await opened(packed);
   const entries = new Map<string, Entry>();
   await new Promise<void>((resolve, reject) => {
@@ -35,11 +40,17 @@ export async function openArchive(packed: Buffer): Promise<Archive> {
     zip.on("error", (thrown: Error) => reject(unreadableWorkbook(thrown.message, thrown)));
     zip.readEntry();
   });
+  let left = mostBytes;
   return {
     names: [...entries.keys()],
-    part: async function* (name, mostBytes) {
+    part: async function* (name, mostOfPart) {
       const entry = entries.get(name);
-      if (entry !== undefined) yield* unpacked(zip, entry, mostBytes);
+      if (entry === undefined) return;
+      for await (const chunk of unpacked(zip, entry, mostOfPart)) {
+        left -= chunk.length;
+        if (left < 0) throw tooLarge("the workbook", mostBytes);
+        yield chunk;
+      }
     },
   };
 }
@@ -55,7 +66,8 @@ function opened(packed: Buffer): Promise<ZipFile> {
 }
 
 async function* unpacked(zip: ZipFile, entry: Entry, mostBytes: number): AsyncGenerator<Uint8Array> {
-  if (entry.uncompressedSize > mostBytes) throw tooLarge(entry, mostBytes);
+  const named = `the workbook's part ${JSON.stringify(entry.fileName)}`;
+  if (entry.uncompressedSize > mostBytes) throw tooLarge(named, mostBytes);
   const stream = await new Promise<AsyncIterable<unknown>>((resolve, reject) => {
     zip.openReadStream(entry, (thrown, found) => {
       if (thrown === null) resolve(found);
@@ -67,7 +79,7 @@ async function* unpacked(zip: ZipFile, entry: Entry, mostBytes: number): AsyncGe
     for await (const chunk of stream) {
       if (!(chunk instanceof Uint8Array)) continue;
       size += chunk.length;
-      if (size > mostBytes) throw tooLarge(entry, mostBytes);
+      if (size > mostBytes) throw tooLarge(named, mostBytes);
       yield chunk;
     }
   } catch (thrown) {
@@ -75,9 +87,9 @@ async function* unpacked(zip: ZipFile, entry: Entry, mostBytes: number): AsyncGe
   }
 }
 
-function tooLarge({ fileName }: Entry, mostBytes: number): FileError {
+function tooLarge(what: string, mostBytes: number): FileError {
   return new FileError(
-    `the workbook's part ${JSON.stringify(fileName)} has more than ${mostBytes / MEGABYTE} MB when it is unpacked`,
+    `${what} has more than ${mostBytes / MEGABYTE} MB when it is unpacked`,
     "Save only the sheet that is needed as CSV UTF-8, or split the workbook.",
   );
 }
@@ -91,10 +103,17 @@ export interface Elements {
   readonly close?: (name: string) => void;
 }
 
-/** Reads the XML of a part. Throws a FileError if it is not XML, or declares a document type or entities. */
+/**
+ * Reads the XML of a part. Throws a FileError if it is not XML, declares a document type or entities, or has a text, a
+ * tag or a depth that no spreadsheet program writes.
+ */
 export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): AsyncGenerator<undefined> {
   const reader = parser(true, { position: false });
+  let [depth, pieceBytes] = [0, 0];
   reader.onopentag = ({ name, attributes }) => {
+    pieceBytes = 0;
+    depth += 1;
+    if (depth > MAX_DEPTH) throw unreadableWorkbook(`one of its parts has more than ${MAX_DEPTH} nested tags`);
     elements.open?.(plain(name), (wanted) => {
       const isAny = wanted.startsWith(":");
       const value = attributes[isAny ? (Object.keys(attributes).find((one) => one.endsWith(wanted)) ?? "") : wanted];
@@ -103,7 +122,11 @@ export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Eleme
   };
   reader.ontext = (text) => elements.text?.(text);
   reader.oncdata = (text) => elements.text?.(text);
-  reader.onclosetag = (name) => elements.close?.(plain(name));
+  reader.onclosetag = (name) => {
+    pieceBytes = 0;
+    depth -= 1;
+    elements.close?.(plain(name));
+  };
   reader.ondoctype = () => {
     throw unreadableWorkbook(
       "one of its parts declares a document type, which is refused because it can define entities",
@@ -115,7 +138,10 @@ export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Eleme
   const decoder = new TextDecoder("utf-8", { fatal: true });
   try {
     for await (const chunk of bytes) {
+      pieceBytes += chunk.length;
       reader.write(decoder.decode(chunk, { stream: true }));
+      if (pieceBytes > MAX_PIECE_BYTES)
+        throw unreadableWorkbook(`a text or tag in it has more than ${MAX_PIECE_BYTES / MEGABYTE} MB`);
       yield;
     }
     reader.write(decoder.decode()).close();

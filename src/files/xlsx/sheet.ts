@@ -16,8 +16,11 @@ export interface SheetParts {
 const MEGABYTE = 1_048_576;
 /** The maximum unpacked size of a sheet. It is unpacked while it is read, so only some rows are in memory. */
 const MAX_SHEET_BYTES = 256 * MEGABYTE;
+const MAX_ROWS = 1_048_576;
 const MAX_COLUMNS = 512;
 const MAX_CELLS = 5_000_000;
+/** The maximum text of all cells. Thousands of cells can refer to one long shared text, so a small file could have more. */
+const MAX_CHARACTERS = 256 * MEGABYTE;
 const MAX_MERGED_RANGES = 100_000;
 
 /** A merged range of one column, without its first row. All its rows have the value of the first cell. */
@@ -54,7 +57,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
     }
     const text = piece.toString("latin1");
     let end = 0;
-    for (const found of text.matchAll(/<(?:\w+:)?mergeCell\s(?:[^>]*\s)?ref="([A-Z]+)(\d+):[A-Z]+(\d+)"/g)) {
+    for (const found of text.matchAll(/<(?:\w+:)?mergeCell\s(?:[^<>]*\s)?ref="([A-Z]+)(\d+):[A-Z]+(\d+)"/g)) {
       const [whole, column = "", first, last] = found;
       end = found.index + whole.length;
       const range = { column: columnOf(column), from: Number(first), to: Number(last) };
@@ -85,6 +88,7 @@ class RowReader {
   #cells: string[] = [];
   #column = 0;
   #count = 0;
+  #characters = 0;
   #type = "";
   #style = -1;
   #value = "";
@@ -158,10 +162,7 @@ class RowReader {
           "Delete the columns that are not needed, or save the sheet as CSV UTF-8.",
         );
       }
-      this.#count += 1;
-      if (this.#count > MAX_CELLS) {
-        throw new FileError("the sheet has more than 5,000,000 filled cells", "Split the sheet into several files.");
-      }
+      this.#countCell(text);
       while (this.#cells.length < this.#column) this.#cells.push("");
       this.#cells[this.#column] = text;
       const isText = TEXT_TYPES.has(this.#type) && this.#parts.areTexts[this.#style] === true;
@@ -170,10 +171,20 @@ class RowReader {
     this.#column += 1;
   }
 
+  /** Counts a filled cell. Throws a FileError if the sheet has more cells or text than a reader should keep. */
+  #countCell(text: string): void {
+    this.#count += 1;
+    this.#characters += text.length;
+    if (this.#count > MAX_CELLS) throw tooLarge("5,000,000 filled cells");
+    if (this.#characters > MAX_CHARACTERS) throw tooLarge(`${MAX_CHARACTERS / MEGABYTE} MB of text`);
+  }
+
   #endRow(): void {
+    if (this.#line > MAX_ROWS) throw tooLarge("1,048,576 rows");
     for (const [column, { to, text, isText }] of this.#shown) {
       if (to < this.#line) this.#shown.delete(column);
       else if ((this.#cells[column] ?? "") === "") {
+        this.#countCell(text);
         while (this.#cells.length < column) this.#cells.push("");
         this.#cells[column] = text;
         if (isText) this.#asText.add(column);
@@ -234,6 +245,10 @@ class RowReader {
     if (isRounded) return number.toExponential(14).replace("e", "E");
     return String(Number(number.toPrecision(15)));
   }
+}
+
+function tooLarge(what: string): FileError {
+  return new FileError(`the sheet has more than ${what}`, "Split the sheet into several files.");
 }
 
 /** The types of cells with texts. The result of a formula ("str") is none of them. */

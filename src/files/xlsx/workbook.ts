@@ -205,7 +205,7 @@ async function cellStyles(archive: Archive, part: string): Promise<Pick<SheetPar
     areTexts: formats.map((format) => format === TEXT),
     formats: formats.map((format) =>
       // A number is read without separators between thousands, because IDs have none.
-      format === undefined || /^general$/i.test(format) || format === TEXT
+      format === undefined || /^general$/i.test(format) || format === TEXT || isTooLong(format)
         ? undefined
         : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),
     ),
@@ -213,6 +213,17 @@ async function cellStyles(archive: Archive, part: string): Promise<Pick<SheetPar
 }
 
 const TEXT = "@";
+
+/** The maximum length of a format in Excel. */
+const MAX_FORMAT = 255;
+
+/**
+ * Returns whether a format is longer than spreadsheet programs allow, has more than 30 decimals, or has a fraction with
+ * more than three digits. Numbers with such a format are read as they are, because formatting one could take minutes.
+ */
+function isTooLong(format: string): boolean {
+  return format.length > MAX_FORMAT || /\.[?#0]{31}|\/[?#0]{4}/.test(format);
+}
 
 /** The formats with fixed numbers, which workbooks do not store (ECMA-376, 18.8.30). */
 const BUILT_IN: Readonly<Record<string, string>> = {
