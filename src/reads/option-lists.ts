@@ -9,6 +9,8 @@ import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 export interface WalkPosition {
   readonly top: number;
   readonly inside?: number | undefined;
+  /** The end of the ID of the option before this position. */
+  readonly last?: string | undefined;
 }
 
 interface Walk extends OptionList {
@@ -59,19 +61,59 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
       const top = at + index;
       const isBehind = from.inside !== undefined && top === from.top;
       if (isBehind || !isNew(option)) continue;
-      const behind = option === group ? { top, inside: 0 } : { top: top + 1 };
+      const last = idEnd(option);
+      const behind = option === group ? { top, inside: 0, last } : { top: top + 1, last };
       const countWithChildren = option === group ? sum([group, ...children]) : undefined;
       yield { option, next: behind, walked: one(isTop), countWithChildren };
     }
     if (group === undefined) continue;
     const top = at + options.length - 1;
     for (const [index, child] of children.entries()) {
-      const next = { top, inside: inside + index + 1 };
+      const next = { top, inside: inside + index + 1, last: idEnd(child) };
       if (!isNew(child)) continue;
       const option = { ...child, parent: group._id };
       yield { option, next, walked: one("subOptions"), groupName: group.name };
     }
   }
+}
+
+const END_LENGTH = 4;
+
+/** Returns the end of an ID. In a cursor, whole IDs would leave room for fewer options in an answer. */
+export function idEnd({ _id }: Pick<OptionRecord, "_id">): string {
+  return _id.slice(-END_LENGTH);
+}
+
+/**
+ * Returns where a position is now, because others may have deleted or added options before it. `isLost`: the option
+ * before it is gone, so the position is uncertain.
+ */
+export async function positionNow(
+  api: ManagementApi,
+  list: OptionList & { readonly signal: AbortSignal },
+  from: WalkPosition,
+): Promise<{ readonly from: WalkPosition; readonly isLost: boolean }> {
+  const { top, inside, last } = from;
+  const { targetingId, parent, signal } = list;
+  const at = async (offset: number, of: string | undefined): Promise<OptionRecord | undefined> => {
+    const query = { limit: 1, offset, ...(of !== undefined && { parent: of }) };
+    return (await api.listOptions(targetingId, query, { signal })).items[0];
+  };
+  if (last === undefined) return { from, isLost: false };
+  const isInside = inside !== undefined && inside > 0;
+  const first = await at(inside === undefined ? top - 1 : top, parent);
+  const before = isInside && first && hasSubOptions(first) ? await at(inside - 1, first._id) : first;
+  if (before !== undefined && idEnd(before) === last) return { from, isLost: false };
+  const now = { top: -1, inside: 0 };
+  const what = { ...(parent !== undefined && { parent }), subOptions: isInside };
+  for await (const option of readOptions(api, targetingId, signal, what)) {
+    const isChild = parent === undefined && typeof option.parent === "string";
+    if (isChild) now.inside += 1;
+    else Object.assign(now, { top: now.top + 1, inside: 0 });
+    if (isChild !== isInside || idEnd(option) !== last) continue;
+    return { from: inside === undefined ? { top: now.top + 1 } : now, isLost: false };
+  }
+  return { from: { top }, isLost: true };
 }
 
 interface ReadStretch extends Stretch<OptionRecord> {

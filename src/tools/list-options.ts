@@ -5,7 +5,7 @@ import { EMPTY_WORDS, many } from "../answers/message-words.ts";
 import { isApiError, ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { thousands } from "../platform/text.ts";
-import type { Hit, WalkPosition } from "../reads/option-lists.ts";
+import { type Hit, idEnd, positionNow, type WalkPosition } from "../reads/option-lists.ts";
 import { isLastPage } from "../reads/pages.ts";
 import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
 import { undefinedIf } from "../runs/store.ts";
@@ -125,6 +125,9 @@ const counts = z.tuple([z.int(), z.int(), z.int()]);
 const position = z.strictObject({
   top: z.int().min(0),
   inside: z.int().min(0).optional(),
+  last: z.string().optional(),
+  /** Whether options before this position may have been skipped. */
+  isLost: z.literal(true).optional(),
   page: z.string().optional(),
   /** The number of top-level options, sub-options and matches before this position. */
   before: counts.optional(),
@@ -165,16 +168,27 @@ interface Reading {
 
 async function pageOf(
   { targetingId, parent }: OptionsQuery,
-  { top, page: pageBefore }: Position,
+  { page: pageBefore, isLost: wasLost, ...from }: Position,
   { form: { limit }, api, context: { signal } }: Reading,
 ): Promise<Part<Position>> {
+  const now = await positionNow(api, { targetingId, parent, signal }, from);
+  const isLost = wasLost ?? (now.isLost || undefined);
+  const { top } = now.from;
   const query = { limit, offset: top, ...(parent !== undefined && { parent }) };
   const page = await api.listOptions(targetingId, query, { signal });
   const { items, total } = page;
   const end = top + items.length;
   const digest = digestOf(page);
   if (items.length > 0 && digest === pageBefore) throw new ListError("listOptions", "repeats");
-  const behind = (place: number): Position => ({ top: place, page: digest });
+  const behind = (place: number): Position => ({
+    top: place,
+    last: items
+      .slice(0, place - top)
+      .map(idEnd)
+      .at(-1),
+    isLost,
+    page: digest,
+  });
   const next = isLastPage(page, end, limit) ? undefined : behind(end);
   const isShort = next !== undefined && items.length < limit;
   const subOptions =
@@ -188,13 +202,19 @@ async function pageOf(
     limit,
     total,
     ...(parent === undefined ? { topLevel: total, subOptions } : { subOptions: total }),
-    complete: next === undefined,
-    ...(isShort && { note: `The service gave ${items.length} options at a time; the cursor continues.` }),
+    complete: next === undefined && !isLost,
+    note: joined([
+      isLost && LOST,
+      isShort && `The service gave ${items.length} options at a time; the cursor continues.`,
+    ]),
     isFiltered: false,
   };
 }
 
-const DIGEST_DIGITS = 16;
+const LOST =
+  "The list changed since the last call, so some of its options may be missing in these answers. To read all, make the call without cursor.";
+
+const DIGEST_DIGITS = 6;
 
 /** Returns a digest of a page and the total, because a page can stay the same while the list grows. */
 function digestOf({ items, total }: OptionPage): string {
@@ -205,7 +225,7 @@ function digestOf({ items, total }: OptionPage): string {
 async function scanned(query: OptionsQuery, from: Position, reading: Reading): Promise<Part<Position>> {
   const { form, api, context } = reading;
   const [topLevel = 0, subOptions = 0, found = 0] = from.before ?? [];
-  const { hits, counted, next, stopped } = await searchOptions(api, context, {
+  const { hits, counted, next, stopped, ...walk } = await searchOptions(api, context, {
     query,
     from,
     most: form.limit,
@@ -215,15 +235,16 @@ async function scanned(query: OptionsQuery, from: Position, reading: Reading): P
   });
   const whole = next === undefined && !stopped ? tupleOf(counted) : from.whole;
   const isFull = hits.length >= form.limit;
-  const at = ({ top, inside }: WalkPosition, before: Counted): Position => ({
-    top,
-    ...(inside !== undefined && { inside }),
+  const isLost = from.isLost ?? (walk.isLost || undefined);
+  const at = (place: WalkPosition, before: Counted): Position => ({
+    ...place,
+    isLost,
     before: tupleOf(before),
     ...(whole !== undefined && { whole }),
   });
   const all = hits.map((hit) => ({ ...hit, behind: at(hit.step.next, hit.counted) }));
   const last = isFull && counted.found > found + hits.length ? all.at(-1)?.behind : undefined;
-  const complete = whole !== undefined;
+  const complete = whole !== undefined && !isLost;
   return {
     hits: all,
     next: last ?? (next && at(next, counted)),
@@ -233,6 +254,7 @@ async function scanned(query: OptionsQuery, from: Position, reading: Reading): P
     complete,
     note: noteOf(query, {
       stopped,
+      isLost,
       isWhole: complete && from.before === undefined,
       hits,
       read: counted.topLevel + counted.subOptions - topLevel - subOptions,
@@ -246,6 +268,7 @@ function tupleOf({ topLevel, subOptions, found }: Counted): [number, number, num
 }
 
 interface SearchEnd extends Readonly<Record<"stopped" | "isWhole", boolean>> {
+  readonly isLost: true | undefined;
   readonly hits: readonly Hit[];
   /** The number of options that this call has read. */
   readonly read: number;
@@ -259,14 +282,19 @@ function noteOf(query: OptionsQuery, end: SearchEnd): string | undefined {
   const { stopped, read } = end;
   const isSlow = contextIds !== undefined && search === undefined && (stopped || read >= MANY_OPTIONS);
   const faster = parent === undefined ? "search (part of a name) or parent (one group)" : "search (part of a name)";
-  const notes = [
+  return joined([
+    end.isLost && LOST,
     isSlow && !stopped && `The Context IDs of ${thousands(read)} options were checked.`,
     stopped &&
       `The call reached its time limit after ${many(read, "option")}; the options after this point were not read yet. The cursor continues.`,
     isSlow && `Faster: ${faster}.`,
     !stopped && nowhereNote(query, end),
-  ].filter((note) => note !== undefined && note !== false);
-  return notes.length === 0 ? undefined : notes.join(" ");
+  ]);
+}
+
+function joined(notes: readonly (string | false | undefined)[]): string | undefined {
+  const all = notes.filter((note) => note !== undefined && note !== false);
+  return all.length === 0 ? undefined : all.join(" ");
 }
 
 /** Names the Context IDs that no option holds. */

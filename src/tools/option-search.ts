@@ -14,7 +14,14 @@ import type { ManagementApi } from "../api/management.ts";
 import { findFreePlace } from "../files/folders.ts";
 import { freePlaceFor } from "../files/save-file.ts";
 import { thousands } from "../platform/text.ts";
-import { type Hit, scanOptions, type Walked, type WalkPosition, type Wanted } from "../reads/option-lists.ts";
+import {
+  type Hit,
+  positionNow,
+  scanOptions,
+  type Walked,
+  type WalkPosition,
+  type Wanted,
+} from "../reads/option-lists.ts";
 import { untilStable } from "../reads/pages.ts";
 import { asksDesired, isPart } from "../saves/save-options.ts";
 import type { ListAsked, SaveCall } from "../saves/save-state.ts";
@@ -39,6 +46,8 @@ interface Found {
   readonly counted: Counted;
   readonly next: WalkPosition | undefined;
   readonly stopped: boolean;
+  /** Whether options before these may have been skipped, because a list changed since the last call. */
+  readonly isLost: boolean;
 }
 
 interface SearchJob {
@@ -64,11 +73,12 @@ export function searchOptions(
   const end = clock.now() + timeLeft(context);
   let reported = before.topLevel + before.subOptions;
   return untilStable(async (mayChange) => {
+    const { from: start, isLost } = await positionNow(api, { targetingId, parent, signal }, from);
     const hits: FoundOption[] = [];
     let counted = before;
     let next: WalkPosition | undefined;
     const walk = { targetingId, parent, signal, ...mayChange };
-    const scan = scanOptions(api, { walk, from, wanted: query, contents: { store, fresh } });
+    const scan = scanOptions(api, { walk, from: start, wanted: query, contents: { store, fresh } });
     try {
       for await (const { from: step, value } of scan) {
         const { walked } = step;
@@ -85,14 +95,15 @@ export function searchOptions(
           progress?.(read, undefined, `${thousands(read)} options read`);
         }
         if (value !== undefined && hits.length < most) hits.push({ ...value, counted });
-        if (hits.length >= most && !countsAll) return { hits, counted, next, stopped: false };
-        if (clock.now() >= end) return { hits, counted, next, stopped: true };
+        if (hits.length >= most && !countsAll) return { hits, counted, next, stopped: false, isLost };
+        if (clock.now() >= end) return { hits, counted, next, stopped: true, isLost };
       }
     } catch (thrown) {
-      if (thrown instanceof DeadlineExceeded && next !== undefined) return { hits, counted, next, stopped: true };
+      if (thrown instanceof DeadlineExceeded && next !== undefined)
+        return { hits, counted, next, stopped: true, isLost };
       throw thrown;
     }
-    return { hits, counted, next: undefined, stopped: false };
+    return { hits, counted, next: undefined, stopped: false, isLost };
   });
 }
 
@@ -105,6 +116,7 @@ const place = z.strictObject({
       id: z.string(),
       top: z.int().min(0),
       inside: z.int().min(0).optional(),
+      last: z.string().optional(),
       counted: z.tuple([z.int(), z.int(), z.int()]),
     })
     .optional(),
@@ -142,7 +154,7 @@ export async function sortedPart(
   const [top, sub, before] = scan?.counted ?? [0, 0, 0];
   const found = await searchOptions(api, context, {
     query,
-    from: { top: scan?.top ?? 0, inside: scan?.inside },
+    from: scan ?? { top: 0 },
     most: Number.POSITIVE_INFINITY,
     counted: { topLevel: top, subOptions: sub, found: before },
     fresh,
@@ -159,11 +171,10 @@ export async function sortedPart(
   if (found.stopped && found.next !== undefined) {
     const id = randomBytes(6).toString("base64url");
     keep(keptAs(id), rest.slice(0, MAX_SORTED + 1));
-    const { top: at, inside } = found.next;
     const counted: [number, number, number] = [topLevel, subOptions, found.counted.found];
     const next: Place = {
       ...(after !== undefined && { after }),
-      scan: { id, top: at, ...(inside !== undefined && { inside }), counted },
+      scan: { id, ...found.next, counted },
     };
     return { hits: [], next, limit, scanned, complete: false, note: soFar(scanned, start, kept), isFiltered: true };
   }
@@ -177,7 +188,7 @@ export async function sortedPart(
     topLevel,
     subOptions,
     scanned,
-    complete: true,
+    complete: !found.isLost,
     isFiltered: true,
   };
 }

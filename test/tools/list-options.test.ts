@@ -132,6 +132,59 @@ describe("a search", () => {
   });
 });
 
+describe("options that others delete between two pages", () => {
+  const part = [...plain(6), group(100, plain(6, 101)), ...plain(6, 7)];
+
+  test.each([
+    ["a plain list", { limit: 4 }, ["Option 2", "Option 3"]],
+    ["a group", { limit: 4, parent: ulidOf(100) }, ["Option 101"]],
+    ["a search, at the top level", { limit: 4, search: "option" }, ["Option 1", "Option 3"]],
+    ["a search, in a group", { limit: 9, search: "option" }, ["Option 1", "Option 102"]],
+    ["a search, before its group", { limit: 9, search: "option" }, ["Option 5", "Option 6"]],
+    ["a scan for Context IDs", { limit: 2, contextIds: ["context 1", "context 4", "context 8"] }, ["Option 1"]],
+  ])("%s: none of the others is skipped or shown twice", async (_, given, deleted) => {
+    const options = [...part];
+    const { call, callAll } = caller(options);
+    const { names: wanted } = await callAll({ targetingId, ...given });
+    const first = await call({ targetingId, ...given });
+    const left = part.filter(({ name }) => !deleted.includes(name));
+    const within = (option: HeldOption): HeldOption => {
+      const { subOptions = [] } = option;
+      const inside = subOptions.filter(({ name }) => !deleted.includes(name));
+      return inside.length === 0 ? option : { ...option, subOptions: inside, childCount: inside.length };
+    };
+    options.splice(0, options.length, ...left.map(within));
+    const shown = first.options.map(({ name }) => name);
+    for (let { cursor } = first; cursor !== undefined; ) {
+      const page = await call({ targetingId, ...given, cursor });
+      shown.push(...page.options.map(({ name }) => name));
+      if (page.cursor === undefined) expect(page).toMatchObject({ complete: true });
+      cursor = page.cursor;
+    }
+    expect(shown).toEqual(wanted);
+  });
+
+  test.each([
+    ["a plain list", { limit: 4 }],
+    ["a search", { limit: 4, search: "option" }],
+  ])("%s whose last shown option is deleted says that some may be missing", async (_, given) => {
+    const options = plain(20);
+    const { call } = caller(options);
+    let { cursor } = await call({ targetingId, ...given });
+    options.splice(2, 2);
+    let pages = 0;
+    for (; cursor !== undefined; pages += 1) {
+      const page = await call({ targetingId, ...given, cursor });
+      expect(page).toMatchObject({
+        complete: false,
+        note: expect.stringContaining("some of its options may be missing"),
+      });
+      cursor = page.cursor;
+    }
+    expect(pages).toBeGreaterThan(2);
+  });
+});
+
 describe("a scan for a Context ID", () => {
   test("finds regular options and sub-options", async () => {
     const { callAll, reads } = caller(mixed);
