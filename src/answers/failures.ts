@@ -387,7 +387,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/** Returns the name of a field for an answer. A name unlike documented ones is foreign text, so it is quoted. */
+/** Returns the name of a field for an answer. A name that does not look like a documented one may be foreign text, so it is quoted. */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }

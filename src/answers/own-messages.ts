@@ -252,7 +252,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: texts("Call plan_targeting or undo_run again.", "Make a new plan."),
   },
   NEEDS_FAILED: {
-    message: "the item was not sent, because the item or row of its group or targeting failed",
+    message: "the item was not sent, because it needs a group or targeting whose own item or row failed",
     remedy: "Fix that item or row, and send it again together with this one.",
   },
   NO_ANSWER: (detail) => ({

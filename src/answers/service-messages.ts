@@ -156,12 +156,12 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
     ),
   }),
   TARGETING_COLLECTION_CONTEXT_DUPLICATED: (detail) => ({
-    message: `another option group already holds one of the Context IDs${conflictWords(detail)}`,
+    message: `another option group already holds some of the Context IDs${conflictWords(detail)}`,
     remedy: texts(
-      "Remove the Context ID from the other group with update_contexts, or leave it out here: two groups cannot hold the same Context ID. " +
+      "Remove them from the other group with update_contexts, or leave them out here: two groups cannot hold the same Context ID. " +
         "To swap between groups: remove in one call, then add in another.",
-      "Remove the Context ID from the other group, or leave it out here: two groups cannot hold the same Context ID. " +
-        "To swap between groups, remove it first, and add it in another change.",
+      "Remove them from the other group, or leave them out here: two groups cannot hold the same Context ID. " +
+        "To swap between groups, remove them first, and add them in another change.",
     ),
   }),
   TARGETING_CONTEXT_LIMIT_EXCEEDED: contextLimit,
@@ -196,7 +196,10 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
 };
 
-/** Describes the cases of management-api 7.4. Case 8 is in `request-messages.ts`, because only reads have it. */
+/**
+ * Returns the message for a change that section 7.4 of the management API document excludes. Case 8 occurs only in reads,
+ * so it is in `request-messages.ts`.
+ */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {

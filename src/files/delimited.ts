@@ -53,8 +53,8 @@ export class DelimitedReader {
   #begun: string[] = [];
   #begunLength = 0;
   /**
-   * An unfinished record is searched again when it has twice its last length. Searching it with each piece would be
-   * slow.
+   * The length at which an unfinished record is searched for its end again: twice its length at the last search.
+   * Searching it after each piece would be slow.
    */
   #lookAt = 0;
   #offset = 0;

@@ -4,7 +4,10 @@ import type { InputFile } from "./input-file.ts";
 
 export type DetectedForm = Pick<InputFile, "sheet" | "seen">;
 
-/** The key of the detected form. All copies of a file share it, and it is not stored with the run. */
+/**
+ * The key under which the object of a file holds its detected form. It is a symbol, so that copies of the object share
+ * the form, and JSON leaves it out of the stored run.
+ */
 const DETECTION: unique symbol = Symbol("detection");
 
 export type ReadableFile = Pick<

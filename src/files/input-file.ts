@@ -111,7 +111,7 @@ export const inputFile = z.object({
   /** How to read the sheet. Absent if the file is no sheet or its form is not detected yet. */
   sheet: sheetForm.exactOptional(),
   seen: sheetSeen.exactOptional(),
-  /** The ID and the names with which rows of the file may name the targeting of the call. */
+  /** The values accepted in the targeting column of the file: the ID and the names of the targeting of the call. */
   targeting: z.array(z.string()).exactOptional(),
 });
 export type InputFile = Fixed<z.infer<typeof inputFile>>;

@@ -13,7 +13,10 @@ interface SideBySide<From, To> {
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
   /** Returns the result for an item; undefined if there is none. If no read was needed, calls `withoutRead`. */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
-  /** How many results that needed no read may wait for earlier results. Default: none. */
+  /**
+   * Results are returned in order, so an item that needs no read waits for the reads of earlier items. This is how many
+   * such items may wait. Default: 0.
+   */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly pace?: { readonly width: number } | undefined;

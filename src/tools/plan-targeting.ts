@@ -207,7 +207,7 @@ async function readState(
   if (source.folder !== undefined) return readDesired({ bytes, ...source, maxLineBytes });
   const read = await readDesired({ bytes, ...source });
   const text = Buffer.from(bytes).toString("utf8");
-  // A state in the arguments of the call has no lines.
+  // This state comes from the arguments of the call. Only options of a file have line numbers.
   const options = read.desired.options.map((option) => ({ ...option, line: 0 }));
   const problems = read.problems.map((problem) => ({
     ...problem,

@@ -118,7 +118,10 @@ export function reasonIfRenamed(currentName: string | undefined, now: string): R
 
 type ChangingStep = { readonly step: Step; readonly id: string };
 
-/** Records the previous names, groups and Context IDs of changed options, and their common targeting, if readable. */
+/**
+ * Records the name, group and Context IDs of each option before it is changed, and the targeting if all are of the same
+ * one. Leaves out what cannot be read.
+ */
 export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
   if (changes.length === 0) return;
