@@ -418,7 +418,7 @@ export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const picked = UNDO_LABELS.flatMap((label) =>
     counts[label] === 0 ? [] : [`${count(counts[label])} ${undoResultWords(label, rows)}`],
   );
-  if (picked.length === 0) return "everything is as it was before";
+  if (picked.length === 0) return already > 0 ? "everything is as it was before" : "the run changed nothing";
   return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");
 }
 

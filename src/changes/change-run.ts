@@ -92,7 +92,7 @@ type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning,
 
 interface OtherRuns {
   /** Permanently ends the run that is being undone, so that it cannot be resumed. */
-  end(header: { readonly runId: string; readonly call: WriteCall }): Promise<void>;
+  end(header: { readonly runId: string; readonly call: WriteCall }, plan: Pick<Plan, "steps">): Promise<void>;
   /** Returns a function that finds out what a run's unanswered requests did. Undefined if the call undoes no run. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
   stateOf(runId: string): Promise<RunState | undefined>;
@@ -137,7 +137,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
           const { call } = run.header;
           const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input") };
           const plan = await changeOf(call).plan({ ...reading, resolve: others.resolve(call, run.signal) });
-          if (plan.facts.stale === undefined) await others.end(run.header);
+          if (plan.facts.stale === undefined) await others.end(run.header, plan);
           await recordPlan(run, driver, plan, { ...world, ...others });
         }
         driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));

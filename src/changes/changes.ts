@@ -65,7 +65,7 @@ export class Changes {
     this.#context = context;
     this.runs = new KindRuns(
       changeRunKind(context, {
-        end: (header) => this.#endUndone(header),
+        end: (header, plan) => this.#endUndone(header, plan),
         resolve: (call, signal) => this.#resolveUndone(call, signal),
         stateOf: async (runId) => (await undefinedIfUnreadable(this.runs.find(runId)))?.state,
       }),
@@ -220,7 +220,7 @@ export class Changes {
       const { state, planning } = await this.#unplanned(header, plan);
       return this.runs.start(header, planning, { meanwhile: state, lease });
     }
-    if (plan.facts.stale === undefined) await this.#endUndone(header);
+    if (plan.facts.stale === undefined) await this.#endUndone(header, plan);
     return this.runs.start(header, plan, { lease });
   }
 
@@ -331,13 +331,19 @@ export class Changes {
     );
   }
 
-  /** Permanently ends the run that a call undoes. Throws a FileError if that run is being executed. */
-  async #endUndone({ runId, call }: Pick<ChangeHeader, "runId" | "call">): Promise<void> {
+  /**
+   * Permanently ends the run that a call undoes, unless that run was undone before and nothing of it is left to undo.
+   * Throws a FileError if that run is being executed.
+   */
+  async #endUndone(
+    { runId, call }: Pick<ChangeHeader, "runId" | "call">,
+    { steps }: Pick<Plan, "steps">,
+  ): Promise<void> {
     const undoes = undoneBy(call);
     if (undoes === undefined) return;
     try {
       const undone = await this.runs.lookAt(undoes);
-      if (undone === undefined) return;
+      if (undone === undefined || (steps.length === 0 && isUndone(undone.state))) return;
       const earlier = undoingRuns(undone.state).filter((id) => id !== runId);
       const detail = { by: runId, ...(earlier.length > 0 && { earlier }) };
       const ending = { cause: "cancelled", reason: ownReason("UNDONE", detail) } as const;

@@ -13,14 +13,7 @@ import {
 } from "../answers/approvals.ts";
 import { confirmationStep, renderReport } from "../answers/run-report.ts";
 import { isApproval } from "../changes/approvals.ts";
-import {
-  CONFIRMATION_MS,
-  changeOf,
-  countOpenRemovals,
-  isUndone,
-  isWithdrawn,
-  undoneByRun,
-} from "../changes/change-kinds.ts";
+import { CONFIRMATION_MS, changeOf, countOpenRemovals, isUndone, isWithdrawn } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import type { EffectObject } from "../changes/rows/entries.ts";
@@ -44,7 +37,7 @@ import {
 import { checkNoEventDryRun } from "./event-report.ts";
 import { changesOfDocument, lossesOfStoredPlan, shownPlan } from "./kept-plan.ts";
 import { planDesiredState } from "./plan-targeting.ts";
-import { ownRun, reported, reportedRun, reportRun } from "./run-reports.ts";
+import { ownRun, reported, reportedRun, reportRun, undoneWords } from "./run-reports.ts";
 import { startUndoPlan } from "./undo-run.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
@@ -146,10 +139,9 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   if (isUndone(run.state)) {
-    const by = undoneByRun(run.state);
     throw new ToolError(
-      `this run was undone${by === undefined ? "" : ` by run ${by}`} and cannot be resumed`,
-      "To apply the change after all, undo that run with undo_run, or make the call again.",
+      await undoneWords(run.header.runId, run.state, context),
+      "If the change is not in effect and is wanted after all: undo the run that undid it with undo_run, or make the call again.",
     );
   }
   if (isWithdrawn(run.state)) {

@@ -289,7 +289,7 @@ const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFil
 
 const DAY_MS = 86_400_000;
 /** Returns a sentence about the undo of a run: whether it was complete and is still in effect. */
-async function undoneWords(runId: string, state: ChangeRun["state"], context: ToolContext): Promise<string> {
+export async function undoneWords(runId: string, state: ChangeRun["state"], context: ToolContext): Promise<string> {
   const by = undoneByRun(state);
   const undo = by === undefined ? undefined : await undefinedIfUnreadable(context.runs.find(by));
   if (by === undefined || undo === undefined || !isChangeRun(undo)) return undoneNote(runId, by, "whole");

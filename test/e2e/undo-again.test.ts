@@ -154,6 +154,27 @@ test("what an undo could not restore is planned again alone, once nothing preven
   );
 });
 
+test("a second undo that finds everything undone does not count as the undo of the run", async () => {
+  const { call, targetingId } = await session();
+  const { runId } = (await call("bulk_add_options", { targetingId, items: [{ name: "New" }] })).data;
+  const plans = [await call("undo_run", { runId }), await call("undo_run", { runId })];
+  const [first, second] = plans.map(({ data }) => data.runId);
+  await call("apply_plan", { runId: first });
+  const again = await call("apply_plan", { runId: second });
+  expect(again.data).toMatchObject({ status: "succeeded", counts: { alreadyDone: 1 } });
+  const resumed = await call("resume_run", { runId });
+  expect(resumed.text).toContain(`this run was undone by run ${first} and cannot be resumed`);
+  const nothing = await call("undo_run", { runId: second });
+  expect(nothing.text).toContain(`Planned the undo of run ${second}: the run changed nothing; nothing was sent.`);
+  await undone(call, first);
+  expect(await namesIn(call, targetingId)).toContain("New");
+  for (const tool of ["get_run", "resume_run"]) {
+    expect((await call(tool, { runId })).text.toLowerCase()).toContain(
+      `this run was undone by run ${first}, and that undo was undone`.toLowerCase(),
+    );
+  }
+});
+
 test("a field that others changed meanwhile is undone later, and what was undone stays as it is", async () => {
   const { call, targetingId, ids } = await session();
   const [one, two] = ids;

@@ -460,7 +460,7 @@ test("an undo of a plan, of an old or an unknown run is refused, and one that ot
   const { data, text } = await call("undo_run", { runId: same.data.runId });
   expect(data).toMatchObject({ status: "planned", counts: { items: 0 } });
   expect(data.runId).toBeUndefined();
-  expect(text).toContain("everything is as it was before");
+  expect(text).toContain("the run changed nothing; nothing was sent.");
   await call("update_options", { items: [{ _id: plain, name: "Theirs" }] });
   const overtaken = await call("apply_plan", { runId: undo.data.runId });
   expect(overtaken.data).toMatchObject({ status: "failed", requests: { sent: 0 } });
