@@ -316,8 +316,10 @@ export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): re
  */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
-  const options = `${many(unread, "option")} ${unread === 1 ? "was" : "were"}`;
-  return [`${options} not read before the change, so an undo leaves their added Context IDs`];
+  const [were, them] = unread === 1 ? ["was", "it"] : ["were", "them"];
+  return [
+    `${many(unread, "option")} ${were} not read before the change, so an undo leaves the Context IDs that were added to ${them}`,
+  ];
 }
 
 const MAX_COUNTS_SHOWN = 5;

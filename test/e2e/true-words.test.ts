@@ -33,6 +33,14 @@ test("what goes back into a deleted group goes into the group, not to the top le
   expect(moves).not.toContain('"parent":null,"parentName":"Clothing"');
 });
 
+test("an option that does not exist is not named as one that an undo leaves as it is", async () => {
+  const { session, hats } = await clothing();
+  const items = [hats, "01J8ZQ4N3V0000000000000099"].map((_id) => ({ _id, add: ["new"] }));
+  const changed = await session.client.callTool("update_contexts", { items });
+  expect(changed.structuredContent).toMatchObject({ status: "partial", counts: { succeeded: 1, failed: 1 } });
+  expect(textOf(changed)).not.toContain("not read before the change");
+});
+
 test("a move into a group that the same plan renames names the new name; a setting says which it is", async () => {
   const { session, targetingId, winter, hats } = await clothing();
   const desired = {

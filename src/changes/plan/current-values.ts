@@ -218,7 +218,7 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
   });
   if (adds.length === 0) return;
   const there = await reads.contents(adds.map(({ id }) => id));
-  noteUnread(plan, new Set(adds.map(({ id }) => id)).size - there.size);
+  noteUnread(plan, new Set(adds.map(({ id }) => id)).size - there.size - reads.missing.size);
   const change = new Map<number, { added: number; alreadyThere: number }>();
   for (const { step, id, add } of adds) {
     const contents = there.get(id);
@@ -319,6 +319,8 @@ const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 export interface OptionalReads {
   readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
   readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;
+  /** The options that do not exist, of those whose contents were read. */
+  readonly missing: ReadonlySet<string>;
   readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
 }
 
@@ -326,6 +328,7 @@ export interface OptionalReads {
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently = aroundReads(api, (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
   const fails = { one: false };
+  const missing = new Set<string>();
   const each = async <Value>(ids: readonly string[], read: (id: string) => Promise<Value>) => {
     if (ids.length > MAX_READ.alone) return new Map<string, Value>();
     const known = await mapConcurrently([...new Set(ids)], async (id) => {
@@ -335,7 +338,16 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
     return new Map(known);
   };
   return {
-    contents: (ids) => each(ids, (id) => readOptionContents(gently, id, signal)),
+    missing,
+    contents: (ids) =>
+      each(ids, async (id) => {
+        try {
+          return await readOptionContents(gently, id, signal);
+        } catch (thrown) {
+          if (isMissing(thrown)) missing.add(id);
+          throw thrown;
+        }
+      }),
     targetings: (ids) => each(ids, (id) => gently.getTargeting(id, { signal })),
     async records(ids) {
       if (ids.length === 0 || ids.length > MAX_READ.listed || fails.one) return new Map();

@@ -96,7 +96,7 @@ export async function planUpdateContexts(
     }
   }
   const unread = all.filter(({ optionId }) => !contents.has(optionId));
-  noteUnread(plan, unread.length - there.size);
+  noteUnread(plan, unread.length - there.size - reads.missing.size);
   for (const { optionId, asked, add } of unread) {
     const held = there.get(optionId);
     if (held === undefined) continue;
