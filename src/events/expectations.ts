@@ -58,9 +58,11 @@ export function checkExpectations(
   );
   const within = judged(all, best, inOrder);
   const arrivalOf = (position = -1): number => events[position]?.arrivedAt ?? Number.NaN;
-  const first = arrivalOf(best.start);
-  const inTime = all.flatMap(({ wanted }, index) => (within[index]?.met ? wanted : []));
-  const last = arrivalOf(Math.max(...inTime.filter((position) => position < best.end)));
+  const inTime = all
+    .flatMap(({ wanted }, index) => (within[index]?.met ? wanted : []))
+    .filter((position) => position >= best.start && position < best.end);
+  const first = arrivalOf(Math.min(...inTime));
+  const last = arrivalOf(Math.max(...inTime));
   return within.map(({ met, found }, index) => {
     const anyTime = overall[index];
     if (anyTime?.met === false) return anyTime;

@@ -94,6 +94,16 @@ describe("expectations", () => {
       found: 0,
       reason: "not within 1,000 ms of the first expected event: it arrived 5,000 ms after it",
     });
+    const twice = [
+      { ...purchase, arrivedAt: 1000 },
+      { ...view, arrivedAt: 2000 },
+      { ...purchase, arrivedAt: 20_000 },
+    ];
+    const order = { withinMs: 10_000, inOrder: true };
+    expect(checkExpectations(twice, names("view_item", "purchase"), order)[1]).toMatchObject({
+      met: false,
+      reason: expect.stringContaining("first expected event: it arrived 18,000 ms after it"),
+    });
     const early = [view, { ...cart, arrivedAt: 11_000 }, { ...purchase, arrivedAt: 11_040 }];
     const three = names("view_item", "add_to_cart", "purchase");
     const [tooEarly, ...others] = checkExpectations(early, three, { withinMs: 10_000, inOrder: true });
