@@ -175,7 +175,10 @@ export function checkHeader(
     const free = columns.filter((column) => header.at(column) < 0);
     const hints = ignored.slice(0, 5).flatMap((heading) => {
       const meant = nearest?.(heading, free);
-      return meant === undefined ? [] : [`${JSON.stringify(heading)}: did you mean ${meant}? `];
+      const named = JSON.stringify(heading);
+      return meant === undefined
+        ? []
+        : [`${named}: did you mean ${meant}? If so, give columns {"${meant}":${named}}. `];
     });
     throw new FileError(
       `unknown ${ignored.length === 1 ? "column" : "columns"} ${listed(ignored.slice(0, 5))} on line ${line} of the file`,

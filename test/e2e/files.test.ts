@@ -264,7 +264,7 @@ test("file beside items, unknown columns, and files of no allowed folder are ref
   const refused = textOf(await client.callTool("track_events", { file: "events.csv" }));
   expect(refused).toContain('unknown columns "order_id", "colour" on line 1 of the file');
   expect(refused).toContain(
-    '"order_id": did you mean tx_id? To leave them out, give columns {"order_id":"","colour":""}. Valid columns: uid',
+    '"order_id": did you mean tx_id? If so, give columns {"tx_id":"order_id"}. To leave them out, give columns {"order_id":"","colour":""}. Valid columns: uid',
   );
   expect(await said({ file: "option.csv" })).toContain('"options.csv"');
   expect(await said({ file: "/etc/passwd" })).toContain(folder);

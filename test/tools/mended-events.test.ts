@@ -83,6 +83,23 @@ test("mend puts right what is plainly misspelt, tells each, and guesses nothing 
   ]);
 });
 
+test.each([false, true])(
+  "a column that the caller chose is read, not corrected (autocorrect: %s)",
+  async (autocorrect) => {
+    const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const { context, sandbox } = await eventTools({ allowedDirs: [folder] });
+    const file = join(folder, "orders.csv");
+    await writeFile(file, "uid,eventName,주문번호\na,purchase,t\n");
+    const given = { file, columns: { tx_id: "주문번호" }, autocorrect };
+    const { structured, text } = await answerOf(trackEvents, given, context);
+    expect(structured).toMatchObject({ counts: { items: 1, succeeded: 1 } });
+    expect(text).not.toContain("orrected:");
+    expect(sandbox.events().map(({ text: body }) => JSON.parse(body))).toEqual([
+      { uid: "a", eventName: "purchase", tx_id: "t" },
+    ]);
+  },
+);
+
 test("mend puts misspelt columns of a CSV file right, too, also where rows of it fail", async () => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   const { context, sandbox } = await eventTools({ allowedDirs: [folder] });

@@ -102,7 +102,8 @@ export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGener
     const shape = rowsOfEvents(kept);
     let corrected: readonly CorrectedColumn[] = [];
     const rows = rowsOf(bytes, kept.file, shape, (header) => {
-      corrected = correctedColumns(header);
+      const chosen = kept.file?.given?.columns ?? {};
+      corrected = correctedColumns(header).filter(({ right }) => !Object.hasOwn(chosen, right));
     });
     for await (const batch of rows) {
       yield batch.map(({ content, skipped, ...row }) => {
