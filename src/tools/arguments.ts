@@ -185,10 +185,12 @@ export function optionsNamed(targetingId: string, api: ManagementApi, signal: Ab
     if (found.kind === "one") return matched(name, found);
     const candidates = found.candidates.map((option) => listLine(optionRow(option, "concise")));
     const near = candidates.length === 0 ? "" : ` Nearest (ID, name, Context IDs):\n${fenced(candidates)}`;
-    const problem =
-      found.kind === "unknown"
-        ? `no option of the targeting is named ${quoteUntrusted(name)}`
-        : `several options of the targeting differ from ${quoteUntrusted(name)} only in case, outer spaces or Unicode composition`;
+    const quoted = quoteUntrusted(name);
+    const isSame = found.kind !== "unknown" && found.candidates.every((option) => option.name === name);
+    const several = isSame
+      ? `several options of the targeting are named ${quoted}`
+      : `several options of the targeting differ from ${quoted} only in case, outer spaces or Unicode composition`;
+    const problem = found.kind === "unknown" ? `no option of the targeting is named ${quoted}` : several;
     throw new ToolError(problem, `Give the option's ID; list_options with search finds it by part of the name.${near}`);
   };
 }

@@ -63,6 +63,16 @@ test("a cursor of another option is refused", async () => {
   await expect(call({ optionId: ulidOf(2), cursor })).rejects.toThrow("cursor does not come from");
 });
 
+test.each([
+  [["Same", "Same"], "Same", 'several options of the targeting are named "Same"'],
+  [["Same", "SAME"], "same", 'several options of the targeting differ from "same" only in case'],
+])("of %j, the name %s is ambiguous, with the reason", async (names, name, reason) => {
+  const options = names.map((held, index) => ({ ...holding(["a"]), _id: ulidOf(index + 1), name: held }));
+  const { context } = toolContext(readingApi(options).api);
+  const given = getOption.input().parse({ targetingId: ulidOf(0), name });
+  await expect(getOption.handler(given, context)).rejects.toThrow(reason);
+});
+
 test("refuses to save a comparison, which would save one option alone", async () => {
   const { context } = toolContext(readingApi([holding(["a"])]).api);
   const given = { optionId, compareWith: ulidOf(2), saveTo: "difference.csv" };
