@@ -37,7 +37,7 @@ import {
 import { checkNoEventDryRun } from "./event-report.ts";
 import { changesOfDocument, lossesOfStoredPlan, shownPlan } from "./kept-plan.ts";
 import { planDesiredState } from "./plan-targeting.ts";
-import { ownRun, reported, reportedRun, reportRun, undoneWords } from "./run-reports.ts";
+import { ownRun, reported, reportedRun, reportRun, undoneWords, usedBeforeNote } from "./run-reports.ts";
 import { startUndoPlan } from "./undo-run.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
@@ -64,9 +64,10 @@ export const resumeRun = {
     const run = await ownRun(runId, context);
     if (isChangeRun(run)) return resumeChange(run, confirmation, context);
     checkNoEventDryRun(run, "there is nothing to resume");
+    const notes = run.status() === "succeeded" ? usedBeforeNote(run) : [];
     const resumed = (await context.runs.resume(runId)) ?? run;
     await followRun(resumed, context);
-    return reportedRun(resumed, context);
+    return reportedRun(resumed, context, [], { notes });
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
@@ -81,7 +82,7 @@ export async function resumeChange(
   const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
   // If the server stopped after the last answer, nothing is left to send, but the end must be recorded.
   const open = left > 0 || run.status() === "interrupted";
-  if (!open) return reportRun(run, context);
+  if (!open) return reportRun(run, context, [], { notes: usedBeforeNote(run) });
   const goOn: ResumeWith = async (decision) => {
     const { approved, resumed } = await resumedBy(run, decision, context);
     // If no new approval was needed, the earlier one is reported.

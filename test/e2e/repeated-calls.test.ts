@@ -60,6 +60,11 @@ test("a token or a plan that was used before is answered as used", async () => {
   const again = textOf(await client.callTool("apply_plan", { runId: planned.runId }));
   expect(applied).not.toContain("already applied");
   expect(again).toMatch(/Already applied at .* UTC; this call sent nothing\./);
+  const sent = await client.callTool("track_events", { items: [{ uid: "u", eventName: "app_open" }] });
+  for (const { runId } of [planned, checkedReport(sent)]) {
+    const resumed = textOf(await client.callTool("resume_run", { runId }));
+    expect(resumed).toMatch(/Already applied at .* UTC; this call sent nothing\./);
+  }
 });
 
 test("a dry run of the same call says so too, and so does applying it", async () => {
