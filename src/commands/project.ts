@@ -137,11 +137,39 @@ const FOR_COMMANDS: readonly (readonly [agent: string, person: string])[] = [
   ["list_options with saveTo writes its base", "targeting-mcp export TARGETING --to FILE writes its base"],
   [" Without files, leave prune out and delete the unwanted options with delete_options.", ""],
   ["list_options with saveTo and a new file", "targeting-mcp export TARGETING --to FILE --base-only"],
+  ["get_run without arguments lists", "targeting-mcp runs lists"],
+  ["get_run without runId lists", "targeting-mcp runs lists"],
+  ["get_run lists", "targeting-mcp runs lists"],
+  [
+    "Wait for it with get_run, or stop it with cancel_run, then undo it.",
+    "Wait until targeting-mcp runs shows that it has ended, then undo it.",
+  ],
+  ["Wait for it with get_run.", "Wait until targeting-mcp runs shows that it has ended."],
+  [
+    "To get a state back, call plan_targeting with file or desired.",
+    "To get a state back, apply a file that holds it: targeting-mcp apply FILE.",
+  ],
+  [
+    "Give the runId from an answer of plan_targeting, undo_run or a call with dryRun.",
+    "Give the ID of a run that targeting-mcp runs shows as planned.",
+  ],
 ];
+
+const COMMAND_OF_TOOL: Readonly<Record<string, string>> = {
+  get_run: "runs",
+  undo_run: "undo",
+  resume_run: "apply",
+  apply_plan: "apply",
+};
+const CALL_FOR_RUN = /\b([a-z]+_[a-z]+) \{"runId":"(\w+)"\}/g;
 
 /** Returns a text for agents with the flags and commands that a person uses instead. */
 export function forCommand(text: string): string {
-  return FOR_COMMANDS.reduce((rewritten, [agent, person]) => rewritten.replaceAll(agent, person), text);
+  const named = FOR_COMMANDS.reduce((rewritten, [agent, person]) => rewritten.replaceAll(agent, person), text);
+  return named.replaceAll(CALL_FOR_RUN, (call: string, tool: string, runId: string) => {
+    const command = COMMAND_OF_TOOL[tool];
+    return command === undefined ? call : `targeting-mcp ${command} ${runId}`;
+  });
 }
 
 /**

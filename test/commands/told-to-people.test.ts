@@ -41,6 +41,27 @@ test("a run that was refused in the middle is told in the words of commands, and
   expect(await run(["plan", file])).toMatchObject({ code: 0 });
 });
 
+test("a run that does not exist, is no plan or was undone leads to commands, not to tools", async () => {
+  const { run, at, targeting } = await shop();
+  const [unknown, old] = ["7ZZZZZZZZZ0000000000000099", "01J8ZQ4N3V0000000000000099"];
+  const file = at("boots.yaml");
+  writeFileSync(file, `version: 1\ntargeting: {_id: ${targeting}}\noptions: [{ name: Boots }]\n`);
+  expect(await run(["apply", file, "--yes"])).toMatchObject({ code: 0 });
+  const [, listed = ""] = /^(\w{26}) apply_plan/m.exec((await run(["runs"])).text) ?? [];
+  expect(await run(["undo", listed, "--yes"])).toMatchObject({ code: 0 });
+  for (const args of [
+    ["apply", unknown],
+    ["undo", unknown],
+    ["runs", unknown],
+    ["undo", listed],
+  ]) {
+    const refused = await run([...args, ...(args[0] === "runs" ? [] : ["--yes"])]);
+    expect(refused.code, args.join(" ")).toBe(1);
+    expect(refused.stderr).toMatch(/targeting-mcp (runs lists|undo \w{26} plans|apply FILE)/);
+    expect(refused.stderr).not.toMatch(/\b[a-z]+_(run|plan|targeting)\b/);
+  }
+});
+
 test("Context IDs that others exchanged for as many are told as other ones", async () => {
   const { run, at, targeting, easter, group, seed } = await shop();
   const file = at("spring.yaml");
