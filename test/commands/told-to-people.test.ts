@@ -54,6 +54,7 @@ test("a run that does not exist, is no plan or was undone leads to commands, not
     ["undo", unknown],
     ["runs", unknown],
     ["undo", listed],
+    ["undo", old],
   ]) {
     const refused = await run([...args, ...(args[0] === "runs" ? [] : ["--yes"])]);
     expect(refused.code, args.join(" ")).toBe(1);
