@@ -12,7 +12,7 @@ import {
 import { RejectedError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { folded } from "../platform/by-key.ts";
-import { isEmpty, type WalkPosition, walkOptions } from "../reads/option-lists.ts";
+import { isEmpty, positionNow, type WalkPosition, walkOptions } from "../reads/option-lists.ts";
 import { untilStable } from "../reads/pages.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";
@@ -147,7 +147,12 @@ const counted = z.strictObject({
   withoutContexts: z.int(),
   contextIds: z.int(),
 });
-const place = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optional(), counted });
+const place = z.strictObject({
+  top: z.int().min(0),
+  inside: z.int().min(0).optional(),
+  last: z.string().optional(),
+  counted,
+});
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
@@ -168,16 +173,22 @@ export function summaryOf(
   const end = clock.now() + timeLeft(context);
   const query = { summary: targetingId };
   const start = placeOf("list", given, query, { schema: place, beginning: { top: 0, counted: NOTHING } });
-  const before = start.counted;
-  const stoppedAt = ({ top, inside }: WalkPosition, counts: typeof before): CountedSoFar => ({
+  const stoppedAt = (at: WalkPosition, counts: typeof start.counted): CountedSoFar => ({
     summary: { ...counts, complete: false },
-    cursor: writeCursor(query, { top, ...(inside !== undefined && { inside }), counted: counts }),
+    cursor: writeCursor(query, { ...at, counted: counts }),
   });
   return untilStable(async (walk) => {
-    const counts = { ...before };
-    let behind: WalkPosition = start;
+    const list = { targetingId, signal, ...walk };
+    const { counted: known, ...from } = start;
+    let counts = { ...known };
+    let behind: WalkPosition = from;
     try {
-      for await (const { option, walked, next } of walkOptions(api, { targetingId, signal, ...walk }, start)) {
+      const now = await positionNow(api, list, from);
+      // If the option counted last is gone, the count starts again.
+      const before = now.isLost ? NOTHING : known;
+      counts = { ...before };
+      behind = now.isLost ? { top: 0 } : behind;
+      for await (const { option, walked, next } of walkOptions(api, list, now.isLost ? behind : now.from)) {
         counts.topLevel = before.topLevel + walked.topLevel;
         counts.subOptions = before.subOptions + walked.subOptions;
         if (option.type === "collection") counts.groups += 1;

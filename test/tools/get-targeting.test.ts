@@ -33,8 +33,8 @@ const groups: readonly HeldOption[] = Array.from({ length: 40 }, (_, index) => (
   })),
 }));
 
-function caller(readMs: number) {
-  const { api } = readingApi(groups, () => pass(readMs));
+function caller(readMs: number, options = groups) {
+  const { api } = readingApi(options, () => pass(readMs));
   const { context, pass } = toolContext(api);
   return async (given: z.input<ReturnType<typeof getTargeting.input>>) => {
     const answer = await getTargeting.handler(getTargeting.input().parse(given), context);
@@ -63,6 +63,33 @@ describe("the summary of a targeting", () => {
     }
     expect(summary).toEqual(WHOLE);
     expect(text).not.toContain("cursor");
+  });
+
+  test("counts every option that is left, also if others delete one that was counted before", async () => {
+    const options = [...groups];
+    const call = caller(60, options);
+    let { summary, cursor } = await call({ targetingId, summary: true });
+    expect(summary?.topLevel).toBeGreaterThan(1);
+    options.shift();
+    while (cursor !== undefined) ({ summary, cursor } = await call({ targetingId, cursor }));
+    expect(summary).toEqual(WHOLE);
+  });
+
+  test("starts again if the option that was counted last is gone", async () => {
+    const options = [...groups];
+    const call = caller(60, options);
+    let { summary, cursor } = await call({ targetingId, summary: true });
+    options.splice(0, (summary?.topLevel ?? 0) + 1);
+    const left = options.length;
+    while (cursor !== undefined) ({ summary, cursor } = await call({ targetingId, cursor }));
+    expect(summary).toEqual({
+      ...WHOLE,
+      topLevel: left,
+      groups: left,
+      subOptions: 3 * left,
+      withoutContexts: left,
+      contextIds: 3 * left,
+    });
   });
 
   test("of another targeting refuses the cursor", async () => {
