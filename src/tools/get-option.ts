@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import * as z from "zod";
 import { pageBudget, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { quoteUntrusted } from "../answers/fence.ts";
@@ -52,7 +53,7 @@ export const getOption = {
   handler: readOption,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-const position = z.int().min(0).max(LIMITS.getOffset.value);
+const position = z.strictObject({ at: z.int().min(0).max(LIMITS.getOffset.value), seen: z.string().optional() });
 
 /** Returns a page of an option's Context IDs, saves all of them, or compares them with those of another option. */
 export async function readOption(
@@ -105,7 +106,8 @@ async function pageOf(
   { environment, signal }: ToolContext,
 ): Promise<ToolAnswer> {
   const query = { optionId };
-  const offset = placeOf("option", given, query, { schema: position, beginning: 0 });
+  const from = placeOf("option", given, query, { schema: position, beginning: { at: 0 } });
+  const { at: offset } = from;
   const { option, contexts: page } = await api.getOption(optionId, { limit, offset }, { signal });
   const row = optionRow(option, "detailed");
   const contexts = takeRows(page, quoteUntrusted, pageBudget({ beside: [row, row] }));
@@ -113,13 +115,30 @@ async function pageOf(
   const total = option.contextCount ?? offset + page.length;
   const isShort = contexts.length < page.length;
   const hasMore = contexts.length > 0 && (end < total || isShort);
-  const cursor = hasMore && end <= LIMITS.getOffset.value ? writeCursor(query, end) : undefined;
-  const note = isShort
-    ? `This page ends after ${contexts.length} of ${limit}, because an answer cannot hold more.`
-    : undefined;
+  const seen = markOf([option.contextCount, option.updatedAt]);
+  const next = { at: end, seen: from.seen ?? seen };
+  const cursor = hasMore && end <= LIMITS.getOffset.value ? writeCursor(query, next) : undefined;
+  const note = joined([
+    next.seen !== seen && CHANGED,
+    isShort && `This page ends after ${contexts.length} of ${limit}, because an answer cannot hold more.`,
+  ]);
   return renderAnswer({ environment, option: row, contexts, total, note, cursor }, [
     optionText({ row, contexts, total, note, cursor }),
   ]);
+}
+
+const CHANGED =
+  "The Context IDs may have changed since the first page, so some may be missing in these pages. To read all, make the call without cursor.";
+
+const MARK_LENGTH = 6;
+
+/** Returns a mark that differs if what was read differs. */
+function markOf(read: unknown): string {
+  return createHash("sha256").update(JSON.stringify(read)).digest("base64url").slice(0, MARK_LENGTH);
+}
+
+function joined(notes: readonly (string | false | undefined)[]): string | undefined {
+  return notes.filter((note) => note !== undefined && note !== false).join(" ") || undefined;
 }
 
 /** Finds the option to compare with: by ID, or by name in the targeting of the first option. */
@@ -140,7 +159,7 @@ async function otherOption(
 
 const KINDS = ["onlyHere", "onlyThere", "shared"] as const;
 type Kind = (typeof KINDS)[number];
-const place = z.record(z.enum(KINDS), z.int().min(0));
+const place = z.strictObject({ shown: z.record(z.enum(KINDS), z.int().min(0)), seen: z.string().optional() });
 
 /** Compares the Context IDs of two options. Returns counts and a page; IDs that only one option has come first. */
 async function compareOptions(
@@ -151,7 +170,8 @@ async function compareOptions(
   { environment, signal }: ToolContext,
 ): Promise<ToolAnswer> {
   const query = { optionId, otherId, withShared };
-  const from = placeOf("option", given, query, { schema: place, beginning: ofEach(() => 0) });
+  const start = placeOf("option", given, query, { schema: place, beginning: { shown: ofEach(() => 0) } });
+  const from = start.shown;
   const [here, there] = await Promise.all([
     readOptionContents(api, optionId, signal),
     readOptionContents(api, otherId, signal),
@@ -162,6 +182,8 @@ async function compareOptions(
     onlyThere: there.contexts.filter((id) => !inHere.has(id)),
     shared: here.contexts.filter((id) => inThere.has(id)),
   };
+  const now = markOf([here.contexts, there.contexts]);
+  const seen = start.seen ?? now;
   const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
   // The kinds take turns, so that each page shows Context IDs of every kind.
@@ -175,18 +197,20 @@ async function compareOptions(
   );
   const { shared, onlyHere, onlyThere } = ofEach((kind) => {
     const contexts = page.flatMap((each) => (each.kind === kind ? [each.id] : []));
-    return { total: all[kind].length, contexts, complete: from[kind] + contexts.length === all[kind].length };
+    const isLast = from[kind] + contexts.length === all[kind].length;
+    return { total: all[kind].length, contexts, complete: isLast && seen === now };
   });
   const lists = { onlyHere, onlyThere, shared: withShared ? shared : { total: shared.total } };
-  const behind = { ...from, ...ofEach((kind) => from[kind] + { onlyHere, onlyThere, shared }[kind].contexts.length) };
+  const behind = ofEach((kind) => from[kind] + { onlyHere, onlyThere, shared }[kind].contexts.length);
   const hasMore = listed.some((kind) => behind[kind] < all[kind].length);
-  const cursor = hasMore ? writeCursor(query, behind) : undefined;
-  const cut =
-    hasMore && page.length < rest.length
-      ? `This page ends after ${page.length} of ${limit} Context IDs, because an answer cannot hold more.`
-      : undefined;
-  const note =
-    [subOptionsNote(here.option, there.option), cut].filter((part) => part !== undefined).join(" ") || undefined;
+  const cursor = hasMore ? writeCursor(query, { shown: behind, seen }) : undefined;
+  const note = joined([
+    seen !== now && CHANGED,
+    subOptionsNote(here.option, there.option),
+    hasMore &&
+      page.length < rest.length &&
+      `This page ends after ${page.length} of ${limit} Context IDs, because an answer cannot hold more.`,
+  ]);
   return renderAnswer({ environment, option: row, other, ...lists, note, cursor }, [
     comparedText({ row, other, ...lists, note, cursor }),
   ]);

@@ -73,6 +73,31 @@ test.each([
   await expect(getOption.handler(given, context)).rejects.toThrow(reason);
 });
 
+test.each([
+  ["a page", {}],
+  ["a comparison", { compareWith: ulidOf(2) }],
+])("%s of Context IDs that changed since the first page says that some may be missing", async (_, given) => {
+  const all = Array.from({ length: 300 }, (_none, index) => `c${index}`);
+  const options = [holding(all), { ...holding(["other"]), _id: ulidOf(2) }];
+  const { context } = toolContext(readingApi(options).api);
+  const call = async (cursor?: string) => {
+    const args = getOption.input().parse({ optionId, ...given, ...(cursor !== undefined && { cursor }) });
+    return z.looseObject({ cursor: z.string().optional() }).parse((await getOption.handler(args, context)).structured);
+  };
+  const changed = { note: expect.stringContaining("some may be missing in these pages") };
+  const first = await call();
+  expect(await call(first.cursor)).not.toMatchObject(changed);
+  options[0] = holding(all.slice(10));
+  let { cursor } = first;
+  let pages = 0;
+  for (; cursor !== undefined; pages += 1) {
+    const page = await call(cursor);
+    expect(page).toMatchObject(changed);
+    cursor = page.cursor;
+  }
+  expect(pages).toBeGreaterThan(1);
+});
+
 test("refuses to save a comparison, which would save one option alone", async () => {
   const { context } = toolContext(readingApi([holding(["a"])]).api);
   const given = { optionId, compareWith: ulidOf(2), saveTo: "difference.csv" };
