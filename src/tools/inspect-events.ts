@@ -114,6 +114,7 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
   const bases = page?.rows.flatMap(({ basis, findings = [] }) => [basis, ...findings.map((one) => one.basis)]) ?? [];
   const notes = [
     ...(page?.isCut ? [`No more than these ${page.rows.length} events fit an answer.`] : []),
+    ...(hasNoZone(given.since) ? ["since has no time zone, so it was read as UTC."] : []),
     ...notesOn(all),
     ...withoutEvents(all.events, uids ?? []),
     ...checked.notes,
@@ -213,9 +214,15 @@ function wantedEvents(seen: SandboxEvents, isWanted: Wanted): SandboxEvents {
   return { ...seen, events, total: events.length };
 }
 
+function hasNoZone(since: string | number | undefined): since is string {
+  return typeof since === "string" && /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?$/.test(since);
+}
+
+/** Returns a time in milliseconds since 1970. Without a time zone it is in UTC, as the times in answers are. */
 function instant(since: string | number | undefined): number | undefined {
   if (since === undefined) return undefined;
-  const time = typeof since === "number" || /^\d+$/.test(since) ? Number(since) : Date.parse(since);
+  const zoned = hasNoZone(since) ? `${since.slice(0, 10)}T${since.slice(11) || "00:00"}Z` : since;
+  const time = typeof zoned === "number" || /^\d+$/.test(zoned) ? Number(zoned) : Date.parse(zoned);
   if (Number.isFinite(time)) return time;
   throw new ToolError(
     "the argument since is not a time",

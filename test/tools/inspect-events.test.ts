@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { tokensOf } from "../../src/answers/budget.ts";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
@@ -58,6 +58,25 @@ describe("the events that arrived", () => {
     expect((await inspect({ eventName: "view_item" })).total).toBe(2);
     expect((await inspect({ since: "2999-01-01T00:00:00Z" })).total).toBe(0);
     expect((await inspect({ since: 0 })).total).toBe(3);
+  });
+
+  test("a time without a zone is in UTC, in every time zone of the machine, and the answer says so", async () => {
+    vi.stubEnv("TZ", "Asia/Seoul");
+    const { post, inspect } = await inspecting();
+    await post(view("a"));
+    const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+    const words = "since has no time zone, so it was read as UTC.";
+    for (const [since, total] of [
+      [inHours(1).slice(0, 19), 0],
+      [inHours(-1).slice(0, 16).replace("T", " "), 1],
+      [inHours(48).slice(0, 10), 0],
+    ] as const) {
+      const found = await inspect({ since });
+      expect(found.total).toBe(total);
+      expect(found.answer.text).toContain(words);
+    }
+    expect((await inspect({ since: inHours(-1) })).answer.text).not.toContain(words);
+    vi.unstubAllEnvs();
   });
 
   test("page by page within the budget, the newest first, each once", async () => {
