@@ -257,7 +257,7 @@ function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
     uncertain > 0 &&
       `${many(uncertain, "sent event")} may be dropped by the service: its documents do not say; their expected result is uncertain`,
     maybeTwice > 0 &&
-      `${many(maybeTwice, "event")} may be recorded twice: an answer was lost, and they were sent again`,
+      `${many(maybeTwice, "event")} may be recorded twice: an answer was lost, and ${maybeTwice === 1 ? "it was" : "they were"} sent again`,
   ].filter((step) => step !== false);
 }
 
