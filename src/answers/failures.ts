@@ -300,7 +300,7 @@ export function failureRow(
   return {
     data,
     lines: [
-      ...(isApart ? [`${head}${notFailed}: ${about}`, `${failure.isOfKinds ? head : place}: ${of}`] : [whole]),
+      ...(isApart ? [`${head}${notFailed}: ${about}`, `${head}: ${of}`] : [whole]),
       ...(each === "" ? [] : [`Each: ${each}${count > others.length ? "; …" : ""}`]),
     ],
   };
@@ -353,6 +353,7 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
 /** By code: a function that returns all details of the reason for each further object. */
 const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
   INVALID_NAME: (reason) => messageFor(reason).message,
+  DUPLICATE_IN_INPUT: (reason) => messageFor(reason).message,
   NOT_EMPTY: ({ detail = {} }) => heldWords(detail),
   PLAN_STALE: ({ detail = {} }) => staleWords(detail),
 };
@@ -365,11 +366,13 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
   const isDifferent = (field: string): boolean =>
     new Set(details.map((detail) => JSON.stringify(fieldsOf(detail)[field]))).size > 1;
   const [first] = details;
+  const sayOfEach = SAID_OF_EACH[first?.reason.code ?? ""];
+  // The message of the failure contains what is said of the first object.
+  if (sayOfEach !== undefined && new Set(details.map(({ reason }) => sayOfEach(reason))).size === 1) return "";
   return details
     .flatMap((detail) => {
       const { reason, ...place } = detail;
-      const ofEach = SAID_OF_EACH[reason.code];
-      if (ofEach !== undefined) return `${placeWords(place)}: ${ofEach(reason)}`;
+      if (sayOfEach !== undefined) return `${placeWords(place)}: ${sayOfEach(reason)}`;
       const why = because(reason.detail ?? {});
       const all = fieldsOf(detail);
       // The caller knows the name of the object, so its ID is enough if there is one.
@@ -387,7 +390,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/** Returns the name of a field for an answer. A name that does not look like a documented one may be foreign text, so it is quoted. */
+/** Returns the name of a field for an answer. Quotes a name unlike documented ones, which may be foreign text. */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }

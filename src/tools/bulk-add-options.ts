@@ -20,7 +20,7 @@ const input = () => {
   return z.strictObject({
     ...targetingArguments(),
     items: items.min(1).optional(),
-    ...fileArguments("columns name, contexts, parentName"),
+    ...fileArguments("columns name, contextId, parentName"),
     ...others,
     ...dryRunArgument(),
   });

@@ -151,3 +151,18 @@ test("a plan that only finds options by name has nothing to do", async () => {
     ": nothing to do, 1 found by name; nothing was sent.",
   );
 });
+test("rows that join a row with a wrong name are counted, and each repeated name says what it repeats", async () => {
+  const { send } = await withFiles();
+  const rows = "name,contextId\nx,c-1\nShoes,c-2\nx,c-3\nHats,c-4\nx,c-5\nHats,c-6\n";
+  const joined = await send("bulk_add_options", "joined.csv", rows);
+  expect(textOf(joined)).toContain("6 rows of the file made 3 items; 3 rows joined an earlier row's item");
+  expect(joined.structuredContent).toMatchObject({ counts: { succeeded: 2, failed: 1 } });
+  const columns = { name: "name", contexts: "contextId" };
+  const rowByRow = "name,contextId\nCoats,d-1\nCoats,d-2\nSocks,d-3\nSocks,d-4\nTi_es,d-5\nBe_ts,d-6\n";
+  const repeated = await send("bulk_add_options", "repeated.csv", rowByRow, { columns });
+  expect(textOf(repeated)).toContain(
+    "line 3: same name as line 2, with other Context IDs; line 5: same name as line 4",
+  );
+  expect(textOf(repeated)).not.toContain("Each: line 6: the name has");
+  expect(textOf(repeated)).toContain('INVALID_NAME, 2 lines (6-7): "Ti_es", "Be_ts"');
+});

@@ -76,7 +76,10 @@ export class OptionDrafts {
   }
 
   #takeKeyed(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
-    if (this.#failed.has(key)) return;
+    if (this.#failed.has(key)) {
+      this.#rowCounts.merged += 1;
+      return;
+    }
     const open = this.#open.get(key) ?? this.#grow(key);
     if (open !== undefined) {
       const clash = optionRows.merge(open.item, item);
