@@ -58,7 +58,10 @@ interface UndoContext {
   readonly newGroups?: number;
 }
 
-/** Describes what can be undone. Deleted objects come back under new IDs, or not at all. */
+/**
+ * Describes what can be undone. Deleted objects come back under new IDs, so campaigns and ad products do not use them any
+ * more, or not at all.
+ */
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
   parts: readonly EffectPart[],
@@ -69,17 +72,17 @@ export function undoOf(
   const counts = { created: newObjects(created, newGroups, parts), exact: changed, newIds: deleted - lost, lost };
   const isDeletion = created + changed === 0;
   const isOne = counts.newIds === 1 && optionsWithin(parts) === 0;
-  const some = lost === 0 ? "" : `${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}, with `;
-  const title = undoTitle(counts, many(days, "day"), { isUndo, back: some + restoredWithin(parts, isOne) });
+  const some = lost === 0 ? "all" : `${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}`;
+  const back = `${some}, under ${isOne ? "a new ID" : "new IDs"}`;
+  const title = undoTitle(counts, many(days, "day"), { isUndo, back });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
-  // Context IDs come back, so these IDs need a word that tells them apart.
-  const ids = !isDeletion ? "the IDs of deleted objects" : isOne ? "its own ID" : "their own IDs";
-  const notBack = [
-    lost > 0 && `${thousands(lost)} of ${many(deleted, nounOf(parts))}, because ${refused}`,
-    counts.newIds > 0 && `${ids}, so campaigns and ad products lose ${isDeletion && isOne ? "it" : "them"}`,
+  const notes = [
+    lost > 0 && `Not restored: ${thousands(lost)} of ${many(deleted, nounOf(parts))}, because ${refused}.`,
+    counts.newIds > 0 &&
+      capitalized(`${isDeletion ? "" : "deleted objects get new IDs: "}campaigns and ad products stay detached.`),
   ].filter((words) => words !== false);
-  return { title, notes: notBack.length === 0 ? [] : [`Not restored: ${notBack.join("; ")}.`] };
+  return { title, notes };
 }
 
 function consequenceOf(...sentences: readonly (string | false | undefined)[]): string | undefined {
@@ -105,28 +108,6 @@ function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const [what, them] = count === 1 ? [`the ${noun}`, "it"] : [`these ${noun}s`, "them"];
   const lost = targetings < count ? `Campaigns and ad products that use ${what} lose ${them} at once. ` : "";
   return `${refused}${lost}Check first in the web console of the ad platform which campaigns use ${lost ? them : what}: the API does not show it.`;
-}
-
-/** Returns what an undo restores of deleted objects: `its name, group and 2 Context IDs`. */
-function restoredWithin(parts: readonly EffectPart[], isOne: boolean): string {
-  const kinds = parts.filter(({ title }) => Object.hasOwn(DELETED, title));
-  const targetings = kinds.find(({ title }) => title === TARGETINGS)?.count ?? 0;
-  const options = optionsWithin(parts);
-  if (targetings > 0) {
-    const what = targetings === 1 ? "the targeting" : many(targetings, "targeting");
-    return options === 0 ? what : `${what}, ${many(options, "option")}, all Context IDs`;
-  }
-  const objects = kinds.flatMap((kind) => kind.objects).filter((object) => unrestorable([object]) === 0);
-  const isKnown = objects.every(({ contextIds }) => contextIds !== undefined);
-  const contextIds = objects.reduce((sum, { contextIds: its = 0 }) => sum + its, 0);
-  const back = [
-    isOne ? "its name" : "names",
-    objects.some(({ isInGroup }) => isInGroup) && (isOne ? "group" : "groups"),
-    isKnown ? contextIds > 0 && many(contextIds, "Context ID") : "Context IDs",
-  ];
-  const freed = freedIn(parts);
-  const inside = freed > 0 && `${freed === 1 ? "the sub-option" : many(freed, "sub-option")} inside`;
-  return commaList([...back, inside].filter((words) => words !== false));
 }
 
 /** Returns what the new IDs of restored objects mean. Undefined if there are none. */
@@ -176,7 +157,7 @@ function undoTitle(
   const { exact, newIds, lost } = counts;
   const others = counts.created.reduce((sum, count) => sum + count, exact);
   if (others + newIds === 0) return `You cannot get ${lost > 1 ? "them" : "it"} back`;
-  if (others === 0) return `Undo (${days}) restores: ${back}`;
+  if (others === 0) return `Undo (${days}) restores ${back}`;
   if (newIds + lost === 0) return `You can undo it for ${days}`;
   return `You can undo it for ${days}: this ${undoWords(counts, isUndo ? "restored" : "new").replace("Undo ", "")}`;
 }

@@ -241,9 +241,9 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /Undo \(30 days\) restores: its name and 2 Context IDs/,
+      /Undo \(30 days\) restores all, under a new ID/,
       long(2),
-      /Not restored: its own ID, so campaigns and ad products lose it/,
+      /Campaigns and ad products stay detached/,
     ];
     const places = order.map((part) => words.search(part));
     expect(places).toEqual(places.toSorted((one, other) => one - other));

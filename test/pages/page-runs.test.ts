@@ -163,9 +163,10 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
     const { runId, waiting } = await newlyWaiting(person);
     expect(waiting?.undo).toMatchObject({
-      title: "Undo (30 days) restores: 1 of 2 options, with its name and 1 Context ID",
+      title: "Undo (30 days) restores 1 of 2 options, under a new ID",
       notes: [
-        "Not restored: 1 of 2 options, because the service does not accept its name; its own ID, so campaigns and ad products lose it.",
+        "Not restored: 1 of 2 options, because the service does not accept its name.",
+        "Campaigns and ad products stay detached.",
       ],
     });
     const { status, headers, text } = await download(person, runId, "list");
@@ -244,8 +245,8 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Undo (30 days) restores: names and 2 sub-options inside",
-          notes: ["Not restored: their own IDs, so campaigns and ad products lose them."],
+          title: "Undo (30 days) restores all, under new IDs",
+          notes: ["Campaigns and ad products stay detached."],
         },
       },
     });

@@ -3,7 +3,6 @@ import * as z from "zod";
 import type { SummarizedFailure } from "../../../src/answers/failures.ts";
 import { textFor } from "../../../src/answers/message-words.ts";
 import type { WriteCall } from "../../../src/changes/call.ts";
-import type { EffectObject } from "../../../src/changes/rows/entries.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
 import { failureRow } from "../../../src/web/detail.ts";
 import { type TitleParts, titleOf } from "../../../src/web/titles.ts";
@@ -330,21 +329,13 @@ describe("what an undo brings back", () => {
     count: names.length,
     objects: names.map((name) => ({ name, says: "" })),
   });
-  const use = "Not restored: the IDs of deleted objects, so campaigns and ad products lose them.";
-  const itsUse = "Not restored: its own ID, so campaigns and ad products lose it.";
-  const refused =
-    "Not restored: 1 of 2 options, because the service does not accept its name; its own ID, so campaigns and ad products lose it.";
+  const use = "Deleted objects get new IDs: campaigns and ad products stay detached.";
+  const itsUse = "Campaigns and ad products stay detached.";
+  const refused = "Not restored: 1 of 2 options, because the service does not accept its name.";
   test.each([
-    [0, ["Shoes"], ["Undo (30 days) restores: its name and Context IDs", itsUse]],
-    [
-      0,
-      ["Shoes", "Hats"],
-      [
-        "Undo (30 days) restores: names and Context IDs",
-        "Not restored: their own IDs, so campaigns and ad products lose them.",
-      ],
-    ],
-    [0, ["Shoes", "bad_name"], ["Undo (30 days) restores: 1 of 2 options, with its name and Context IDs", refused]],
+    [0, ["Shoes"], ["Undo (30 days) restores all, under a new ID", itsUse]],
+    [0, ["Shoes", "Hats"], ["Undo (30 days) restores all, under new IDs", itsUse]],
+    [0, ["Shoes", "bad_name"], ["Undo (30 days) restores 1 of 2 options, under a new ID", refused, itsUse]],
     [
       2,
       ["Shoes"],
@@ -388,52 +379,14 @@ describe("what an undo brings back", () => {
     ]);
   });
 
-  test("a targeting comes back with its options", () => {
-    const whole = (count: number, options: number) => [
-      { title: "Targetings deleted", count, objects: [{ name: "Spring", says: "", options }] },
-    ];
-    const title = (count: number, options: number) =>
-      undoOf({ created: 0, changed: 0, deleted: count }, whole(count, options), { days: 30 })?.title;
-    const label = "Undo (30 days) restores:";
-    expect(undoOf({ created: 0, changed: 0, deleted: 1 }, whole(1, 4), { days: 30 })?.notes).toEqual([
-      "Not restored: their own IDs, so campaigns and ad products lose them.",
-    ]);
-    expect([title(1, 315), title(1, 1), title(2, 40), title(1, 0)]).toEqual([
-      `${label} the targeting, 315 options, all Context IDs`,
-      `${label} the targeting, 1 option, all Context IDs`,
-      `${label} 2 targetings, 40 options, all Context IDs`,
-      `${label} the targeting`,
-    ]);
-  });
-
   test.each([
-    [0, 4, "its name and 4 sub-options inside"],
-    [2, 1, "its name, 2 Context IDs and the sub-option inside"],
-  ])("a group with %i Context IDs and %i sub-options comes back with what it had", (contextIds, freed, back) => {
-    const groups = [
-      { title: "Option groups deleted", count: 1, objects: [{ name: "Shoes", says: "", contextIds, freed }] },
-    ];
-    const title = `Undo (30 days) restores: ${back}`;
-    expect(undoOf({ created: 0, changed: 0, deleted: 1 }, groups, { days: 30 })).toEqual({ title, notes: [itsUse] });
-  });
-
-  test("groups come back only where options were in one, and Context IDs of those that come back", () => {
-    const one = { name: "Shoes", says: "", contextIds: 2 };
-    const title = (...objects: readonly EffectObject[]) => {
-      const parts = [{ title: "Options deleted", count: objects.length, objects }];
-      return undoOf({ created: 0, changed: 0, deleted: objects.length }, parts, { days: 30 })?.title.split(": ")[1];
-    };
-    expect([
-      title(one, one),
-      title(one, { ...one, isInGroup: true }),
-      title({ ...one, isInGroup: true, contextIds: 0 }),
-      title(one, { ...one, name: "bad_name" }),
-    ]).toEqual([
-      "names and 4 Context IDs",
-      "names, groups and 4 Context IDs",
-      "its name and group",
-      "1 of 2 options, with its name and 2 Context IDs",
-    ]);
+    [1, 4, "new IDs"],
+    [1, 0, "a new ID"],
+    [2, 40, "new IDs"],
+  ])("%i targetings with %i options come back under %s", (count, options, ids) => {
+    const parts = [{ title: "Targetings deleted", count, objects: [{ name: "Spring", says: "", options }] }];
+    const title = `Undo (30 days) restores all, under ${ids}`;
+    expect(undoOf({ created: 0, changed: 0, deleted: count }, parts, { days: 30 })).toEqual({ title, notes: [itsUse] });
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {
