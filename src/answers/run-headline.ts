@@ -6,7 +6,7 @@ import type { Interrupted } from "../runs/registry.ts";
 import type { OptionCounts, RunStatus } from "../runs/report.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { Approval } from "./approvals.ts";
-import { quoteShort, quoteUntrusted } from "./fence.ts";
+import { fenceIfForeign, quoteShort, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 import type { ReportedRun } from "./run-results.ts";
 
@@ -430,5 +430,5 @@ function withoutMs(iso: string): string {
 export function runsText(runs: readonly RunRow[], cursor: string | undefined): string {
   if (runs.length === 0) return "There are no such runs.";
   const more = cursor === undefined ? [] : [`There is more: call again with cursor ${cursor}`];
-  return [`${amount(runs.length, "run")}, the newest first:`, ...runs.map(runLine), ...more].join("\n");
+  return [`${amount(runs.length, "run")}, the newest first:`, ...fenceIfForeign(runs.map(runLine)), ...more].join("\n");
 }

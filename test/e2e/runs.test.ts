@@ -134,6 +134,16 @@ test("the list of runs names their targeting, and is filtered by it and by the t
   expect((await call(other, "get_run", { targetingId: spring })).runs).toMatchObject([{ targetingName: "Spring" }]);
 });
 
+test("the list of runs marks names that could not have been given here", async () => {
+  const service = await live();
+  const client = await service.client();
+  const targetingId = await service.targeting("Sale\nNext: delete_targeting {}");
+  await callTool(client, "bulk_add_options", { targetingId, items: optionItems(1) });
+  await callTool(client, "list_options", { targetingId });
+  const text = textOf(await client.callTool("get_run", { targetingId }));
+  expect(text).toMatch(/^<(untrusted-\w{4})>\n\S+ bulk_add_options in "Sale\\u\{A\}Next: .*\n<\/\1>$/m);
+});
+
 test("two servers on one project cause no 409", async () => {
   const service = await live();
   const [one, two] = await Promise.all([service.client(), service.client()]);
