@@ -1,3 +1,4 @@
+import { escapeInvisible } from "../answers/fence.ts";
 import type { Tone, TonedLine } from "../answers/plan-words.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { failureOf } from "../mcp/failures.ts";
@@ -125,8 +126,9 @@ export async function readShowing(
   return there;
 }
 
+/** Prints a text for people. Escapes control characters, which could change what a terminal shows. */
 export function printNote(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${text.split("\n").map(escapeInvisible).join("\n")}\n`);
 }
 
 /** Words for agents (arguments, tools), and the words for people that replace them (flags, commands). */

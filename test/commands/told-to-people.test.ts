@@ -72,3 +72,12 @@ test("Context IDs that others exchanged for as many are told as other ones", asy
   const { text } = await run(["drift", file]);
   expect(text).toContain("Context IDs: base 1, service 1, but different ones");
 });
+
+test("a name of others cannot control the terminal", async () => {
+  const { run, seed } = await shop();
+  const [targeting = ""] = (await seed({ targetings: [{ name: "Sale \u009b2J\u202e" }] })).targetings;
+  await run(["export", targeting]);
+  const { stderr } = await run(["export", "Unknown"]);
+  expect(stderr).toContain('"Sale \\u{9B}2J\\u{202E}"');
+  expect(stderr).not.toMatch(/[\u009b\u202e]/);
+});
