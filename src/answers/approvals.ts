@@ -291,7 +291,6 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
             ? { options: loss.count }
             : { contextIds: kind === "optionGroup" ? (loss.ownContextIds ?? 0) : loss.count }),
           ...(kind === "optionGroup" && { freed: freedBy(loss, deleted) }),
-          ...(loss.isInGroup && { isInGroup: true as const }),
         })),
     ),
   );
@@ -323,14 +322,14 @@ function freedNamesOf({ freedNames = [] }: Loss, freed: number): string {
 }
 
 function describeLoss(loss: Loss, freed: number): string {
-  const { kind, count, ownContextIds = 0, empties } = loss;
+  const { kind, count, ownContextIds = 0, empties, isInGroup } = loss;
   switch (kind) {
     case "targeting":
       return count === 0 ? "no options" : within([loss]);
     case "optionGroup":
       return `group with ${ownWords(ownContextIds)} and ${many(count, "sub-option")}${freedNamesOf(loss, freed)}`;
     case "option":
-      return contextIdWords(count);
+      return `${isInGroup ? "sub-option with " : ""}${contextIdWords(count)}`;
     case "contextIds":
       return `loses ${many(count, "Context ID")}${empties ? ", then empty" : ""}`;
   }

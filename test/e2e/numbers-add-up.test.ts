@@ -194,3 +194,16 @@ test("several items about one option count it once", async () => {
     /^Changed the Context IDs of 2 options in /,
   );
 });
+
+test("a question about a deletion says which options are in a group", async () => {
+  const session = await startSession();
+  const options = [
+    { name: "Plain" },
+    { name: "Shoes", type: "collection", children: [{ name: "Inside" }, { name: "Stays" }] },
+  ];
+  await session.client.callTool("create_targetings", { items: [{ name: "In a group", options }] });
+  const call = { targetingName: "In a group", names: ["Plain", "Inside"], dryRun: true };
+  const planned = textOf(await session.client.callTool("delete_options", call));
+  expect(planned).toMatch(/"Plain" \(\w{26}\): no Context IDs$/m);
+  expect(planned).toMatch(/"Inside" \(\w{26}\): sub-option with no Context IDs$/m);
+});

@@ -236,8 +236,6 @@ const effectPart = z.object({
       /** The number of Context IDs that the object has. For a targeting, `options` is the number of its options. */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
-      /** Present if the object is a deleted option in a group. */
-      isInGroup: z.literal(true).exactOptional(),
       /** For a deleted group: the number of its sub-options that remain. */
       freed: z.number().exactOptional(),
     }),
