@@ -97,6 +97,11 @@ export function fullest<Step, Form>(
   throw new RangeError("there is no form");
 }
 
+/** Returns the notes that apply as one text. Undefined if none does. */
+export function joinNotes(notes: readonly (string | false | undefined)[]): string | undefined {
+  return notes.filter((note) => note !== undefined && note !== false).join(" ") || undefined;
+}
+
 /** Estimates the tokens of a text. Models differ, so each character counts with its highest cost in any model. */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));

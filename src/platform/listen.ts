@@ -9,7 +9,10 @@ export function originIn(header: string): URL | undefined {
   return isWeb && url.origin === header ? url : undefined;
 }
 
-/** Lets a server listen on a port (0: any free port). Returns the port. Throws the system's error if it is in use. */
+/**
+ * Lets a server listen on a port (0: any free port), and returns the port. Throws the system's error if another program
+ * uses the port.
+ */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, "listening");

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import { pageBudget, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
+import { joinNotes, pageBudget, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { quoteUntrusted } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { comparedText, optionRow, optionText } from "../answers/reading.ts";
@@ -118,7 +118,7 @@ async function pageOf(
   const seen = markOf([option.contextCount, option.updatedAt]);
   const next = { at: end, seen: from.seen ?? seen };
   const cursor = hasMore && end <= LIMITS.getOffset.value ? writeCursor(query, next) : undefined;
-  const note = joined([
+  const note = joinNotes([
     next.seen !== seen && CHANGED,
     isShort && `This page ends after ${contexts.length} of ${limit}, because an answer cannot hold more.`,
   ]);
@@ -135,10 +135,6 @@ const MARK_LENGTH = 6;
 /** Returns a mark that differs if what was read differs. */
 function markOf(read: unknown): string {
   return createHash("sha256").update(JSON.stringify(read)).digest("base64url").slice(0, MARK_LENGTH);
-}
-
-function joined(notes: readonly (string | false | undefined)[]): string | undefined {
-  return notes.filter((note) => note !== undefined && note !== false).join(" ") || undefined;
 }
 
 /** Finds the option to compare with: by ID, or by name in the targeting of the first option. */
@@ -204,7 +200,7 @@ async function compareOptions(
   const behind = ofEach((kind) => from[kind] + { onlyHere, onlyThere, shared }[kind].contexts.length);
   const hasMore = listed.some((kind) => behind[kind] < all[kind].length);
   const cursor = hasMore ? writeCursor(query, { shown: behind, seen }) : undefined;
-  const note = joined([
+  const note = joinNotes([
     seen !== now && CHANGED,
     subOptionsNote(here.option, there.option),
     hasMore &&

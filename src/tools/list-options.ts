@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
+import { joinNotes } from "../answers/budget.ts";
 import { quoteUntrusted } from "../answers/fence.ts";
 import { EMPTY_WORDS, many } from "../answers/message-words.ts";
 import { isApiError, ListError } from "../api/errors.ts";
@@ -203,7 +204,7 @@ async function pageOf(
     total,
     ...(parent === undefined ? { topLevel: total, subOptions } : { subOptions: total }),
     complete: next === undefined && !isLost,
-    note: joined([
+    note: joinNotes([
       isLost && LOST,
       isShort && `The service gave ${items.length} options at a time; the cursor continues.`,
     ]),
@@ -282,7 +283,7 @@ function noteOf(query: OptionsQuery, end: SearchEnd): string | undefined {
   const { stopped, read } = end;
   const isSlow = contextIds !== undefined && search === undefined && (stopped || read >= MANY_OPTIONS);
   const faster = parent === undefined ? "search (part of a name) or parent (one group)" : "search (part of a name)";
-  return joined([
+  return joinNotes([
     end.isLost && LOST,
     isSlow && !stopped && `The Context IDs of ${thousands(read)} options were checked.`,
     stopped &&
@@ -290,11 +291,6 @@ function noteOf(query: OptionsQuery, end: SearchEnd): string | undefined {
     isSlow && `Faster: ${faster}.`,
     !stopped && nowhereNote(query, end),
   ]);
-}
-
-function joined(notes: readonly (string | false | undefined)[]): string | undefined {
-  const all = notes.filter((note) => note !== undefined && note !== false);
-  return all.length === 0 ? undefined : all.join(" ");
 }
 
 /** Names the Context IDs that no option holds. */

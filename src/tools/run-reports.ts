@@ -125,7 +125,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   return limitNotes(run, context);
 }
 
-/** Returns the data for the report of a run. If a run needs an approval only since its call was answered, that is included. */
+/** Returns the data for the report of a run, with an approval that it needs only since its call was answered. */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };

@@ -59,8 +59,8 @@ interface UndoContext {
 }
 
 /**
- * Describes what can be undone. Deleted objects come back under new IDs, so campaigns and ad products do not use them any
- * more, or not at all.
+ * Describes what can be undone. Deleted objects that come back have new IDs, so campaigns and ad products no longer use
+ * them.
  */
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,

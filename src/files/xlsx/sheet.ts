@@ -19,7 +19,7 @@ const MAX_SHEET_BYTES = 256 * MEGABYTE;
 const MAX_ROWS = 1_048_576;
 const MAX_COLUMNS = 512;
 const MAX_CELLS = 5_000_000;
-/** The maximum text of all cells. Thousands of cells can refer to one long shared text, so a small file could have more. */
+/** The maximum text of all cells. A small file could have more, if many cells refer to one long shared text. */
 const MAX_CHARACTERS = 256 * MEGABYTE;
 const MAX_MERGED_RANGES = 100_000;
 
