@@ -190,8 +190,15 @@ export function verdictLine(row: VerdictRow): string {
 
 const MAX_CORRECTIONS_SHOWN = 10;
 
-/** Returns a note for each corrected name, with the number of events and the first of them. */
-export function correctionNotes(objects: readonly ReportedObject[]): readonly string[] {
+/**
+ * Returns a note for each corrected name, with the number of events and the first of them. `leavesOut`: names were
+ * corrected in failed events, too, which are not in `objects`.
+ */
+export function correctionNotes(
+  objects: readonly ReportedObject[],
+  { leavesOut }: { readonly leavesOut: boolean },
+): readonly string[] {
+  const without = leavesOut ? ", not counting failed ones" : "";
   const kinds = new Map<string, { count: number; readonly first: ReportedObject }>();
   for (const object of objects) {
     for (const one of new Set((object.mended ?? []).map((name) => name.replaceAll(/\[\d+\]/g, "[]")))) {
@@ -202,7 +209,7 @@ export function correctionNotes(objects: readonly ReportedObject[]): readonly st
   }
   const most = [...kinds].sort(([, one], [, other]) => other.count - one.count);
   const named = most.slice(0, MAX_CORRECTIONS_SHOWN).map(([one, { count, first }]) => {
-    return `corrected: ${plain(one)} (${count === 1 ? placeWords(first) : `${thousands(count)} events, first ${placeWords(first)}`})`;
+    return `corrected: ${plain(one)} (${count === 1 ? placeWords(first) : `${thousands(count)} events${without}, first ${placeWords(first)}`})`;
   });
   const more = most.length - named.length;
   return more > 0

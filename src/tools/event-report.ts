@@ -20,6 +20,7 @@ import { verdictOf, withUncorrected } from "../events/run/verdicts.ts";
 import { rememberingNearestName } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
 import { isJsonObject } from "../platform/json.ts";
+import { thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { countsOf, failureGroups, failuresFirst, type ObjectResult } from "../runs/report.ts";
 import { RunStoreError } from "../runs/store.ts";
@@ -59,7 +60,11 @@ function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): Ren
   const { runId, status } = rest;
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
   // The service did not record failed events, so their corrections are not reported.
-  const corrections = correctionNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
+  const hasFailed = (_: unknown, object: number): boolean => state.standing(object) === "failed";
+  const corrections = correctionNotes(
+    state.objects.filter((_, object) => !hasFailed(_, object)),
+    { leavesOut: state.objects.filter(hasFailed).some(({ mended }) => mended !== undefined) },
+  );
   return renderReport({
     ...rest,
     counts: countsOf(state),
@@ -172,7 +177,7 @@ export function plannedEventReport(
 
 /** Returns the steps after a dry run of events: how to send them, and how to see all that would fail. */
 function dryRunOfEventsSteps(
-  { runId, file }: Pick<ReportedRun, "runId" | "file">,
+  { runId, tool, file, autocorrects }: Pick<ReportedRun, "runId" | "tool" | "file" | "autocorrects">,
   state: EventRunState,
   { allowedDirs }: Pick<ToolContext, "allowedDirs">,
 ): readonly string[] {
@@ -181,23 +186,42 @@ function dryRunOfEventsSteps(
     runId !== undefined && failed > 0 && (file !== undefined || failed > MOST_EXAMPLES)
       ? [failedOfDryRun(runId, { failed, file, maySave: allowedDirs.length > 0 })]
       : [];
-  return [sendingStep(pending, failed), ...all];
+  const mayCorrect = tool === "track_events" && !autocorrects;
+  return [sendingStep({ sent: pending, failed, uncertain: uncertainOf(state), mayCorrect }), ...all];
+}
+
+/** Returns how many events would be sent although the documents do not say whether the service records them. */
+function uncertainOf(state: EventRunState): number {
+  const uncertain = state.verdicts().filter(({ predicted }) => predicted === "uncertain");
+  return uncertain.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** Up to this number, the examples in an answer name every event that would fail. */
 const MOST_EXAMPLES = 20;
 
+interface Sending {
+  readonly sent: number;
+  readonly failed: number;
+  readonly uncertain: number;
+  /** Whether the same call could correct misspelt names. */
+  readonly mayCorrect: boolean;
+}
+
 /** Returns the step after a dry run of events. `failed` events would not be sent. */
-function sendingStep(sent: number, failed: number): string {
-  if (sent === 0) return "fix what would fail, then make the same call without dryRun";
-  if (failed === 0) return `the same call without dryRun sends ${many(sent, "event")}`;
-  return `fix what would fail. The same call without dryRun sends only the other ${many(sent, "event")}`;
+function sendingStep({ sent, failed, uncertain, mayCorrect }: Sending): string {
+  const fix = `fix what would fail${mayCorrect ? ' ("autocorrect": true corrects misspelt names)' : ""}`;
+  if (sent === 0) return `${fix}, then make the same call without dryRun`;
+  const which =
+    uncertain === 0 ? "" : `, ${uncertain === sent ? "all" : thousands(uncertain)} with an uncertain result`;
+  if (failed === 0) return `the same call without dryRun sends ${many(sent, "event")}${which}`;
+  return `${fix}. The same call without dryRun sends only the other ${many(sent, "event")}${which}`;
 }
 
 /** Returns what the report of a stored dry run of events has in addition. */
 export function eventDryRunReport({ header, state }: EventRun, context: ToolContext): Partial<ReportedRun> {
   const { runId, call } = header;
-  return { nextSteps: dryRunOfEventsSteps({ runId, file: call.input.events.file }, state, context) };
+  const about = { runId, tool: call.tool, file: call.input.events.file, autocorrects: autocorrects(call) };
+  return { nextSteps: dryRunOfEventsSteps(about, state, context) };
 }
 
 /** Throws a ToolError if a run is a dry run of events. `cannot` says what cannot be done with it. */

@@ -44,19 +44,31 @@ test("a dry run says that nothing was sent, and how the same events are sent", a
   };
   const bad = { uid: "u", eventName: "Click" };
   expect(await stepsOf(click("a"))).toEqual(["the same call without dryRun sends 1 event"]);
-  expect(await stepsOf(bad)).toEqual(["fix what would fail, then make the same call without dryRun"]);
+  const fix = 'fix what would fail ("autocorrect": true corrects misspelt names)';
+  expect(await stepsOf(bad)).toEqual([`${fix}, then make the same call without dryRun`]);
   expect(await stepsOf(click("a"), bad, click("b"))).toEqual([
-    "fix what would fail. The same call without dryRun sends only the other 2 events",
+    `${fix}. The same call without dryRun sends only the other 2 events`,
+  ]);
+  const odd = { uid: "u", eventName: "add_to_cart", item_id: "a", price: "5 KRW", quantity: 1 };
+  expect(await stepsOf(click("a"), odd)).toEqual([
+    "the same call without dryRun sends 2 events, 1 with an uncertain result",
   ]);
   const all = Array.from({ length: 21 }, () => bad);
   expect(await stepsOf(...all)).toEqual([
-    "fix what would fail, then make the same call without dryRun",
+    `${fix}, then make the same call without dryRun`,
     expect.stringMatching(
       /^all 21 events that would fail, with their input: get_run \{"runId":"\w+","outcome":"failed"/,
     ),
   ]);
+  const view = { uid: "u", eventName: "veiw_item" };
+  const events = [{ ...view, item_id: "a" }, { ...view, item_id: "b" }, view];
+  const corrected = await answerOf(trackEvents, { events, dryRun: true, autocorrect: true }, context);
+  expect(corrected.text).toContain(
+    "Corrected: eventName veiw_item → view_item (2 events, not counting failed ones, first item 1).",
+  );
   const { text } = await answerOf(trackEvent, { ...bad, dryRun: true }, context);
   expect(text).toMatch(/^Dry run; nothing was sent or stored\. /);
+  expect(text).toContain("Next: fix what would fail, then make the same call without dryRun");
 });
 
 test("each of many reasons says what is wrong, however short the answer has to be", async () => {
