@@ -126,29 +126,33 @@ const NDJSON = "application/x-ndjson";
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 
+const LOST =
+  "The list changed since the previous part, so some of its options may be missing in these parts. To read all, start with the first part again.";
+
 const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from = "0" }, context) => {
   const { management, clock, waitMs, stopping } = context;
-  const [, top, , inside] = /^(\d{1,6})(-(\d{1,6}))?$/.exec(from) ?? [];
+  const [, top, inside, last] = /^(\d{1,6})(?:-(\d{1,6}))?(?:\.([0-9A-Z]{4}))?$/i.exec(from) ?? [];
   if (top === undefined || management === undefined || !isUlid(targetingId)) return undefined;
-  const start = { top: Number(top), inside: inside === undefined ? undefined : Number(inside) };
+  const given = { top: Number(top), inside: inside === undefined ? undefined : Number(inside), last };
   const end = clock.now() + PART_MS;
   // Imported only when needed, so that the server starts fast.
   const { managementOf } = await import("../tools/apis.ts");
   const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
-  const { walkOptions } = await import("../reads/option-lists.ts");
+  const { positionNow, walkOptions } = await import("../reads/option-lists.ts");
   const { untilStable } = await import("../reads/pages.ts");
   const { optionRow } = await import("../answers/reading.ts");
   const text = await untilStable(async (walk) => {
-    const lines: string[] = [];
-    let size = 0;
     const list = { targetingId, signal: stopping, ...walk };
-    for await (const { option, next } of walkOptions(api, list, start)) {
+    const start = await positionNow(api, list, given);
+    const lines = start.isLost ? [JSON.stringify({ note: LOST })] : [];
+    let size = 0;
+    for await (const { option, next } of walkOptions(api, list, start.from)) {
       const line = JSON.stringify(optionRow(option, "detailed"));
       lines.push(line);
       size += line.length;
       if (size < PART_CHARACTERS && clock.now() < end) continue;
       const place = next.inside === undefined ? `${next.top}` : `${next.top}-${next.inside}`;
-      lines.push(JSON.stringify({ next: `targeting://targetings/${targetingId}/options/${place}` }));
+      lines.push(JSON.stringify({ next: `targeting://targetings/${targetingId}/options/${place}.${next.last}` }));
       break;
     }
     return lines.map((line) => `${line}\n`).join("");

@@ -11,7 +11,7 @@ const completion = z.object({ completion: z.object({ values: z.array(z.string())
 
 async function start() {
   const service = await startService();
-  const { url } = await startHttp(service.live);
+  const { url } = await startHttp({ ...service.live, TARGETING_MCP_CONFIRM: "off" });
   const ask = async (method: string, params: Record<string, unknown> = {}) =>
     rpc.parse(await (await post(url, method, params)).json()).result;
   const read = async (uri: string) => {
@@ -47,25 +47,42 @@ test("the documents can be looked up", async () => {
   expect(await read("targeting://spec/errors")).toContain("TARGETING_LOCKED");
 });
 
-test("the options of a targeting are read in parts", async () => {
+test("the options of a targeting are read in parts, which go on after deletions", async () => {
   const { read, make } = await shared();
   const { _id } = await make("create_targetings", { items: [{ name: "Spring" }] });
   const group = { name: "Group", children: [{ name: "Child" }] };
   await make("bulk_add_options", { targetingId: _id, items: [group, ...optionItems(5500)] });
-  const names: unknown[] = [];
-  let uri: unknown = `targeting://targetings/${_id}/options`;
-  let parts = 0;
-  while (typeof uri === "string") {
-    const rows = (await read(uri))
+  const partOf = async (uri: string): Promise<readonly z.infer<typeof partRow>[]> =>
+    (await read(uri))
       .trim()
       .split("\n")
-      .map((line) => z.looseObject({}).parse(JSON.parse(line)));
-    names.push(...rows.flatMap(({ name }) => (name === undefined ? [] : [name])));
+      .map((line) => partRow.parse(JSON.parse(line)));
+  const names: unknown[] = [];
+  let uri: string | undefined = `targeting://targetings/${_id}/options`;
+  let parts = 0;
+  while (uri !== undefined) {
+    const rows = await partOf(uri);
+    names.push(...rows.flatMap(({ name }) => name ?? []));
     uri = rows.at(-1)?.next;
     parts += 1;
   }
   expect(parts).toBeGreaterThan(1);
   expect(names).toEqual(["Group", "Child", ...optionItems(5500).map(({ name }) => name)]);
+
+  const first = await partOf(`targeting://targetings/${_id}/options`);
+  const next = String(first.at(-1)?.next);
+  const shown = first.flatMap(({ _id: id }) => id ?? []);
+  await make("delete_options", { ids: shown.slice(2, 5) });
+  expect((await partOf(next))[0]?.name).toBe(names[shown.length]);
+  await make("delete_options", { ids: shown.slice(-1) });
+  expect((await partOf(next))[0]?.note).toMatch(/^The list changed since the previous part/);
+});
+
+const partRow = z.looseObject({
+  _id: z.string().optional(),
+  name: z.string().optional(),
+  next: z.string().optional(),
+  note: z.string().optional(),
 });
 
 test("prompts name the tools, and what was seen before completes their arguments", async () => {
