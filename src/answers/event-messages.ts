@@ -10,7 +10,7 @@ import { joinedRanges, placesWords, placeWords, plain } from "./fence.ts";
 import { type Detail, type Message, many, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/** Returns what is wrong with an event. On the page, the text does not name the section of the API document. */
+/** Returns what is wrong with an event. The page gets `short`, and no section of the API document. */
 function findingWords(why: string, short: string, { finding, section }: Detail): Text {
   if (typeof finding !== "string") return why;
   const whole = `${why}: ${plain(finding)} (event-tracking-api ${String(section)})`;

@@ -239,7 +239,7 @@ export function staleMessage(detail: Detail): Entry {
         "the request got no answer, so it may or may not have been applied; it was not sent again, because the object " +
         `has changed since: ${words}`,
       remedy: texts(
-        "Compare get_option or get_targeting with what you wanted. A new call makes the change. undo_run takes back " +
+        "Compare get_option or get_targeting with what you wanted. If the change is missing, make a new call. undo_run takes back " +
           "what this run may have changed.",
         "Compare its current state in the web console with what you wanted.",
       ),
@@ -283,13 +283,13 @@ export function ownerUnclearMessage({ existingIds, isInside, isGone }: Detail): 
     };
   }
   const [what, wanted] = isInside
-    ? ["a name from the same item", "the object holds what you wanted"]
-    : ["this name", "the object is the one that you wanted"];
+    ? ["the name of this item or of one of its sub-options", "it holds what you wanted"]
+    : ["this name", "it is the one that you wanted"];
   const check = (where: string) => `Check ${where} whether ${wanted}.`;
   return {
     message:
-      `an object with ${what} (${list(existingIds)}) now exists, and the request got no answer: this call or ` +
-      "another writer may have created it",
+      `the request got no answer, and an object with ${what} now exists (${list(existingIds)}): this call or another ` +
+      "writer may have created it",
     remedy: texts(check("with get_option or get_targeting"), check("in the web console")),
   };
 }

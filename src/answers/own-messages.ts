@@ -128,7 +128,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
     return {
       message,
       remedy: texts(
-        `${its}To create this group, add to the same call an item or row with its name and type "collection". If you cannot add a row to the file: create the group by items, with one of its sub-options as children, then send the file again with onExisting "addContexts".`,
+        `${its}To create this group, add to the same call an item or row with its name and type "collection". If you cannot add a row to the file: first create the group in a call with items, with one of its sub-options in children. Then send the file again with onExisting "addContexts", because this sub-option exists then.`,
         `${its}To create this group, add a row with its name and with yes in a column Is Group.`,
       ),
     };
@@ -159,6 +159,13 @@ const RESUME = resuming((resume) => resume);
 
 function thenResume(remedy: string): Text {
   return resuming((resume) => `${remedy} Then: ${resume}`);
+}
+
+/** A resumed run plans the same input again, which does not help if an ID in the input is wrong. */
+function afterPlanning(remedy: string, { effect, errorCode }: Detail): Text {
+  const isMissing = effect === "rejected" && typeof errorCode === "string" && errorCode.endsWith("_NOT_FOUND");
+  if (!isMissing) return thenResume(remedy);
+  return resuming((resume) => `${remedy} If the ID is wrong, start over with the right one. Otherwise: ${resume}`);
 }
 
 export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
@@ -281,7 +288,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     const isOver = detail.isOver || detail.effect === "file";
     return {
       message: `the change could not be planned, so nothing was changed: ${message}`,
-      remedy: isOver ? startingOver((again) => `${remedy} Then: ${capitalized(again)}`) : thenResume(remedy),
+      remedy: isOver ? startingOver((again) => `${remedy} Then: ${capitalized(again)}`) : afterPlanning(remedy, detail),
     };
   },
   FILE_UNREADABLE: (detail) => {
@@ -393,7 +400,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   }),
   type: ({ value }) => ({
     message: `the type ${quotedCell(value)} is not known`,
-    remedy: "Write yes or collection for a group. Write no or atomic for an option, or leave the cell empty.",
+    remedy: "For a group, write collection or yes. For an option, write atomic or no, or leave the cell empty.",
   }),
   exposeChildren: ({ value }) => ({
     message: `exposeChildren is ${quotedCell(value)}, not yes or no`,
@@ -436,9 +443,9 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     message: aboutEarlier(
       { duplicateOfIndex: index, duplicateOfLine: line },
       (item) =>
-        `another row of the option is invalid: ${item}. The rows replace all its Context IDs, so the Context ID of that row would be removed`,
+        `${item} belongs to the same option and is invalid. All rows of an option together replace its Context IDs, so without that row its Context ID would be removed`,
     ),
-    remedy: "Fix that row, and send all rows of the option again.",
+    remedy: "Fix the invalid row, and send all rows of the option again.",
   }),
   notJson: { message: "the row is not JSON", remedy: "Write each row as one JSON object on one line." },
   noObject: {

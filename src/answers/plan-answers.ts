@@ -215,7 +215,7 @@ export function problemsAnswer(
   });
 }
 
-/** Returns the query to which the cursors of a plan's pages belong. */
+/** Returns what the cursors of a plan are tied to, so that a cursor of one plan is refused for another plan. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }

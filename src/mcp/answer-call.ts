@@ -218,9 +218,7 @@ function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Pr
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
 }
 
-/**
- * Returns whether a client may open the page: the address gives no access by itself, and a person can approve there.
- */
+/** Returns whether a client may open the page: only if its address alone gives no access, and people can approve there. */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
 }

@@ -321,7 +321,10 @@ function nearest(work: Work): readonly Item[] | undefined {
   return best;
 }
 
-/** Returns how many requests remain if the first candidate is always used. Infinity if they never end. */
+/**
+ * Returns how many more requests are needed if each step takes the first possible request. Infinity if they lead in
+ * circles.
+ */
 function countRemainingRequests(work: Work): number {
   for (let sent = 0; sent < MAX_LOOKAHEAD_REQUESTS; sent += 1) {
     if (work.isOver()) return sent;

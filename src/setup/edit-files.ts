@@ -32,7 +32,7 @@ interface JsonForm {
   readonly title: string;
 }
 
-/** The fields of a server over HTTP. An entry that also has a command would be misunderstood. */
+/** The fields of a server over HTTP. They are removed when a command is written: hosts expect only one of the two. */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
 /**

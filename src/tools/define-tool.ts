@@ -240,7 +240,7 @@ export interface Reply {
 export interface ToolContext extends ToolServices {
   /** Who makes the call. A run or a confirmation belongs to one caller. */
   readonly caller: string;
-  /** The name that the client gives itself, and the name of the input file. */
+  /** Where the call came from, for the list of runs: the name that the client gives itself, and the input file. */
   readonly requested?: Requested;
   /** When the call arrived, in milliseconds since 1970. In protocol 2026-07-28, a reply to a question is a new call. */
   readonly arrivedAt: number;

@@ -108,7 +108,10 @@ async function laterRunsNote(
   ];
 }
 
-/** Returns whether a run changed the object of a row, put options into it, or took the name that it had. */
+/**
+ * Returns a check whether a later run prevents the undo of a row: it changed the object of the row, put options into
+ * it, or gave its former name to another object.
+ */
 function preventing({ options, targetings }: Pick<Done, "options" | "targetings">): (row: UndoRow) => boolean {
   const changed = new Set([...options, ...targetings].map(({ _id }) => _id));
   const filled = new Set<string>();

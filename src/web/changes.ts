@@ -50,7 +50,7 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
   return { rows: found.slice(from, from + limit).map((row) => shownRow(row, text)), total: found.length, ...about };
 }
 
-/** Returns the first stored changes of a run, deletions first; undefined if the run has started. */
+/** Returns the first planned changes of a run, with deletions at the top. Undefined once the run has started. */
 export async function firstChanges(run: Run, services: ToolServices): Promise<ChangeList | undefined> {
   if (!isUnstarted(run)) return undefined;
   const { rows, ...about } = await allChanges(run, services);

@@ -159,8 +159,8 @@ function sentences(issue: z.core.$ZodIssue): readonly string[] {
 export type BodyOperation = keyof typeof BODIES;
 
 /**
- * Returns the problems of a whole request (management-api 8.1). All entries count even if some are invalid, so that the
- * answer lists every problem.
+ * Returns the problems of a whole request (management-api 8.1). Invalid entries count towards its limits, too, so that
+ * one answer lists every problem.
  */
 export function requestProblems(operation: BodyOperation, body: unknown): readonly string[] {
   const items = "items" in BODIES[operation].shape ? listAt(body, "items") : [body];

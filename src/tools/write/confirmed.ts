@@ -83,7 +83,10 @@ async function startConfirmed(
   return answerWithToken(await changes.keep(call, context.caller, bytes, context.requested), plan, context, [changed]);
 }
 
-/** Returns "started" if another call has started the run. Planning may then fail, because objects are deleted. */
+/**
+ * Returns "started" if another call has started the run. That run may already have deleted objects, so a failure of
+ * the planning is ignored then.
+ */
 async function plannedOrStarted<P>(
   runId: string,
   { runs }: Pick<ToolContext, "runs">,
