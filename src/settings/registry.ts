@@ -139,7 +139,7 @@ export const SETTINGS = {
     "TARGETING_MCP_KEEP_DAYS",
     wholeNumber(1, 36_500),
     30,
-    "days to store finished runs; the limit on their number does not shorten this for runs that removed data",
+    "days to store finished runs; those that removed data never go sooner",
   ),
   keepRuns: setting(
     "TARGETING_MCP_KEEP_RUNS",
