@@ -380,21 +380,49 @@ export interface MadeStep {
 
 /**
  * Adds the IDs of objects inside created objects to the changes. The answer for a targeting has none of these IDs. The
- * answer for a group has at most 50, in an undocumented order. So they are read from lists. If a list shows that the
- * answer for the first group is in the sent order, the answers for other groups are used as they are. IDs that cannot
- * be read are left out.
+ * answer for a group has at most 50, in an undocumented order. So they are read from lists. If the lists of enough
+ * groups show that their answers are in the sent order, the answers for other groups are used as they are. IDs that
+ * cannot be read are left out.
  */
 export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
-  const first = made.find(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
-  const read = first === undefined ? undefined : await readInside(driver, first);
-  const isInOrder = first !== undefined && isSame(first.change, read);
+  const groups = made.filter(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
+  const samples = samplesOf(groups);
+  const lists = await mapConcurrently(samples, (each) => readInside(driver, each));
+  const read = new Map(samples.map((each, index) => [each, lists[index]]));
+  const isInOrder = samples.every((each) => isSame(each.change, read.get(each)));
   return mapConcurrently(made, async (each) => {
     const { step, change } = each;
-    if (each === first) return read ?? withoutIds(change);
+    if (read.has(each)) return read.get(each) ?? withoutIds(change);
     const isKnown = hasAll(step, change) && (isInOrder || step.objects.length === 2);
     if (step.objects.length === 1 || isKnown) return change;
     return (await readInside(driver, each)) ?? withoutIds(change);
   });
+}
+
+/**
+ * Returns the groups to read: as many as are needed so that their answers are not in the sent order by chance. Groups
+ * whose names are not sorted come first, because a service may sort by name. Then the largest come first.
+ */
+function samplesOf(groups: readonly MadeStep[]): readonly MadeStep[] {
+  const sorted = groups.toSorted((a, b) => Number(isSorted(a)) - Number(isSorted(b)) || sizeOf(b) - sizeOf(a));
+  let orders = 1;
+  return sorted.filter((each) => {
+    const isNeeded = orders < MIN_ORDERS;
+    for (let size = sizeOf(each); isNeeded && size > 1; size--) orders *= size;
+    return isNeeded;
+  });
+}
+
+/** In how many orders the IDs of the groups that are read can be, at least. */
+const MIN_ORDERS = 1e6;
+
+function sizeOf({ step }: MadeStep): number {
+  return step.objects.length - 1;
+}
+
+function isSorted({ step }: MadeStep): boolean {
+  const names = namesOf(step);
+  return names.every((name, at) => at === 0 || (names[at - 1] ?? "") <= name);
 }
 
 function hasAll({ objects }: Step, change: StepChange): boolean {

@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS, call } from "../support/clients.ts";
+import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
+import { startStub } from "../support/stub-server.ts";
+
+// The documents do not say in which order a group lists its sub-options, nor the default of exposeChildren.
+const sent = z.looseObject({
+  items: z.array(z.looseObject({ children: z.array(z.looseObject({ name: z.string() })).optional() })),
+});
+const answered = z.looseObject({
+  results: z.array(z.looseObject({ data: z.looseObject({ children: z.array(z.string()).optional() }).optional() })),
+});
+const undo = z.looseObject({ undo: z.record(z.string(), z.number()) });
+
+/** The built command, with a service that lists sub-options by name, and whose new groups show their sub-options. */
+async function session() {
+  const sandbox = await startService();
+  const service = await startStub((request) => (response) => {
+    answer(sandbox.url, request)
+      .then(({ status, text }) => response.writeHead(status, { "content-type": "application/json" }).end(text))
+      .catch(() => response.destroy());
+  });
+  const env = cleanEnvironment({ ...sandbox.live, TARGETING_API_URL: service.url, TARGETING_MCP_CONFIRM: "off" });
+  return { sandbox, client: await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env }) };
+}
+
+async function answer(service: string, { url, method, body }: { url: string; method: string; body: string }) {
+  const headers = { "x-api-key": "sandbox-key", "content-type": "application/json" };
+  const isAdd = url.endsWith("/category/bulk/create");
+  const items = isAdd ? sent.parse(JSON.parse(body)).items : [];
+  const shown = items.map((item) => (item.children === undefined ? item : { exposeChildren: true, ...item }));
+  const forwarded = isAdd ? JSON.stringify({ items: shown }) : body;
+  const given = await fetch(service + url, { method, headers, ...(method === "GET" ? {} : { body: forwarded }) });
+  const text = await given.text();
+  if (!isAdd) return { status: given.status, text };
+  const whole = answered.parse(JSON.parse(text));
+  for (const [at, { data }] of whole.results.entries()) {
+    const names = items[at]?.children?.map(({ name }) => name) ?? [];
+    const byName = names.map((name, position) => ({ name, id: data?.children?.[position] ?? "" }));
+    if (data?.children) data.children = byName.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(({ id }) => id);
+  }
+  return { status: given.status, text: JSON.stringify(whole) };
+}
+
+test("each sub-option is reported with its own ID, although the first group is listed in the sent order", async () => {
+  const { sandbox, client } = await session();
+  const targetingId = await sandbox.targeting("News");
+  const items = [
+    { name: "First", children: [{ name: "Ball" }, { name: "Climbing" }] },
+    { name: "Second", children: [{ name: "Zoo" }, { name: "Art" }] },
+  ];
+  const { results } = await call(client, "bulk_add_options", { targetingId, items });
+  expect(results).toHaveLength(6);
+  for (const { _id, name } of results) {
+    const { structuredContent } = await client.callTool("get_option", { optionId: _id });
+    expect(structuredContent).toMatchObject({ option: { _id, name } });
+  }
+});
+
+test("a new group is undone, although the service has set exposeChildren by itself", async () => {
+  const { sandbox, client } = await session();
+  const targetingId = await sandbox.targeting("News");
+  const items = [{ name: "Group", children: [{ name: "Inside" }] }];
+  const { runId } = await call(client, "bulk_add_options", { targetingId, items });
+  const planned = await client.callTool("undo_run", { runId });
+  expect(undo.parse(planned.structuredContent).undo).toMatchObject({ exact: 2, notOurs: 0 });
+});
