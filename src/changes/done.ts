@@ -219,7 +219,8 @@ class Tracks {
     const _id = idAt(0);
     if (_id === undefined) return;
     const isGroup = type === "collection" || children !== undefined;
-    const expose = isGroup ? { exposeChildren: exposeChildren ?? false } : {};
+    // The documents name no default of exposeChildren.
+    const expose = exposeChildren === undefined ? {} : { exposeChildren };
     const kind = isGroup ? "collection" : "atomic";
     this.#enter(_id, place.parent);
     this.#options.set(_id, { created: { name, type: kind, ...place, ...expose, contexts }, isDeleted: false });

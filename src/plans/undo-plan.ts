@@ -283,8 +283,8 @@ function created(
   if (there.name !== left.name) differs("name", left.name, there.name);
   else if (there.parent !== left.parent) {
     differs("parent", shownGroup(left.parent, present), shownGroup(there.parent, present));
-  } else if ((there.exposeChildren ?? false) !== (left.exposeChildren ?? false)) {
-    differs("exposeChildren", left.exposeChildren ?? false, there.exposeChildren ?? false);
+  } else if (left.exposeChildren !== undefined && (there.exposeChildren ?? false) !== left.exposeChildren) {
+    differs("exposeChildren", left.exposeChildren, there.exposeChildren ?? false);
   } else if (!holdsExactly(there, left.contexts)) differs("contexts", left.contexts.length, there.contextCount);
   else intents.set(_id, { key: _id, kind: "delete", there, add: [], remove: [], caveats: [] });
 }
