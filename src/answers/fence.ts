@@ -32,8 +32,11 @@ export function withForeignLast(lines: readonly string[], rows: readonly string[
   return foreign.length === 0 ? ours : [...ours, fenced(foreign)];
 }
 
-export function fenceIfForeign(lines: readonly string[]): readonly string[] {
-  return lines.length === 0 || lines.every(isOurs) ? lines : [fenced(lines)];
+/** Marks lines as foreign text if one of them quotes a foreign text. The texts in `own` are not foreign. */
+export function fenceIfForeign(lines: readonly string[], own: readonly string[] = []): readonly string[] {
+  const withoutOwn = (line: string): string =>
+    own.reduce((left, text) => left.replaceAll(JSON.stringify(text), ""), line);
+  return lines.every((line) => isOurs(withoutOwn(line))) ? lines : [fenced(lines)];
 }
 
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;

@@ -122,7 +122,8 @@ export async function answerCall(
   const knowsLinks = (server.server.getNegotiatedProtocolVersion() ?? "") >= LINKS_SINCE;
   const linksFiles = call.http === undefined && knowsLinks;
   const resultOf = (answer: ToolAnswer) => resultFor(answer, { redactor, linksFiles });
-  const failed = (failure: SummarizedFailure) => resultOf(failureAnswer(readable(failure), services.environment));
+  const failed = (failure: SummarizedFailure) =>
+    resultOf(failureAnswer(readable(failure, ownTexts(given, services)), services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
   };
@@ -193,6 +194,12 @@ export async function answerCall(
     }
     return failed(failureOf(thrown, tool.name, alsoToClient(log.with({ requestId }), call)));
   }
+}
+
+/** Returns the texts that the caller or the settings gave: the arguments, and the allowed folders. */
+function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDirs">): readonly string[] {
+  const texts = isJsonObject(given) ? Object.values(given).filter((value) => typeof value === "string") : [];
+  return [...allowedDirs, ...texts].filter((text) => text !== "");
 }
 
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { escapeInvisible } from "../answers/fence.ts";
+import { escapeInvisible, fenceIfForeign } from "../answers/fence.ts";
 import { requestFailure } from "../answers/request-messages.ts";
 import { isApiError } from "../api/errors.ts";
 import { UnsupportedEventError } from "../events/event-types.ts";
@@ -21,7 +21,12 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
   ) {
     const { message, remedy } = thrown;
     if (thrown instanceof DamagedRunError) return { errorCode: "RUN_DAMAGED", message, remedy, runId: thrown.runId };
-    return { ...(thrown instanceof StoreUnavailableError && { errorCode: "STORE_UNAVAILABLE" }), message, remedy };
+    return {
+      ...(thrown instanceof StoreUnavailableError && { errorCode: "STORE_UNAVAILABLE" }),
+      ...(thrown instanceof FileError && { isOfFile: true }),
+      message,
+      remedy,
+    };
   }
   if (thrown instanceof UnsupportedEventError) {
     return { message: thrown.message, remedy: "list_event_types says what each event needs." };
@@ -41,14 +46,21 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
 
 const LONGEST_LINE = 4000;
 
-/** Shortens each line, because it may contain texts of others. Escapes invisible characters. */
-export function readable(failure: SummarizedFailure): SummarizedFailure {
+/**
+ * Shortens each line, because it may contain texts of others. Escapes invisible characters, and marks the texts of a
+ * file. The texts in `own` come from the call or the settings.
+ */
+export function readable(failure: SummarizedFailure, own: readonly string[] = []): SummarizedFailure {
   const cut = (line: string): string => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line);
   const inLines = (text: string): string =>
     text
       .split("\n")
       .map((line) => escapeInvisible(cut(line)))
       .join("\n");
-  const { message, remedy } = failure;
-  return { ...failure, message: inLines(message), remedy: remedy && inLines(remedy) };
+  const [message, remedy] = [inLines(failure.message), failure.remedy && inLines(failure.remedy)];
+  const lines = failure.isOfFile ? [message, ...(remedy ? [remedy] : [])] : [];
+  const parts = lines.map((line) => fenceIfForeign([line], own));
+  const isAllForeign = parts.every(([part], at) => part !== lines[at]);
+  const text = (isAllForeign ? fenceIfForeign(lines, own) : parts.flat()).join("\n");
+  return { ...failure, message, remedy, ...(text && { text }) };
 }

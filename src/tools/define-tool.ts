@@ -135,16 +135,20 @@ export function once<Value>(make: () => Value): () => Value {
 export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
   readonly runId?: string;
+  /** Whether the failure may quote texts of a file. */
+  readonly isOfFile?: boolean;
+  /** The text of the answer. Default: the message and the remedy. */
+  readonly text?: string;
 }
 
 export function failureAnswer(
-  { message, remedy, errorCode, runId }: SummarizedFailure,
+  { message, remedy, errorCode, runId, text }: SummarizedFailure,
   environment: string,
 ): ToolAnswer {
   const error = { ...(errorCode !== undefined && { errorCode }), message, ...(remedy !== undefined && { remedy }) };
   return {
     structured: { environment, ...(runId !== undefined && { runId, status: "unknown" }), error },
-    text: remedy === undefined ? message : `${message}\n${remedy}`,
+    text: text ?? (remedy === undefined ? message : `${message}\n${remedy}`),
     isError: true,
   };
 }
