@@ -389,6 +389,7 @@ export function summaryOf(
 }
 
 const MAX_LETTERS = 120;
+const NAMED = 2;
 
 function aboutOf(
   { call, client, person, fileName }: RunHeader<{ readonly tool: string }>,
@@ -413,7 +414,7 @@ function aboutOf(
     ...(state.facts?.rows !== undefined && state.facts.rows.merged > 0 && { mergesRows: true }),
     ...(plannedBy !== undefined && { plannedBy }),
     ...(undoes !== undefined && { undoes }),
-    ...otherKinds(state),
+    ...kindsAndNames(state),
     ...(how !== undefined && { how }),
     ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
     ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_LETTERS) }),
@@ -423,18 +424,25 @@ function aboutOf(
 
 const NO_OBJECTS = { items: 0, created: 0, changed: 0, deleted: 0 };
 
-/** Counts the groups and targetings of a run, and how many of them were created, changed and deleted. */
-function otherKinds(state: ReportedState): Pick<NonNullable<RunSummary["about"]>, "groups" | "targetings"> {
+/** Counts a run's groups and targetings by what was done to them, and returns the names of its first objects. */
+function kindsAndNames(
+  state: ReportedState,
+): Pick<NonNullable<RunSummary["about"]>, "groups" | "targetings" | "names"> {
   const counts = { group: { ...NO_OBJECTS }, targeting: { ...NO_OBJECTS } };
+  const names: Partial<Record<Did, string[]>> = {};
   for (let object = 0; object < state.objects.length; object += 1) {
     const kind = state.objects.kindOf?.(object);
-    if (kind === undefined) continue;
-    counts[kind].items += 1;
+    if (kind !== undefined) counts[kind].items += 1;
     const did = state.didOf?.(object);
-    if (did !== undefined && did !== "same") counts[kind][did] += 1;
+    if (did === undefined || did === "same") continue;
+    if (kind !== undefined) counts[kind][did] += 1;
+    if (names[did]?.length === NAMED) continue;
+    const { name, change } = state.objects.at(object) ?? {};
+    const { to = name } = renamedIn(change);
+    if (to !== undefined) names[did] = [...(names[did] ?? []), to.slice(0, MAX_LETTERS)];
   }
   const { group, targeting } = counts;
-  return { ...(group.items > 0 && { groups: group }), ...(targeting.items > 0 && { targetings: targeting }) };
+  return { ...(group.items > 0 && { groups: group }), ...(targeting.items > 0 && { targetings: targeting }), names };
 }
 
 /**

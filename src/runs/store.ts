@@ -299,6 +299,8 @@ const changeKinds = z.object({
 });
 export type ChangeKinds = Readonly<z.infer<typeof changeKinds>>;
 
+const firstNames = z.array(z.string()).readonly().exactOptional();
+
 const runSummarySchema = z.object({
   tool: z.string(),
   caller: z.string(),
@@ -327,6 +329,8 @@ const runSummarySchema = z.object({
       groups: kindCounts.exactOptional(),
       targetings: kindCounts.exactOptional(),
       how: changeKinds.exactOptional(),
+      /** The present names of the first objects that were created, changed and deleted. */
+      names: z.object({ created: firstNames, changed: firstNames, deleted: firstNames }).exactOptional(),
       beganAt: z.number().exactOptional(),
       within: z.string().exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),

@@ -1,5 +1,5 @@
 import { approvalWords } from "../answers/approvals.ts";
-import { messageFor, type SummarizedFailure } from "../answers/failures.ts";
+import { messageFor, OUTCOME_WORDS, type SummarizedFailure } from "../answers/failures.ts";
 import { placesWords, placeWords } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { undoLine } from "../answers/plan-answers.ts";
@@ -26,6 +26,7 @@ import type {
   ProblemRow,
   RunDetail,
   RunFile,
+  RunRow,
   StoryStep,
 } from "./wire.ts";
 
@@ -80,6 +81,34 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
     ...{ places: placesOf(failure), ...examplesOf(failure), cause: causeOf(failure) },
     ...(HELD_BACK.has(failure.errorCode) && { isHeldBack: true }),
   };
+}
+
+/** The warning about unknown results: an event that is sent again may count twice. */
+const UNKNOWN_END =
+  "The result of the unknown ones is not known: they may have counted. Do not send them again before you have checked.";
+
+/**
+ * Returns a text for an agent that fixes the failures: the run, each reason with its positions, and the call that
+ * returns the rows. Undefined if nothing failed.
+ */
+export function forAgent(
+  { runId, tool, fileName, actions }: RunRow,
+  failures: readonly FailureRow[],
+): string | undefined {
+  if (failures.length === 0) return undefined;
+  const reasons = failures.map(
+    ({ count, places, message, remedy, outcome }) =>
+      `- ${count} ${OUTCOME_WORDS[outcome]} (${places}): ${message.replace(/\.$/, "")}. ${remedy}`,
+  );
+  const call = (which: string) => `Their input: get_run {"runId":"${runId}","outcome":"${which}","includeInput":true}`;
+  const has = (which: FailureRow["outcome"]) => failures.some(({ outcome }) => outcome === which);
+  const ends = [
+    ...(has("failed") ? [call("failed"), "Fix the failed ones, and send only these again."] : []),
+    ...(has("unknown") ? [call("unknown"), UNKNOWN_END] : []),
+    ...(has("notApplied") && actions.includes("resume") ? [`resume_run {"runId":"${runId}"} applies the rest.`] : []),
+  ];
+  const from = fileName === undefined ? "" : `, ${fileName}`;
+  return [`In run ${runId} (${tool}${from}), these did not succeed:`, ...reasons, ...ends].join("\n");
 }
 
 /** The maximum number of characters of the positions of a failure. */

@@ -17,7 +17,7 @@ import { documentOf } from "../tools/kept-plan.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeLines, changeList, firstChanges } from "./changes.ts";
-import { failureRow, planView, problemList, storyOf } from "./detail.ts";
+import { failureRow, forAgent, planView, problemList, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import { actOf, nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
@@ -62,7 +62,23 @@ export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): P
   }
   const known = { names, runs: new Map(found.map((listed) => [listed.runId, listed])) };
   for (const listed of found) rows.push(await listedRow(listed, known, shown));
-  return rows.length < MAX_RUNS ? rows : [...rows, ...(await otherOpenRuns(rows, shown))];
+  return withUndos(rows.length < MAX_RUNS ? rows : [...rows, ...(await otherOpenRuns(rows, shown))]);
+}
+
+/** Adds to each run that was undone as a whole which run undid it. An undo that was itself undone does not count. */
+function withUndos(rows: readonly RunRow[]): readonly RunRow[] {
+  const byId = new Map(rows.map((row) => [row.runId, row]));
+  const undoneBy = new Map<string, string>();
+  const timeOf = ({ startedAt, beganAt = startedAt }: RunRow) => beganAt;
+  for (const undo of rows.toSorted((one, other) => timeOf(other) - timeOf(one))) {
+    const { did, optionsInside = 0 } = byId.get(undo.undoes ?? "") ?? {};
+    if (did === undefined || undo.did === undefined || undo.status !== "succeeded" || undoneBy.has(undo.runId))
+      continue;
+    const { created, changed, deleted } = undo.did;
+    const isWhole = did.created - optionsInside <= deleted && did.changed <= changed && did.deleted <= created;
+    if (isWhole && undo.undoes !== undefined) undoneBy.set(undo.undoes, undo.runId);
+  }
+  return rows.map((row) => ({ ...row, undoneBy: undoneBy.get(row.runId) }));
 }
 
 /** By ID: the last known names of targetings, and the listed runs. */
@@ -88,6 +104,7 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
   const counts = { ...NO_COUNTS, ...listed.counts };
   const { did, how, inside, client, person, fileName, mergesRows, plannedBy, beganAt, decided, groups } = about;
   const targeting = listedTargeting(listed, known, run);
+  const { names, undoes } = about;
   const title = run
     ? titleOf({
         ...listedParts(listed, known),
@@ -105,6 +122,8 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
       targeting,
       did,
       how: doneKinds(how, status),
+      names,
+      undoes,
       client,
       fileName,
       beganAt,
@@ -122,7 +141,14 @@ function statusOf({ status }: ListedRun): RunRow["status"] {
   return RUN_STATUSES.find((one) => one === status) ?? "unknown";
 }
 
-function listedTargeting({ targetingId: _id, about }: ListedRun, { names }: Known, waiting?: Run): RunRow["targeting"] {
+function listedTargeting(
+  { targetingId, tool, about }: ListedRun,
+  { names }: Known,
+  waiting?: Run,
+): RunRow["targeting"] {
+  // A run that only renamed a targeting is listed with it under its present name.
+  const renamed = tool === "rename_targetings" ? about?.to : undefined;
+  const [_id = targetingId] = renamed === undefined ? [] : ([...names].find(([, name]) => name === renamed) ?? []);
   return _id === undefined ? undefined : { _id, name: names.get(_id) ?? (waiting && nameIn(waiting)) ?? about?.within };
 }
 
@@ -230,10 +256,11 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   const { run, isOwn } = seen;
   const { services } = seen.shown;
   const row = await foundRow(seen, shown);
+  const failures = groupFailures(run.state, "page").map(failureRow);
   return {
     run: row,
     story: storyOf(run, shown.services),
-    failures: groupFailures(run.state, "page").map(failureRow),
+    ...{ failures, forAgent: forAgent(row, failures) },
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     saved: isOwn ? (await files()).savedBy(run) : undefined,
     changes: await firstChanges(run, services),
@@ -305,10 +332,11 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   });
   return {
     ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
-    ...{ tool, status, counts, targeting, did: its, how: doneKinds(how, status), fileName },
+    ...{ tool, status, counts, targeting, did: its, how: doneKinds(how, status), fileName, names: about?.names },
     client: header.client,
     noun: nounOf({ tool, fileName, mergesRows, groups }, about?.inside),
     isUndo: isUndo(tool, plannedByOf(run)),
+    undoes: about?.undoes,
     requestedBy: header.person && personWords(header.person, to.services.person),
     optionsInside: about?.inside?.succeeded,
     beganAt: about?.beganAt,

@@ -382,11 +382,34 @@ const KINDS = {
   },
 } as const satisfies Record<Fault["kind"], Omit<FaultKind, "name">>;
 
+/** A lock of the sandbox: its duration in milliseconds, and the maximum number of refused writes. */
+const LOCK_MS = 5000;
+const LOCKED_WRITES = 1_000_000;
+
+/** The most common faults. */
+const PRESETS: FaultsMessage["presets"] = [
+  {
+    title: "Answer lost after the write",
+    says: "The next write is carried out, and its answer never arrives: does the client find out, or write twice?",
+    fault: { operation: "write", kind: "reset", applied: true, times: 1 },
+  },
+  {
+    title: "Locked for 5 s",
+    says: "Another writer holds the lock: every write is refused for 5 seconds. Does the client wait and try again?",
+    fault: { operation: "write", kind: "busy", retryAfterMs: 500, times: LOCKED_WRITES, forMs: LOCK_MS },
+  },
+  {
+    title: "One in ten fails",
+    says: "Each request has a chance of 10 % to fail with status 500, until the fault is removed.",
+    fault: { operation: "any", kind: "status", status: 500, probability: 0.1 },
+  },
+];
+
 const OPERATIONS = ["write", "read", "any", ...Object.keys(ROUTES)];
 
 export function faultsMessage(faults: Faults): FaultsMessage {
   const kinds = Object.entries(KINDS).map(([name, { says, fields }]) => ({ name, says, fields }));
-  return { kind: "faults", faults: faults.list().map(faultRow), operations: OPERATIONS, kinds };
+  return { kind: "faults", faults: faults.list().map(faultRow), operations: OPERATIONS, kinds, presets: PRESETS };
 }
 
 function faultRow({ id, fault, met, struck }: ReturnType<Faults["list"]>[number]): FaultRow {
@@ -424,6 +447,7 @@ function whatHappens(fault: Fault): string {
 
 function timesOf({ nth, times, probability }: Fault): string {
   const chance = probability === undefined ? "" : `, each with a chance of ${Math.round(1000 * probability) / 10} %`;
+  if (times === LOCKED_WRITES) return "until it removes itself";
   if (nth !== undefined) return `${times ?? 1} from request ${nth} on${chance}`;
   return `${times ?? (probability === undefined ? 1 : "always")}${chance}`;
 }

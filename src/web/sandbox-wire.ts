@@ -205,6 +205,8 @@ export interface FaultsMessage {
   /** The operations that a fault can match, and the kinds of faults. */
   readonly operations: readonly string[];
   readonly kinds: readonly FaultKind[];
+  /** The most common faults. */
+  readonly presets: readonly { readonly title: string; readonly says: string; readonly fault: NewFault }[];
 }
 
 export interface FaultRow {

@@ -91,14 +91,24 @@ export interface RunRow {
   /** What the run changed. Absent for runs that only read. */
   readonly did?: ChangeCounts | undefined;
   /**
-   * How many existing objects were renamed or moved, and how many now show or hide their sub-options; and how many
-   * Context IDs were added and removed. Absent if nothing of this happened, or if it is unknown.
+   * How many existing objects were renamed or moved, how many now show or hide their sub-options, and how many got or
+   * lost Context IDs (`extended`, `reduced`); and how many Context IDs were added and removed. Absent if nothing of this
+   * happened, or if it is unknown.
    */
-  readonly how?: Readonly<Record<"renamed" | "moved" | "exposed" | "added" | "removed", number>> | undefined;
+  readonly how?:
+    | (Readonly<Partial<Record<"extended" | "reduced", number>>> &
+        Readonly<Record<"renamed" | "moved" | "exposed" | "added" | "removed", number>>)
+    | undefined;
+  /** The names of the first objects that were created, changed and deleted. */
+  readonly names?: Readonly<Partial<Record<keyof ChangeCounts, readonly string[]>>> | undefined;
   /** How many of the created objects are options of new targetings. */
   readonly optionsInside?: number | undefined;
   /** Set if the run undoes another one. What it creates was deleted before. */
   readonly isUndo?: true | undefined;
+  /** The run that this run undoes. */
+  readonly undoes?: string | undefined;
+  /** Only in a list: the run that undid all of this run, unless that was undone. */
+  readonly undoneBy?: string | undefined;
   readonly caller?: string;
   /** The name that the client gives itself, at most 40 characters. It is not verified. */
   readonly client?: string | undefined;
@@ -256,6 +266,8 @@ export interface RunDetail {
   readonly run: RunRow;
   readonly story: readonly StoryStep[];
   readonly failures: readonly FailureRow[];
+  /** A text for an agent that fixes the failures. Absent if there are none. */
+  readonly forAgent?: string | undefined;
   readonly plan?: PlanView;
   /** For a run that is not started: its first changes, deletions first. */
   readonly changes?: ChangeList | undefined;

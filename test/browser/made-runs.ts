@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
+import { forAgent } from "../../src/web/detail.ts";
 import { eventStream } from "../../src/web/event-stream.ts";
 import { dataAnswer, orRefused, pageApp, RefusedRequest, takePosted } from "../../src/web/page.ts";
 import type { ChangeList, LoginWays, Message, ProblemList, RunDetail, RunRow } from "../../src/web/wire.ts";
@@ -67,7 +68,9 @@ export async function serveMadeRuns({ details, login, changes = {}, problems = {
   });
   app.get("/page/runs/:id", ({ req }) => {
     const detail = details.find(({ run }) => run.runId === req.param("id"));
-    return dataAnswer({ ...orRefused(detail), run: orRefused(rows.get(req.param("id"))) });
+    const run = orRefused(rows.get(req.param("id")));
+    const { failures, ...others } = orRefused(detail);
+    return dataAnswer({ ...others, run, failures, forAgent: forAgent(run, failures) });
   });
   server.on(
     "request",

@@ -222,6 +222,15 @@ describe("a deletion that waits", () => {
     const added = checkedReport(await client.callTool("update_contexts", contexts));
     const { rows } = await changesOf(person, added.runId ?? "");
     expect(rows.map(({ group }) => group)).toEqual([undefined, undefined]);
+    const listed = () => person.runs().find((run) => run.runId === runId);
+    expect(listed()).toMatchObject({ names: { changed: ["Boots", "Parkas"] } });
+    await person.press(runId, "undo");
+    const undo = await newlyWaiting(person);
+    await person.press(undo.runId, "approve");
+    await expect.poll(() => listed()?.undoneBy).toBe(undo.runId);
+    await person.press(undo.runId, "undo");
+    await person.press((await newlyWaiting(person)).runId, "approve");
+    await expect.poll(() => listed()?.undoneBy).toBeUndefined();
   });
 
   test("of a group says which sub-options stay and move to the top level", async () => {

@@ -7,31 +7,6 @@ import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { faults, isConnected, set } from "./state.ts";
 
-/**
- * The preset that simulates a locked sandbox: its duration in milliseconds, and the maximum number of refused writes.
- */
-const LOCK_MS = 5000;
-const LOCKED_WRITES = 1_000_000;
-
-/** The most common faults, each with a button that adds it. */
-const PRESETS: readonly { readonly title: string; readonly says: string; readonly fault: NewFault }[] = [
-  {
-    title: "Answer lost after the write",
-    says: "The next write is carried out, and its answer never arrives: does the client find out, or write twice?",
-    fault: { operation: "write", kind: "reset", applied: true, times: 1 },
-  },
-  {
-    title: "Locked for 5 s",
-    says: "Another writer holds the lock: every write is refused for 5 seconds. Does the client wait and try again?",
-    fault: { operation: "write", kind: "busy", retryAfterMs: 500, times: LOCKED_WRITES, forMs: LOCK_MS },
-  },
-  {
-    title: "One in ten fails",
-    says: "Each request has a chance of 10 % to fail with status 500, until the fault is removed.",
-    fault: { operation: "any", kind: "status", status: 500, probability: 0.1 },
-  },
-];
-
 /** Shows the simulated failures of the sandbox: active faults, presets, and a form for all kinds. */
 export function Faults() {
   const rows = faults.value.faults;
@@ -47,7 +22,7 @@ export function Faults() {
       </div>
       <Active rows={rows} />
       <div class="grid three">
-        {PRESETS.map(({ title, says, fault }) => (
+        {faults.value.presets.map(({ title, says, fault }) => (
           <div key={title} class="card">
             <button type="button" onClick={() => add(fault)}>
               {title}
@@ -87,7 +62,7 @@ function Active({ rows }: { readonly rows: readonly FaultRow[] }) {
             </th>
             <td>{says}</td>
             <td>{kind}</td>
-            <td data-head="Times">{timesText(times)}</td>
+            <td data-head="Times">{times}</td>
             <td>{number(met)}</td>
             <td data-head="Triggered">{number(struck)}</td>
             <td>
@@ -104,10 +79,6 @@ function Active({ rows }: { readonly rows: readonly FaultRow[] }) {
       </Table>
     </div>
   );
-}
-
-function timesText(times: string): string {
-  return times === String(LOCKED_WRITES) ? "until it removes itself" : times;
 }
 
 /** Shows the form for a new fault of any kind, with the fields of that kind. */

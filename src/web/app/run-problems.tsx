@@ -51,7 +51,7 @@ function countIn(failures: readonly FailureRow[]): number {
 }
 
 /** Shows the reasons why objects did not succeed, each with its count, and two ways to continue. */
-export function FailedNote({ detail: { run, failures, downloads } }: { readonly detail: RunDetail }) {
+export function FailedNote({ detail: { run, failures, downloads, forAgent = "" } }: { readonly detail: RunDetail }) {
   const showsAll = useSignal(false);
   if (failures.length === 0) return null;
   const sheet = downloads.includes("sheet") ? "sheet" : downloads.includes("rejects") ? "rejects" : undefined;
@@ -77,7 +77,7 @@ export function FailedNote({ detail: { run, failures, downloads } }: { readonly 
             Download the {FILES[sheet].toLowerCase()}
           </button>
         )}
-        <button type="button" onClick={() => void copyText(forAgent({ run, failures }))}>
+        <button type="button" onClick={() => void copyText(forAgent)}>
           Copy for your agent
         </button>
       </div>
@@ -151,33 +151,6 @@ export function Cause({ of, noun, isFirst }: CauseProps) {
       </span>
     </>
   );
-}
-
-/** The warning about unknown results: an event that is sent again may count twice. */
-const UNKNOWN_END =
-  "The result of the unknown ones is not known: they may have counted. Do not send them again before you have checked.";
-
-/**
- * Returns a text for an agent that fixes the failures: the run, each reason with its positions, and the call that
- * returns the rows.
- */
-function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): string {
-  const reasons = failures.map(
-    ({ count, places, message, remedy, outcome }) =>
-      `- ${count} ${OUTCOMES[outcome].toLowerCase()} (${places}): ${message.replace(/\.$/, "")}. ${remedy}`,
-  );
-  const call = (which: string) =>
-    `Their input: get_run {"runId":"${run.runId}","outcome":"${which}","includeInput":true}`;
-  const has = (which: keyof typeof OUTCOMES) => failures.some(({ outcome }) => outcome === which);
-  const ends = [
-    ...(has("failed") ? [call("failed"), "Fix the failed ones, and send only these again."] : []),
-    ...(has("unknown") ? [call("unknown"), UNKNOWN_END] : []),
-    ...(has("notApplied") && run.actions.includes("resume")
-      ? [`resume_run {"runId":"${run.runId}"} applies the rest.`]
-      : []),
-  ];
-  const from = run.fileName === undefined ? "" : `, ${run.fileName}`;
-  return [`In run ${run.runId} (${run.tool}${from}), these did not succeed:`, ...reasons, ...ends].join("\n");
 }
 
 const ROWS = 100;

@@ -69,7 +69,7 @@ export const eventsAge = signal(0);
 /** The sandbox whose events, targetings and faults are shown; undefined until it has answered. */
 export const sandbox = signal<SandboxMessage | undefined>(undefined);
 export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0, now: 0 });
-export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });
+export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [], presets: [] });
 
 /** The maximum number of rows in a list. The list of events is shorter, as it changes up to four times a second. */
 export const MAX_ROWS = 500;
