@@ -503,7 +503,7 @@ test("on a phone what was changed today is one tap from the top, and what waits 
     await page.getByText("2 approvals wait for you").waitFor();
     expect(await today.isVisible()).toBe(false);
     await page.setViewportSize({ width: 390, height: 844 });
-    const line = page.locator(".recent").getByText(/^Spring: 8 created|^Spring: 8 added/);
+    const line = page.locator(".recent").getByText("8 added");
     await line.waitFor();
     const yOf = async (one: Locator) => (await one.boundingBox())?.y ?? 0;
     expect(await yOf(line)).toBeGreaterThan(844);
@@ -823,7 +823,7 @@ test("needs attention lists the largest problems first, and those that are not l
   });
 });
 
-test("today's figures say what was restored, and today's runs are a line with their sum for each targeting", async () => {
+test("today's changes are summed by targeting and kind, with names, and what was undone is named and not summed", async () => {
   const now = Date.now();
   const did = (created: number, changed = 0, deleted = 0) => ({ created, changed, deleted });
   const { targeting: _targeting, ...whole } = PARTIAL.run;
@@ -835,8 +835,23 @@ test("today's figures say what was restored, and today's runs are a line with th
   const past = { startedAt: now - 86_400_000 };
   const runs: readonly RunRow[] = [
     { ...PARTIAL.run, ...done, runId: "01UNDO", isUndo: true, did: did(1), title: "Undid “Deleted Bags from Spring”" },
-    { ...PARTIAL.run, ...done, runId: "01ADD", did: did(3), title: "Added 3 options to Spring" },
-    { ...PARTIAL.run, ...done, runId: "01IDS", did: did(0, 9), how: { ...how, added: 60, renamed: 8 } },
+    {
+      ...{ ...PARTIAL.run, ...done, runId: "01ADD", did: did(3), title: "Added 3 options to Spring" },
+      names: { created: ["Hats", "Bags"] },
+    },
+    {
+      ...{ ...PARTIAL.run, ...done, runId: "01IDS", did: did(0, 9), names: { changed: ["Boots"] } },
+      how: { ...how, added: 60, extended: 9, renamed: 8 },
+    },
+    {
+      ...PARTIAL.run,
+      ...done,
+      runId: "01REN",
+      did: did(0, 3),
+      title: "Renamed 3 options in Spring",
+      undoneBy: "01BACK",
+    },
+    { ...PARTIAL.run, ...done, runId: "01BACK", isUndo: true, did: did(0, 3), title: "Undid “Renamed 3 options”" },
     { ...PARTIAL.run, ...done, runId: "01CUT", did: did(0, 2, 4), how: { ...how, removed: 1, moved: 1 } },
     { ...PARTIAL.run, ...done, runId: "01OLD", did: did(0, 5), title: "Applied a plan to Spring" },
     { ...PARTIAL.run, ...done, runId: "01FALL", did: did(2), targeting: fall, title: "Added 2 options to Fall" },
@@ -858,29 +873,34 @@ test("today's figures say what was restored, and today's runs are a line with th
   const made = await serveMadeRuns({ details: runs.map((run) => ({ ...PARTIAL, run, failures: [] })) });
   await onPage(made.url, async (page) => {
     const figure = page.locator(".figure", { hasText: "Changes today" });
-    await figure.getByText("13 created · 1 restored · 18 changed · 6 deleted").waitFor();
+    await figure.getByText("13 created · 1 restored · 18 changed · 6 deleted · 3 undone").waitFor();
     const today = page.locator(".recent");
     const lines = (await today.innerText()).split("\n").filter((line) => line !== "");
     expect(lines).toEqual([
       ...["Today", "Added an option"],
-      "Spring: 3 added, 1 restored, 4 deleted, 8 renamed, 1 moved, 5 changed, +60 −1 Context IDs",
       ...[
-        "Fall: Added 2 options",
-        "Winter: Imported a.csv: 1 of 59, 58 failed",
+        "Spring",
+        "3 added Hats, Bags",
+        "4 deleted",
+        "8 renamed",
+        "1 moved",
+        "+60 Context IDs Boots",
+        "−1 Context ID",
+      ],
+      ...["5 changed", "Undid “Deleted Bags”", "Renamed 3 options, undone"],
+      ...[
+        "Fall: 2 added",
+        "Winter: 1 added, 58 failed",
         "Created 4 targetings and their 2 options",
         "Renamed Fall to Autumn",
       ],
       ...["Deleted 2 targetings", "Renamed Hats"],
-      "All 13 runs of today",
+      "All 15 runs of today",
     ]);
-    await today.getByText("3 added, 1 restored").click();
-    expect((await today.locator("details li").allInnerTexts()).toSorted()).toEqual([
-      ...["Added 3 options", "Applied a plan", "Applied spring.yaml: 2 new, 3 changed, 1 deleted"],
-      ...["Applied spring.yaml: 2 new, 3 changed, 1 deleted", "Undid “Deleted Bags”"],
-    ]);
-    await today.getByRole("link", { name: "All 13 runs of today" }).click();
+    expect(await today.getByRole("link", { name: "Renamed 3 options" }).getAttribute("href")).toBe("#/runs/01REN");
+    await today.getByRole("link", { name: "All 15 runs of today" }).click();
     await page.getByRole("heading", { name: "Runs: Today" }).waitFor();
-    await page.getByRole("button", { name: "All 13" }).waitFor();
+    await page.getByRole("button", { name: "All 15" }).waitFor();
     expect(await page.getByText("Added the day before").count()).toBe(0);
     const first = page.getByRole("table", { name: "Runs" }).getByRole("rowheader").first();
     expect(await first.innerText()).toContain("Added an option");
@@ -902,7 +922,7 @@ test("on a phone what needs attention is above what was changed today, and runs 
   await onPage(made.url, async (page) => {
     await page.setViewportSize({ width: 390, height: 844 });
     const today = page.locator(".recent");
-    await today.getByText("T7: Added 7 options").waitFor();
+    await today.getByText("T7", { exact: true }).waitFor();
     expect(await today.getByText("T8").count()).toBe(0);
     const top = async (name: string | RegExp) =>
       (await page.getByRole("heading", { name }).boundingBox())?.y ?? Number.NaN;

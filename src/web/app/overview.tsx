@@ -1,4 +1,3 @@
-import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import type { ChangeCounts, RunRow } from "../wire.ts";
 import {
@@ -27,6 +26,7 @@ const LABEL_EVERY = 6;
 /** The maximum number of entries in each list. */
 const MAX_WAITING = 4;
 const MAX_RECENT = 8;
+const MAX_NAMES = 2;
 
 /** Shows runs and problems that need the person's attention, and what happened today. */
 export function Overview() {
@@ -111,6 +111,17 @@ function runsOfToday(): readonly RunRow[] {
   return runList.value.filter((run) => dateOf(timeOf(run)) === day);
 }
 
+/** Returns the runs that are in effect: without those that were undone, and without their undos. */
+function inEffect(its: readonly RunRow[]): readonly RunRow[] {
+  const undos = undosIn(its);
+  return its.filter(({ runId, undoneBy }) => undoneBy === undefined && !undos.has(runId));
+}
+
+/** Returns the IDs of the runs that undid these runs. */
+function undosIn(its: readonly RunRow[]): ReadonlySet<string | undefined> {
+  return new Set(its.map(({ undoneBy }) => undoneBy));
+}
+
 /** Returns how many objects the runs created, changed and deleted. */
 function changesIn(its: readonly RunRow[]): ChangeCounts {
   const sum = (kind: keyof ChangeCounts): number => its.reduce((all, { did }) => all + (did?.[kind] ?? 0), 0);
@@ -124,7 +135,12 @@ function sharesIn(its: readonly RunRow[]): readonly Share[] {
 
 function Today() {
   const its = runsOfToday();
-  const changes = sharesIn(its);
+  const net = inEffect(its);
+  const undone = its.filter(({ undoneBy }) => undoneBy !== undefined);
+  const changes: readonly Share[] = [
+    ...sharesIn(net),
+    { tone: "idle", count: totalOf(changesIn(undone)), of: "undone" },
+  ];
   const count = (...of: readonly RunRow["status"][]): number => its.filter(({ status }) => of.includes(status)).length;
   const ends: readonly Share[] = [
     { tone: "good", count: count("succeeded"), of: "done" },
@@ -138,10 +154,10 @@ function Today() {
   const hasEvents = hello.value?.views.includes("events") === true;
   return (
     <div class={`grid ${hasEvents ? "four" : "two"}`}>
-      <Figure title="Changes today" value={number(totalOf(changesIn(its)))}>
+      <Figure title="Changes today" value={number(totalOf(changesIn(net)))}>
         <Bar shares={changes} label="Changes today" />
         <span class="quiet small">
-          {sharesText(changes)} {totalOf(changesIn(its)) > 0 && "(options, groups and targetings)"}
+          {sharesText(changes)} {totalOf(changesIn(net)) > 0 && "(options, groups and targetings)"}
         </span>
       </Figure>
       <Figure title="Runs today" value={number(its.length)}>
@@ -189,9 +205,10 @@ function EventFigures() {
 /** Shows the number of created, changed and deleted objects in each of the last 24 hours. */
 function PerHour() {
   const end = Math.ceil(now.value / HOUR);
+  const inForce = inEffect(runList.value);
   const columns: readonly Column[] = Array.from({ length: HOURS }, (_, at) => {
     const hour = end - HOURS + at;
-    const its = runList.value.filter((run) => Math.floor(timeOf(run) / HOUR) === hour);
+    const its = inForce.filter((run) => Math.floor(timeOf(run) / HOUR) === hour);
     return { title: clockWords(hour * HOUR, "minute", now.value), shares: sharesIn(its) };
   });
   const all = columns.map(({ shares }) => shares.reduce((sum, { count }) => sum + count, 0));
@@ -223,10 +240,13 @@ function PerHour() {
   );
 }
 
-/** Shows what the runs of today changed: a line for each targeting with the sum, or with the title of its only run. */
+/** Shows what the runs of today changed, with a line for each kind of change in a targeting. */
 function ChangedToday() {
   const all = runsOfToday();
-  const changed = all.filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0);
+  const undos = undosIn(all);
+  const changed = all.filter(
+    ({ runId, status, did = NO_CHANGES }) => !undos.has(runId) && (status === "running" || totalOf(did) > 0),
+  );
   const lines = [...Map.groupBy(changed, lineOf).values()];
   const shown = lines.slice(0, MAX_RECENT).flat().length;
   const more = changed.length - shown;
@@ -248,53 +268,113 @@ function ChangedToday() {
   );
 }
 
-/** Returns the key of the line that shows a run. Runs that change targetings themselves have a line each. */
-function lineOf({ runId, tool, targeting }: RunRow): string {
-  return targeting?.name === undefined || tool.includes("_targeting") ? runId : (targeting._id ?? targeting.name);
+/** Returns the key of the line that shows a run. */
+function lineOf({ runId, targeting: { _id, name } = {} }: RunRow): string {
+  return name === undefined ? runId : (_id ?? name);
+}
+
+/** One kind of change in a targeting. Without `words`, the title of its only run is shown. */
+interface Part {
+  readonly words?: string;
+  readonly names?: readonly string[];
+  readonly runs: readonly RunRow[];
+}
+
+/** By words: the changes of a run, their kind, and how many objects they concern. The names are shown if that is all. */
+const KINDS: readonly (readonly [string, keyof ChangeCounts, ...((run: RunRow) => number | undefined)[]])[] = [
+  ["# added", "created", ({ did }) => did?.created],
+  ["# deleted", "deleted", ({ did }) => did?.deleted],
+  ["# renamed", "changed", ({ how }) => how?.renamed],
+  ["# moved", "changed", ({ how }) => how?.moved],
+  ["# set to show or hide sub-options", "changed", ({ how }) => how?.exposed],
+  ["+# Context IDs", "changed", ({ how }) => how?.added, ({ how }) => how?.extended],
+  ["−# Context IDs", "changed", ({ how }) => how?.removed, ({ how }) => how?.reduced],
+  ["# changed", "changed", ({ how, did }) => (how ? 0 : did?.changed)],
+];
+
+/** Returns what runs did together, by kind of change. Undos, undone runs and those of whole targetings are not summed. */
+function partsOf(its: readonly RunRow[]): readonly Part[] {
+  const { summed = [], apart = [] } = Object.groupBy(its, ({ tool, status, isUndo, undoneBy }) =>
+    isUndo || undoneBy || status === "running" || tool.includes("_targeting") ? "apart" : "summed",
+  );
+  const parts = KINDS.map(([words, of, count, objects = count]): Part => {
+    const runs = summed.filter((run) => count?.(run));
+    const sum = number(runs.reduce((all, run) => all + (count?.(run) ?? 0), 0));
+    const names = runs.flatMap((run) => (objects?.(run) === run.did?.[of] ? (run.names?.[of] ?? []) : []));
+    return { words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1"), names, runs };
+  });
+  return [...parts.filter(({ runs }) => runs.length > 0), ...apart.map((run) => ({ runs: [run] }))];
 }
 
 function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
   const [run] = its;
   if (run === undefined) return null;
-  const name = lineOf(run) !== run.runId && (
-    <>
-      <strong>
-        <Text of={run.targeting?.name} most={120} />
-      </strong>
-      {": "}
-    </>
-  );
-  if (its.length === 1) return <TodayRun run={run} name={name} />;
+  const name = lineOf(run) === run.runId ? undefined : run.targeting?.name;
   const worst = its.find((one) => toneOf(one) === "bad") ?? its.find((one) => toneOf(one) !== "good") ?? run;
+  const parts: readonly Part[] = name === undefined ? [{ runs: its }] : partsOf(its);
+  const said = new Set<RunRow>();
   return (
     <li>
       <i class={`dot ${toneOf(worst)}`} title={statusWords(worst)} />
-      <details>
-        <summary>
-          {name}
-          {sumWords(its)}
-        </summary>
-        <ul>
-          {its.map((one) => (
-            <TodayRun key={one.runId} run={one} name />
-          ))}
-        </ul>
-      </details>
+      <div>
+        {name !== undefined && (
+          <strong>
+            <Text of={name} most={120} />
+          </strong>
+        )}
+        {name !== undefined && parts.length === 1 && ": "}
+        {parts.map((part, at) => {
+          // What the colour says of a run is said once.
+          const trouble = part.runs.filter((one) => !said.has(one));
+          for (const one of trouble) said.add(one);
+          return (
+            <div key={at} class={parts.length === 1 ? "inline" : ""}>
+              <TodayPart {...part} trouble={trouble} isWithin={name !== undefined} />
+            </div>
+          );
+        })}
+      </div>
     </li>
   );
 }
 
-/** Shows a run of today. `name`: the name of the targeting before the title, if the title need not have it. */
-function TodayRun({ run, name }: { readonly run: RunRow; readonly name: ComponentChildren }) {
-  return (
-    <li>
-      <i class={`dot ${toneOf(run)}`} title={statusWords(run)} />
+/** Shows a kind of change, or the title of a run. It leads to its run, or lists its runs. */
+function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly isWithin: boolean }) {
+  const { words, names = [], runs, trouble, isWithin } = part;
+  const [run] = runs;
+  if (run === undefined) return null;
+  const shown = (
+    <>
+      {words ?? <Title run={run} {...(isWithin && { isWithin })} />}
+      {run.undoneBy !== undefined && ", undone"}
+      {troubleWords(trouble).map((one) => `, ${one}`)}
+      {names.length > 0 && (
+        <span class="quiet small">
+          {" "}
+          <Text of={names.slice(0, MAX_NAMES).join(", ")} />
+        </span>
+      )}
+    </>
+  );
+  if (runs.length === 1) {
+    return (
       <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
-        {name}
-        <Title run={run} {...(name && { isWithin: true as const })} />
-        {troubleWords([run]).map((words) => `, ${words}`)}
+        {shown}
       </a>
-    </li>
+    );
+  }
+  return (
+    <details>
+      <summary>{shown}</summary>
+      <ul>
+        {runs.map((one) => (
+          <li key={one.runId}>
+            <i class={`dot ${toneOf(one)}`} title={statusWords(one)} />
+            <TodayPart runs={[one]} trouble={[one]} isWithin={isWithin} />
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 
@@ -306,28 +386,4 @@ function troubleWords(its: readonly RunRow[]): readonly string[] {
     return count === 0 ? [] : [`${number(count)} ${kind}`];
   });
   return counts.length > 0 ? counts : open.slice(0, 1).map((run) => statusWords(run).toLowerCase());
-}
-
-/** Describes what runs did together: `332 added, 58 failed, 25 renamed, +60 −1 Context IDs`. */
-function sumWords(its: readonly RunRow[]): string {
-  const { created, deleted } = changesIn(its);
-  const restored = changesIn(its.filter(({ isUndo }) => isUndo)).created;
-  const sum = (kind: keyof NonNullable<RunRow["how"]>) => its.reduce((all, { how }) => all + (how?.[kind] ?? 0), 0);
-  const ids = [
-    { count: sum("added"), sign: "+" },
-    { count: sum("removed"), sign: "−" },
-  ].filter(({ count }) => count > 0);
-  const parts = [
-    { count: created - restored, words: "added" },
-    { count: restored, words: "restored" },
-    { count: deleted, words: "deleted" },
-    { count: sum("renamed"), words: "renamed" },
-    { count: sum("moved"), words: "moved" },
-    { count: sum("exposed"), words: "set to show or hide sub-options" },
-    { count: changesIn(its.filter(({ how }) => how === undefined)).changed, words: "changed" },
-  ];
-  const did = parts.filter(({ count }) => count > 0).map(({ count, words }) => `${number(count)} ${words}`);
-  const signed = ids.map(({ count, sign }) => sign + number(count)).join(" ");
-  if (signed !== "") did.push(`${signed} Context ${signed.slice(1) === "1" ? "ID" : "IDs"}`);
-  return [...did.slice(0, 1), ...troubleWords(its), ...did.slice(1)].join(", ");
 }

@@ -50,7 +50,10 @@ export function Title({ run, end = "", isWithin }: Titled) {
   const { title, targeting } = run;
   const name = targeting?.name ?? onlyNameOf(run) ?? "";
   const within = [" in ", " to ", " into ", " from "].map((word) => word + name).find((text) => title.includes(text));
-  if (isWithin && name !== "" && within !== undefined) return <Text of={title.replace(within, () => "")} most={400} />;
+  if (isWithin && name !== "" && within !== undefined) {
+    const short = title.replace(within, () => "");
+    return <Text of={run.tool === "rename_targetings" ? short.replace("Renamed", "Renamed from") : short} most={400} />;
+  }
   const found = name === "" ? -1 : title.lastIndexOf(name);
   const at = found === -1 ? title.length : found;
   return (
