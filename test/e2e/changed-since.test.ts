@@ -4,6 +4,7 @@ import { textOf } from "../support/clients.ts";
 import { checkedReport, warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
+const planOf = z.looseObject({ runId: z.string() });
 
 const env = {
   TARGETING_MCP_CONFIRM: "off",
@@ -78,12 +79,12 @@ test.each([BUSY, LOST])("a resumed deletion leaves what has changed since, and s
     change: add("one", 200),
     fault,
   });
-  expect(again).toMatchObject({ status: "partial", counts: { items: 2, succeeded: 1, failed: 1 } });
+  expect(again).toMatchObject({ status: "partial", counts: { items: 2, succeeded: 1, unknown: 1 } });
   expect(again.failures).toMatchObject([
     {
       errorCode: "PLAN_STALE",
       message: expect.stringContaining("expected to have 2 Context IDs, but has 202"),
-      remedy: expect.stringContaining("A new dry run or plan shows"),
+      remedy: expect.stringContaining("If the change is missing, make a new call"),
     },
   ]);
   expect(text).not.toContain("same call");
@@ -205,7 +206,7 @@ test("and a resumed deletion of a targeting with more options, or with other Con
 test("a group stays with a sub-option that has changed", async () => {
   const args = ({ group, inner }: Made) => ({ ids: [group, inner] });
   const { again, there } = await resumedAfter({ tool: "delete_options", args, change: add("inner", 1) });
-  expect(again).toMatchObject({ status: "failed", counts: { failed: 2 } });
+  expect(again).toMatchObject({ status: "unknown", counts: { unknown: 2 } });
   expect(again.failures).toMatchObject([{ count: 2, message: expect.stringContaining("its sub-options has changed") }]);
   expect(there).toMatchObject({ options: [{}, {}, { name: "Group" }] });
 });
@@ -221,6 +222,28 @@ test("a deletion that waited for the service leaves what has changed meanwhile",
   const report = checkedReport(await deletion);
   expect(report).toMatchObject({ status: "partial", counts: { succeeded: 1, failed: 1 } });
   expect(report.failures).toMatchObject([{ errorCode: "PLAN_STALE" }]);
+});
+
+test("a deletion that the service applies after others changed its option is not reported as failed", async () => {
+  const { client, sandbox } = await startSession({ env });
+  const targetingId = await sandbox.targeting("Shop");
+  const [one = ""] = await sandbox.options(targetingId, [{ name: "One", contexts: ["a"] }]);
+  const release = await sandbox.hold("deleteOptions", { times: 1 });
+  const first = checkedReport(await client.callTool("delete_options", { ids: [one] }));
+  expect(first.counts).toMatchObject({ unknown: 1 });
+  const inConsole = { _id: one, targeting: targetingId, name: "One", contexts: ["a", "b"] };
+  await sandbox.control("POST", "/seed", { options: [inConsole] });
+  const again = checkedReport(await client.callTool("resume_run", { runId: first.runId }));
+  expect(again).toMatchObject({ status: "unknown", counts: { unknown: 1, failed: 0 } });
+  await release();
+  const gone = () => client.callTool("get_option", { optionId: one });
+  await expect.poll(async () => textOf(await gone())).toContain("no option");
+  const undo = await client.callTool("undo_run", { runId: first.runId });
+  expect(undo.structuredContent).toMatchObject({ undo: { unresolved: 1 } });
+  const plan = planOf.parse(undo.structuredContent);
+  await client.callTool("apply_plan", { runId: plan.runId });
+  const there = await client.callTool("list_options", { targetingId });
+  expect(there.structuredContent).toMatchObject({ options: [{ name: "One", contextCount: 1 }] });
 });
 
 const rename = ({ url, one }: Made) => update(url, { _id: one, name: "Other" });

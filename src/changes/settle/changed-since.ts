@@ -41,8 +41,8 @@ function counted(value: PreviousValue): PreviousValue {
 /**
  * Compares the objects that a run will still delete or overwrite with `former`, their previous values. Returns the ends
  * of the open steps whose objects have changed: `unknown` if an earlier request may have applied the step, else
- * `failed`. Undefined if no open step deletes or overwrites. The caller must have the write lock, so that no request is
- * in progress. Throws the ApiError of a failed read.
+ * `failed`. Undefined if no open step deletes or overwrites. The caller must have the write lock, so that this server
+ * sends no request meanwhile. Throws the ApiError of a failed read.
  */
 export async function changedSince(
   state: RunState,
@@ -83,8 +83,8 @@ export async function changedSince(
   return open.flatMap((step): readonly StepChange[] => {
     const change = stale.get(targetOf(step) ?? "");
     if (change === undefined) return [];
-    // An unanswered update may have been applied before others changed its object. A deletion was not: the object exists.
-    const isInDoubt = state.suspectSince(step.id) !== undefined && !isDeletion(step);
+    // An unanswered update may have been applied before others changed its object. A deletion may still be applied.
+    const isInDoubt = state.suspectSince(step.id) !== undefined;
     const reason: Reason = ownReason("PLAN_STALE", { ...change, isLeft: true, ...(isInDoubt && { isInDoubt }) });
     return [{ step: step.id, to: isInDoubt ? "unknown" : "failed", reason }];
   });
