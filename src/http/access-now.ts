@@ -21,7 +21,10 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { TooBusyError } from "../web/http-errors.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 
-/** Returns a function that reads the access file again after a change. If it cannot be read, nobody is let in. */
+/**
+ * Returns a function that returns the access file and reads it again after a change. If the file cannot be read, nobody
+ * is let in.
+ */
 export function accessNow(
   file: string | undefined,
   first: Access,
@@ -52,12 +55,18 @@ function markOf(file: string): string {
 interface Knowing {
   readonly settings: Settings;
   readonly access: () => Access;
-  /** Returns the tokens that the serving processes have stored. Only for a worker whose access file has no tokens. */
+  /**
+   * Returns the tokens that the processes that serve HTTP have stored for workers. Absent if the access file of this
+   * process has tokens or if this process serves HTTP.
+   */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
   readonly tokens: Pick<ReturnType<typeof tokenRights>, "of">;
 }
 
-/** Returns the current rights of a run's caller. For a caller of the authorization server, those of the last tokens. */
+/**
+ * Returns a function that returns the current rights of the caller of a run, so that the run stops if they are revoked.
+ * For a caller of the authorization server, these are the rights in the newest tokens that the caller has sent.
+ */
 export function rightsNow({
   settings: { http },
   access,
@@ -91,7 +100,8 @@ function ofToken(
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
-  // Callers with their own keys may work in other projects, so the project is compared only for other callers.
+  // With own keys, a caller may have started the run in another project than that of the token, so the projects are not
+  // compared.
   if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
   return { readOnly: entry.readOnly, folders: entry.folders };
 }
@@ -106,10 +116,16 @@ function gone(refused: string): CallerRights {
   return { refused };
 }
 
-/** The name under which the tokens of the access file are stored. No caller can have this name. */
+/**
+ * The key of the stored tokens of the access file. Other entries of that store have names of callers as keys, and no
+ * caller has this name.
+ */
 const SERVED_TOKENS = "tokens of the access file";
 
-/** Stores the tokens of the access file, without secrets, for workers, whose access files contain no tokens. */
+/**
+ * Stores the entries of the access file, without the secret tokens, and reads them in workers, whose access files have
+ * no tokens.
+ */
 export function sharedTokens(texts: CallerTexts, access: () => Access) {
   let kept: string | undefined;
   return {
@@ -126,7 +142,10 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
 }
 
 const MAX_CLIENTS = 8;
-/** The rights of a caller's token are stored at most once in FRESH_MS milliseconds. MAX_CALLERS are remembered. */
+/**
+ * For FRESH_MS milliseconds after a token was recorded, the same token is not recorded again. At most MAX_CALLERS
+ * callers are remembered for this.
+ */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
 
@@ -134,7 +153,10 @@ const seenTokens = z.array(
   z.object({ name: z.string(), client: z.string(), owner: z.string(), writes: z.boolean(), until: z.number() }),
 );
 
-/** Stores the rights of callers who log in at the authorization server. Only their tokens contain these rights. */
+/**
+ * Stores the rights in the tokens of the authorization server, so that they can be checked while a run continues
+ * without a request of its caller.
+ */
 export function tokenRights(
   texts: CallerTexts,
   { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },
@@ -175,7 +197,8 @@ export function tokenRights(
 }
 
 /**
- * Adds a token at the end. Removes the earlier token of the same client, and the oldest token if there are too many.
+ * Adds a token at the end. Removes the earlier token of the same client, and the oldest token if there are more than
+ * MAX_CLIENTS.
  */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
@@ -192,10 +215,13 @@ export interface ApproversOf {
   readonly all: Pick<Projects, "idOf">;
 }
 
-/** Identifies the project of a run. `caller` is the owner in the run's header. */
+/** The fields of a run from which its project is determined. `caller` is the owner in the run's header. */
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
-/** Compares projects by their ID. In a sandbox, all keys have the same project ID, so keys are compared instead. */
+/**
+ * Returns functions that identify the project of keys and of a run, so that the two can be compared. Each is the
+ * project ID; in a sandbox, where all keys have the same project ID, a text made from the keys.
+ */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";
   return {
@@ -233,9 +259,12 @@ const SWEEP_MS = 60_000;
 
 export interface Project extends ServerProcess {
   readonly id: string;
-  /** Keeps the project in memory until the returned function is called. */
+  /** Marks the project as in use, so that it stays in memory until the returned function is called. */
   readonly use: () => () => void;
-  /** Aborted when the keys are removed from memory. Undefined if they stay forever. */
+  /**
+   * Aborted when the project is removed from memory. Undefined for the project of the configured keys, which always
+   * stays.
+   */
   readonly forgotten: AbortSignal | undefined;
 }
 
@@ -249,8 +278,8 @@ interface CachedProject {
 }
 
 /**
- * Creates the projects of a process. `settings` are those of the configured keys. For other keys, they are made from
- * `input`.
+ * Creates the projects of a process: that of the configured keys (`settings`), and one for any other keys that a
+ * request uses (their settings are made from `input`).
  */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared) {
   const configured: Project = {
@@ -283,7 +312,10 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   const ids = new WeakMap<ProjectKeys, string>();
   const settingsOf = (keys: ProjectKeys): Settings => settingsOfKeys(input, keys, environment);
   return {
-    /** Returns the ID of a caller's project. Throws a SettingsError if the keys cannot be used here. */
+    /**
+     * Returns the ID of the project to which the keys of a caller belong. Throws a SettingsError if this server cannot
+     * use the keys.
+     */
     idOf(keys: ProjectKeys | undefined): string {
       if (keys === undefined || isEmbedded) return configured.id;
       const id = ids.get(keys) ?? settingsOf(keys).project.id;

@@ -38,7 +38,10 @@ export type IssuerPerson = Extract<Person, { readonly by: "issuer" }>;
 
 export interface Viewers {
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
-  /** Returns what a person may see. Undefined if they may no longer approve, or the OAuth settings have changed. */
+  /**
+   * Returns what a person may see on the page. Undefined if they may no longer approve, or if the OAuth settings have
+   * changed since their login.
+   */
   viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
 }
 
@@ -46,8 +49,8 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
   const { settings, access } = of;
   const shownTo = { one: viewOfProject(of), all: viewOfAllProjects(of) };
   /**
-   * Returns what a person sees. `who`: the name on the page. `caller`: the name for tool calls. `where`: the visible
-   * project.
+   * Returns what a person sees on the page. `who`: the name shown there. `caller`: the name that the person has in tool
+   * calls, so that nobody approves their own change where that is forbidden. `where`: the text for the visible project.
    */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
@@ -100,7 +103,10 @@ function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   };
 }
 
-/** Takes the place of keys that only callers have, so that stored runs can be read. Requests never contain this key. */
+/**
+ * A placeholder for keys that this process does not know, so that stored runs can be read without them. It is sent in
+ * no request.
+ */
 const NO_KEY: ProjectKeys = { targetingApiKey: "no-key-of-any-project" };
 
 function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
@@ -116,7 +122,8 @@ function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
     const driver = (run: RunOf): PageScope => {
       const [name, keys] = named().find(([, its]) => ofKeys(its) === ofRun(run)) ?? [];
       if (name !== undefined || keys !== undefined) return shownOf(all.of(keys), name);
-      // This process has the keys of the run only if their caller used it recently.
+      // Without configured keys of the run's project, this process knows its keys only if a caller has used them
+      // recently.
       const living = all.living().find(({ id }) => id === run.project && ofRun(run) === id);
       return living === undefined ? { ...base, project: { id: "", name: "" } } : shownOf(living, undefined);
     };

@@ -14,7 +14,10 @@ interface PageParts {
   readonly viewers: Viewers;
   readonly address: string;
   readonly key: Uint8Array;
-  /** The sessions that other processes have ended. If absent, such sessions stay open here. */
+  /**
+   * The sessions that people have ended in other processes of this server. If absent, such sessions stay valid in this
+   * process.
+   */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
   readonly stopping: AbortSignal;
@@ -38,7 +41,7 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
   const isDue = (person: Person): person is IssuerPerson => {
     if (person.by !== "issuer" || person.checkAt === undefined) return false;
     const leftMs = person.checkAt - now();
-    // If more time is left than the interval has, the clock was set back, so the check is due as well.
+    // If more time is left than one whole interval, the clock was set back. The check is due then, too.
     return leftMs <= 0 || leftMs > CHECK_MS;
   };
   const renewed = async (session: PageSession<Person>): Promise<Response> => {

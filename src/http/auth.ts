@@ -13,8 +13,8 @@ export interface Caller {
    */
   readonly name: string;
   /**
-   * The owner of the caller's runs and confirmations. With other keys, a caller is another owner, so that no run
-   * continues with other keys.
+   * The owner of the caller's runs and confirmations: the name, and a hash of the keys if they are not the configured
+   * ones. So a run never continues with other keys than it began with.
    */
   readonly owner: string;
   readonly readOnly: boolean;
@@ -26,7 +26,7 @@ export interface Caller {
 
 export type Authenticate = (request: Request) => Promise<Caller | Response>;
 
-/** The OAuth scopes of access tokens. `write` includes `read`. */
+/** The OAuth scopes of access tokens. A token with `write` may also read. */
 export const SCOPES = { read: "targeting:read", write: "targeting:write" } as const;
 
 const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
@@ -34,7 +34,7 @@ const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-ev
 export interface SeenToken {
   readonly name: string;
   readonly client: string;
-  /** The owner of the runs of this token. Empty if this server has no project for the token. */
+  /** The owner of the runs that are started with this token. Empty if this server has no project for the token. */
   readonly owner: string;
   readonly writes: boolean;
   readonly until: number;
@@ -44,12 +44,16 @@ export interface AuthOptions {
   readonly addresses: readonly string[];
   readonly access: Access;
   /**
-   * Returns the access file as it is now. Removed rights end at once. Added tokens and keys work only after a restart.
+   * Returns the access file as it is now. With it, removed tokens and rights end at once. Added tokens and keys work
+   * only after a restart, because new tokens are looked up in `access`.
    */
   readonly accessOfNow?: () => Access;
   /** Verifies access tokens of an authorization server. Absent if none are accepted. */
   readonly jwt?: JwtVerifier | undefined;
-  /** Records a valid token of the authorization server. Called before its request is answered. */
+  /**
+   * Records a valid token of the authorization server, so that the caller's rights are known to its runs. Awaited
+   * before the request is answered.
+   */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
   readonly resourceMetadataUrl?: string | undefined;
@@ -152,7 +156,8 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
 }
 
 /**
- * Returns the keys of the project that a token names. Undefined if it names none: the configured keys are then used.
+ * Returns the keys of the project that a token names, or `keys: undefined` (the configured keys) if it names none.
+ * Undefined if this server has no such project.
  */
 export function claimedProject(
   claimed: string | undefined,
@@ -180,7 +185,10 @@ export function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Adds the keys in a request to its caller. A caller without a token gets a name from these keys. */
+/**
+ * Adds the API keys in the headers of a request to its caller. If the caller has no token (`isKnownByKeys`), the name
+ * is made from the keys.
+ */
 function withOwnKeys(
   caller: Caller,
   { headers }: Request,
@@ -212,7 +220,7 @@ function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
 }
 
 export function ownerOf(name: string, keys: ProjectKeys | undefined): string {
-  // Names of callers never start with `keys:`, so this owner differs from all of them.
+  // Names of callers never start with `keys:`, so this text is never the name of a caller.
   return keys === undefined ? name : `keys:${hashOf(keyTexts(keys))} ${name}`;
 }
 

@@ -27,10 +27,13 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
-/** Bodies of at least this many bytes are parsed in turn, because parsing needs about ten times as much memory. */
+/**
+ * Bodies of at least this many bytes are parsed one after the other, because parsing needs about ten times as much
+ * memory.
+ */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
-/** The memory of a value in bytes. A body with many short values needs more memory than its size. */
+/** The estimated memory of a parsed value in bytes. A body with many short values needs more memory than its size. */
 const BYTES_A_VALUE = 40;
 
 export interface ReadBody {
@@ -41,7 +44,10 @@ export interface ReadBody {
 
 export type Message = ReturnType<typeof messageOf>;
 
-/** Reads JSON bodies. Only calls of `toolsWithLists` may be large. A large body waits at most `waitMs`. */
+/**
+ * Reads JSON bodies. Only calls of `toolsWithLists` may have large bodies. A large body waits at most `waitMs` for
+ * memory.
+ */
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number) {
   const large = largeBodies(MAX_LARGE_BYTES);
   const unfinished = callerQuota(MAX_UNFINISHED);
@@ -157,13 +163,16 @@ function messageOf(given: unknown) {
   return { method: data?.method, tool: data?.method === "tools/call" ? data.params?.name : undefined };
 }
 
-/** How long one body may delay the parsing of the next, in milliseconds. A call may wait much longer. */
+/** How long one large body may delay the parsing of the next, in milliseconds. Its tool call may take much longer. */
 const TURN_MS = 5000;
 
 export interface Held {
-  /** Keeps the memory reserved until `work` has ended as well. Reserves it again if it was released. */
+  /**
+   * Keeps the memory reserved until `work` has ended, in addition to earlier work. If it was released already, reserves
+   * it again.
+   */
   until(work: Promise<unknown>): void;
-  /** Reports that the call needs little more memory, so that the next body may be parsed. */
+  /** Reports that the memory of this body will hardly grow any more, so that the next body may be parsed. */
   planned(): void;
 }
 
@@ -172,7 +181,10 @@ interface Waiting {
   readonly begin: (held: Held) => void;
 }
 
-/** Limits the total size of large bodies. Callers parse them in turn. One caller gets at most half, or one body. */
+/**
+ * Limits the total size of the large bodies in memory. Callers take turns. The bodies of one caller may use at most
+ * half, except that a single body may always be larger.
+ */
 export function largeBodies(mostBytes: number) {
   const waitingOf = new Map<string, Set<Waiting>>();
   const takenBy = new Map<string, number>();
@@ -195,7 +207,8 @@ export function largeBodies(mostBytes: number) {
       const [next] = waiting;
       const own = takenBy.get(caller) ?? 0;
       if (next === undefined || (own > 0 && own + next.bytes > mostBytes / 2)) continue;
-      // The next body waits. Otherwise, smaller bodies could overtake a large one forever.
+      // This body waits for memory, and all others behind it. Otherwise, smaller bodies could overtake a large one
+      // forever.
       if (taken > 0 && taken + next.bytes > mostBytes) return;
       waitingOf.delete(caller);
       waitingOf.set(caller, waiting);
@@ -233,7 +246,10 @@ export function largeBodies(mostBytes: number) {
     };
   };
   return {
-    /** Reserves memory until `work` ends. Undefined if none is free within `mostMs`, or if `work` ends first. */
+    /**
+     * Waits for its turn and reserves memory until `work` ends. Undefined if it cannot be reserved within `mostMs`
+     * milliseconds, or if `work` ends first.
+     */
     enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined> {
       return new Promise((resolve) => {
         const body: Waiting = {
@@ -260,12 +276,15 @@ export function largeBodies(mostBytes: number) {
 }
 
 interface Reservation {
-  /** Reserves more. If a limit would be exceeded, or after `end`, reserves nothing and returns false. */
+  /**
+   * Reserves `amount` more of the quota. Returns false, and reserves nothing, if a limit would be exceeded or after
+   * `end`.
+   */
   more(amount: number): boolean;
   end(): void;
 }
 
-/** Shares a quota of `forAll` among all callers. One caller gets at most half of it, but at least 1. */
+/** Shares a quota among all callers: `forAll` together. One caller gets at most half of it, but at least 1. */
 export function callerQuota(forAll: number) {
   const forOne = Math.max(1, Math.floor(forAll / 2));
   const taken = new Map<string, number>();

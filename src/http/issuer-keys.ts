@@ -6,7 +6,7 @@ import { issuerFetch, type KeptRead, keptRead } from "./issuer-reads.ts";
 
 export interface IssuerKeysOptions {
   readonly issuer: string;
-  /** The address of the issuer's keys. Undefined if it is read from the issuer's metadata. */
+  /** The address of the issuer's keys. If undefined, it is taken from the issuer's metadata. */
   readonly jwksUrl: string | undefined;
   readonly proxies: Proxies;
 }
@@ -32,7 +32,9 @@ export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }
 
-/** Reads the keys of the issuer. Unusable keys are left out (RFC 7517, 5), but `count` includes them. */
+/**
+ * Reads the keys of the issuer. `usable` are those that can be used (RFC 7517, 5). `count` is the number of all keys.
+ */
 export async function publishedKeys(options: IssuerKeysOptions) {
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));

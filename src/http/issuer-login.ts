@@ -11,11 +11,13 @@ import { jwtVerifier } from "./jwt.ts";
 
 const APPROVE = "targeting:approve";
 const LOGIN_MS = 600_000;
-/** The maximum length of a refresh token. The session contains it and is sent in a header of each request. */
+/**
+ * The maximum length of a refresh token. It is part of the session, which the page sends in a header of each request.
+ */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
- * The limits for returns from a login. Each return causes a request to the authorization server, even with an invented
- * code.
+ * The limits for requests that return from a login page to this server. Each causes a request to the authorization
+ * server, even if its code is invented.
  */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
@@ -61,7 +63,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const back = capped(BACK, now);
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
-  /** Returns the person who logged in. `before`: the same person at an earlier check. Throws a LoginRefused. */
+  /**
+   * Returns the person whom the tokens in an answer identify. At a later check of the rights, `before` is the person as
+   * known until then. Throws a LoginRefused.
+   */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
     // A response without a scope means the requested or previous scope (RFC 6749, 5.1 and 6).
@@ -111,7 +116,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
         return personOf(await oauth.processAuthorizationCodeResponse(server, client, answer, rules));
       });
     },
-    /** Checks a person's rights again. Throws a LoginRefused if they ended, other errors if the check fails. */
+    /**
+     * Checks a person's rights again. Throws a LoginRefused if the person has none any more, or another error if the
+     * check itself fails.
+     */
     renew: (person: IssuerPerson): Promise<IssuerPerson> =>
       checks(async () => {
         const server = await metadata.value();
@@ -124,7 +132,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
           throw new LoginRefused("The authorization server has ended your session. Log in again.", { cause });
         }
       }),
-    /** Revokes a refresh token. Does nothing if the authorization server does not support that (RFC 7009). */
+    /**
+     * Revokes the refresh token of a person who logs out. Does nothing if the authorization server does not support
+     * that (RFC 7009).
+     */
     async revoke({ refreshToken }: IssuerPerson): Promise<void> {
       const server = await metadata.value();
       if (refreshToken === undefined || server.revocation_endpoint === undefined) return;
@@ -186,7 +197,10 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** A limit for work: how much at the same time and per minute, for all addresses and for one. */
+/**
+ * Limits for work: how many at the same time (`atOnce`) and per minute (`aMinute`) in all, and how many for one network
+ * address (`ofOne`, `ofOneAMinute`).
+ */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;
@@ -194,7 +208,9 @@ interface Cap {
   readonly ofOneAMinute: number;
 }
 
-/** Returns a function that runs work within limits. It throws a TooManyLogins above a limit. */
+/**
+ * Returns a function that runs work for a network address. It throws a TooManyLogins if the work would exceed a limit.
+ */
 function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
   let begun: readonly { readonly peer: string; readonly at: number }[] = [];
   let running: readonly string[] = [];

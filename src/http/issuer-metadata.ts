@@ -3,7 +3,7 @@ import type { Proxies } from "../settings/environment.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { ALGORITHMS, issuerFetch, reasonOf } from "./issuer-reads.ts";
 
-/** Returns the options of requests to an issuer. They allow plain HTTP only on this machine. */
+/** Returns the options of requests to an issuer. They allow plain HTTP only if the issuer runs on this machine. */
 export function requestOptions(issuer: string, proxies: Proxies) {
   return { [oauth.customFetch]: issuerFetch(proxies), [oauth.allowInsecureRequests]: isLoopback(issuer) };
 }

@@ -7,7 +7,7 @@ export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512",
 const FRESH_MS = 10 * 60_000;
 /** For how many milliseconds an old value is used if a new one cannot be read. */
 const USABLE_MS = 60 * 60_000;
-/** The minimum milliseconds between two attempts: with a usable value, and without one. */
+/** The minimum milliseconds between two attempts to read: if an old value can still be used, and if not. */
 const PAUSE_MS = 30_000;
 const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
@@ -55,7 +55,7 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
     async value() {
       const old = usable();
       const isRead = reading !== undefined;
-      // One request waits for the new value. Meanwhile, all other requests get the old one.
+      // The request that starts a new reading waits for it. Meanwhile, all other requests get the old value.
       if (old !== undefined && (ageOf(old) < FRESH_MS || isRead || isPausing())) return old.value;
       if (!isRead && isPausing()) throw new IssuerUnreachable(tried?.problem);
       try {

@@ -58,14 +58,17 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
         return claimsOf(await payloadOf(token, keys, options), options);
       } catch (thrown) {
         if (thrown instanceof OAuthError || thrown instanceof IssuerUnreachable) throw thrown;
-        // The keys can be used, so the token itself is the cause.
+        // Without usable keys, an IssuerUnreachable would have been thrown. So the token itself is invalid.
         throw invalid(reasonOf(thrown));
       }
     },
   };
 }
 
-/** Refuses a token that would be invalid with any key. Sends no request to the issuer. */
+/**
+ * Throws for a token that would be invalid with any key. Needs no keys, so such a token causes no request to the
+ * issuer.
+ */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);
   const type =
@@ -105,7 +108,8 @@ async function payloadOf(
 }
 
 /**
- * Returns the content of a token. Undefined if no key of the issuer signed it. Throws if it is invalid in another way.
+ * Returns the content of a token. Undefined if none of the keys matches, so that newer keys must be tried. Throws if
+ * the token is invalid in another way.
  */
 async function verified(
   token: string,
@@ -123,7 +127,10 @@ async function verified(
   }
 }
 
-/** Tries each matching key, because a token may name no key, or a name that several keys have. */
+/**
+ * Tries each key of the issuer that may have signed the token, because the token may name no key, or a name that
+ * several keys have. Undefined if none of them signed it.
+ */
 async function verifiedByOne(
   token: string,
   keys: errors.JWKSMultipleMatchingKeys,
@@ -165,7 +172,10 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   return { ...token, project };
 }
 
-/** Returns the name of a caller. Issuers contain no space, so different callers never get the same name. */
+/**
+ * Returns the name of a caller, undefined without `sub` and `client_id`. Issuers contain no space, so the names of
+ * different callers always differ.
+ */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

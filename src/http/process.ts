@@ -34,15 +34,15 @@ interface Start {
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /** Whether this process serves calls. Only then must its access file contain all tokens. */
+  /** Whether this process serves HTTP requests, so that its access file must contain all tokens. False for a worker. */
   readonly serves: boolean;
 }
 
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
 /**
- * Creates the projects of a process and waits for its store. `isReady`: whether the store can be used; undefined if the
- * process was asked to stop first.
+ * Creates the projects of a process and waits until its store is ready. `isReady`: whether the store can be used;
+ * undefined if a signal stopped the process before that was known.
  */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
@@ -76,7 +76,8 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const isReady = await orStopped(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
   const keepTokens = (): Promise<void> =>
     served.keep().catch((error) => log.error("the tokens of the access file could not be stored", { error }));
-  // Workers need the tokens to stop runs whose rights were revoked, even if no caller sends requests.
+  // Workers read the stored entries to stop runs whose callers have lost their rights. They are stored regularly
+  // because a change of the file must reach the workers even if no request arrives.
   const isShared = start.serves && settings.store !== undefined;
   if (isShared && isReady) await keepTokens();
   const watch = isShared ? setInterval(keepTokens, TOKENS_MS).unref() : undefined;
@@ -102,7 +103,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   } as const;
 }
 
-/** Continues unfinished runs of other processes, in each project whose keys this process has. */
+/** Continues the runs of processes that have ended, in each project whose keys this process has. */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
@@ -119,7 +120,9 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
   });
 }
 
-/** By project ID: the runs. Embedded sandboxes are left out, because their runs end with the process. */
+/**
+ * Returns the runs of each project by its ID. Embedded sandboxes are omitted, because their runs end with the process.
+ */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
@@ -134,7 +137,7 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
   return found;
 }
 
-/** The headers of proxies. A request with such a header was sent from another machine. */
+/** The headers that proxies add. A request with such a header comes from another machine. */
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /** Serves metrics to programs on this machine and to callers with any token. Metrics contain no names. */
@@ -143,7 +146,10 @@ export function servedFigures(text: () => string, access: Access) {
   return {
     contentType: "text/plain; version=0.0.4; charset=utf-8",
     text,
-    /** Returns a refusal. Undefined if the sender, whose address is `from`, may read the metrics. */
+    /**
+     * Returns the response that refuses a request for metrics. Undefined if its sender, whose address is `from`, may
+     * read them.
+     */
     async refuse(request: Request, from: string | undefined): Promise<Response | undefined> {
       if (isFromHere(request, from)) return undefined;
       if (!requiresAuthentication({ access, jwt: undefined, ownKeys: false })) {
@@ -166,7 +172,7 @@ function isFromHere({ url, headers }: Request, from: string | undefined): boolea
 
 export interface Probed {
   readonly stopping: AbortSignal;
-  /** Rejects if the store does not work. Absent if there is no store that could fail. */
+  /** Checks the store, and rejects if it does not work. Absent if there is no store that could fail. */
   readonly ready?: (() => Promise<void>) | undefined;
   readonly metrics?: ReturnType<typeof servedFigures> | undefined;
 }

@@ -22,8 +22,8 @@ const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUTS_EVERY_MS = 5000;
 /**
- * How long an idle connection stays open, in milliseconds. Load balancers close theirs earlier, so that no request is
- * sent into a closing connection.
+ * How long an idle connection stays open, in milliseconds. Load balancers close idle connections earlier, so they never
+ * send a request into a connection that this server is closing.
  */
 const KEEP_ALIVE_MS = 65_000;
 const MAX_SUBSCRIPTIONS = 256;
@@ -45,7 +45,7 @@ export interface HttpOptions extends Probed {
   readonly resourceMetadataUrl?: string | undefined;
   readonly sessions: boolean;
   readonly waitMs: number;
-  /** The maximum number of messages in progress. One caller gets at most half. */
+  /** The maximum number of MCP messages in progress at a time. One caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
   readonly page?: (request: Request, peer: string) => Promise<Response | undefined>;
@@ -63,8 +63,8 @@ interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
 }
 
 /**
- * Serves MCP over Streamable HTTP, health probes and the web page. Checks `Host`, caller, body and limits in this
- * order.
+ * Serves MCP over Streamable HTTP, health probes and the web page. Each request is checked in this order: `Host`,
+ * caller, body, limits.
  */
 export function createHttpServer(options: HttpOptions) {
   const { log } = options;
@@ -77,7 +77,7 @@ export function createHttpServer(options: HttpOptions) {
       const refused = rejectForeignHost(req.raw.headers, options.hostnames);
       if (refused === undefined) return next();
       log.warn("a request was refused for its Host or Origin", {
-        // A path below `/open/` contains the code of a one-time link, so the path is cut.
+        // The path below `/open/` is the code of a one-time link, so it is not logged.
         path: req.path.replace(/^\/open\/.*/, "/open/"),
       });
       return refused;
@@ -216,7 +216,10 @@ function serving({
   return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
 }
 
-/** Keeps the memory of a large body reserved during the calls of a server and the runs that outlast them. */
+/**
+ * Keeps the memory of a large body reserved while tool calls run, and while runs continue after the answer to their
+ * call.
+ */
 function holding({ until, planned }: Held, { calls }: ServerParts): Pick<ServerParts, "calls" | "goesOn"> {
   return {
     calls: {
@@ -272,7 +275,10 @@ export function protectedResource(publicUrl: string, issuer: string) {
 const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, x-request-id";
 const REMEMBERED_S = "600";
 
-/** Lets a web page with an accepted `Origin` call MCP. Cookies are never used. */
+/**
+ * Returns the headers that let a web page read the answers of MCP. Its `Origin` was accepted before. Cookies are never
+ * used.
+ */
 function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   const origin = headers.get("origin");
   if (origin === null) return {};

@@ -28,7 +28,9 @@ export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /** The identity and rights of the request that opened the session. All its requests must have the same. */
+  /**
+   * The identity and rights of the caller who opened the session. Each request of the session must come with the same.
+   */
   readonly authInfo: AuthInfo;
   readonly caller: string;
   /** Aborted when the session must end. */
@@ -50,7 +52,10 @@ function sessionTable(onerror: (error: Error) => void) {
       if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /** Returns the sessions that fill a limit. One of them must end before this caller can open another one. */
+  /**
+   * Returns the sessions that fill a limit, so that one of them must end before this caller can open another. Empty if
+   * no limit is reached.
+   */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
@@ -70,7 +75,10 @@ function sessionTable(onerror: (error: Error) => void) {
       if (oldest !== undefined) end(oldest).catch(onerror);
       sessions.set(session.id, session);
     },
-    /** Returns the session of a request. Undefined if none has this ID, caller and rights. */
+    /**
+     * Returns the session with this ID and marks it as used. Undefined if there is none, or if it was opened with
+     * another caller or other rights.
+     */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
       if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;
@@ -86,11 +94,15 @@ function sessionTable(onerror: (error: Error) => void) {
   };
 }
 
-/** Creates the sessions. Each has its own MCP server, so that the server can ask the client questions. */
+/**
+ * Answers the requests of sessions. Each session has its own MCP server, so that the server can ask its client
+ * questions.
+ */
 export function httpSessions(onerror: (error: Error) => void) {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
-    // A GET only opens a stream of notifications, which may be open for hours without work. So it is no use.
+    // A GET only opens a stream of notifications, which may stay open for hours without any work. So it does not keep
+    // the session in use.
     if (request.method !== "GET") {
       session.requests += 1;
       onResponseClosed(outgoing, () => {

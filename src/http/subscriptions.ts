@@ -4,16 +4,22 @@ import type { Clock } from "../platform/clock.ts";
 
 interface Subscriber {
   readonly parts: ServerParts;
-  /** Ends the stream. Also aborted when the stream has ended. */
+  /** Aborted to end the stream, and when the stream has ended. */
   readonly over: AbortController;
   readonly open: (message: unknown) => Promise<Response>;
   readonly isLetIn: () => Promise<boolean>;
 }
 
-/** The maximum number of notifications that wait for a client. Above it, only later states are sent. */
+/**
+ * The maximum number of notifications of a stream that wait because the client reads slowly. Beyond it, a notification
+ * is skipped, and a later one reports the newer state.
+ */
 const MAX_WAITING = 16;
 
-/** Adds the acknowledgement and notifications to the SDK's stream. Ends it when the caller loses access. */
+/**
+ * Returns a function that opens a stream of notifications: the stream of the SDK, to which it adds the acknowledgement
+ * and the notifications about runs. It ends the stream when the caller loses access.
+ */
 export function runSubscriptions(clock: Clock) {
   const watcher = runWatcher(clock);
   return async (body: unknown, { parts, over, open, isLetIn }: Subscriber): Promise<Response> => {
