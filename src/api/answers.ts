@@ -27,8 +27,8 @@ import {
 } from "./errors.ts";
 import type { Http, HttpAnswer } from "./http.ts";
 
-// The API documents leave most forms of an answer open, so these functions accept several. Each returns undefined if it
-// cannot read the body.
+// The API documents do not fix the form of most answers, so each function below accepts several forms. It returns
+// undefined if it cannot read the body.
 
 export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
@@ -40,7 +40,10 @@ const LONGEST_TEXT = 256;
 const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
-/** Cuts a text that is longer than any documented text, so that it cannot fill an answer or a stored run. */
+/**
+ * Cuts a text of the service that is longer than any documented one, so that it cannot fill an answer to the agent or a
+ * stored run.
+ */
 function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;
@@ -66,8 +69,8 @@ function listIn(body: unknown): readonly unknown[] | undefined {
 }
 
 /**
- * Returns results in the order of the items (management-api 2.3). Undefined if an index is missing, repeated or too
- * large.
+ * Returns the results of a bulk request in the order of its items (management-api 2.3). Undefined if an index is
+ * missing, repeated or too large.
  */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const results = listIn(body)?.map(bulkResultOf);
@@ -89,7 +92,10 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
   };
 }
 
-/** Returns the error of an item or of a whole request (management-api 2.2). Drops fields of an unexpected type. */
+/**
+ * Returns the error of one item of a bulk request, or of the whole request (management-api 2.2). Drops fields of an
+ * unexpected type.
+ */
 function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
     ...(typeof statusCode === "number" && { statusCode }),
@@ -137,7 +143,7 @@ export function optionPageIn(body: unknown): OptionPage | undefined {
   return { items, ...(typeof total === "number" && { total }) };
 }
 
-/** Reads an option with its Context IDs, which are a plain list or in a form that `listIn` reads. */
+/** Reads an option with its Context IDs. These are an array, or an object that `listIn` reads. */
 export function optionWithContextsIn(body: unknown): OptionWithContexts | undefined {
   const record = optionIn(body);
   if (record === undefined) return undefined;
@@ -146,7 +152,10 @@ export function optionWithContextsIn(body: unknown): OptionWithContexts | undefi
   return contexts?.every((context) => typeof context === "string") ? { option, contexts } : undefined;
 }
 
-/** Reads a record from a body or its `data`. Optional fields of an unexpected type are left out. */
+/**
+ * Reads a record, such as a targeting or an option, from a body or from its field `data`. Drops optional fields of an
+ * unexpected type.
+ */
 function recordIn<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.output<Schema> | undefined {
   if (!isJsonObject(body)) return undefined;
   if (!("_id" in body)) return recordIn(schema, body.data);
@@ -198,10 +207,13 @@ function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): Ambiguo
 }
 
 const PROXY_CREDENTIALS = 407;
-/** A proxy may answer a large body with this status. Smaller requests then pass. */
+/** The status with which a proxy refuses a large request. The same items pass in smaller requests. */
 const TOO_LARGE = 413;
 
-/** Returns whether a proxy or firewall sent an answer. The errors of the API are JSON objects (management-api 2.2). */
+/**
+ * Returns whether a proxy or firewall, and not the API, sent an answer. Errors of the API are JSON objects
+ * (management-api 2.2).
+ */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }
@@ -254,7 +266,10 @@ function kindOf(statusCode: number, errorCode: string | undefined): RejectionKin
   return statusCode === 409 && errorCode !== undefined ? "business" : "other";
 }
 
-/** Returns the wait in milliseconds. 0 without the header. A date is compared with the header `Date` of the answer. */
+/**
+ * Returns how long the header `Retry-After` asks to wait, in milliseconds. 0 without the header. A date in it is
+ * compared with the header `Date` of the answer, because the clock of this machine may differ.
+ */
 export function retryAfter(headers: HttpAnswer["headers"]): number {
   const { "retry-after": given } = headers;
   if (typeof given !== "string") return 0;
@@ -266,7 +281,7 @@ function within(ms: number, most: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), most);
 }
 
-/** Returns milliseconds since 1970. Undefined without the header `Date`. */
+/** Returns the time of the service from the header `Date`, in milliseconds since 1970. Undefined without the header. */
 export function serverTimeOf({ date }: HttpAnswer["headers"]): number | undefined {
   const time = typeof date === "string" ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;

@@ -15,8 +15,8 @@ interface Way {
 }
 
 /**
- * The body of a request. undici also accepts iterables of bytes, which its types leave out. It reads each slice when
- * the socket has room.
+ * The body of a request. undici also accepts iterables of bytes, although its types do not mention them. It takes the
+ * next piece when the socket has room.
  */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
@@ -36,7 +36,10 @@ export interface Connections {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Opens connections that stay open. Only the time to connect is limited, not the time of a whole request. */
+/**
+ * Opens a pool of connections that are used again. It limits only the time to connect; the caller limits the time of a
+ * whole request.
+ */
 export function connectionsTo(origin: string, way: Way): Connections {
   const { requestTimeoutMs, proxy, largestAnswer, connections = 0 } = way;
   const options = {
@@ -106,7 +109,7 @@ function serverNameOf({ hostname }: URL): string {
 
 function credentialsOf({ username, password }: URL): Readonly<Record<string, string>> {
   if (username === "" && password === "") return {};
-  // Decodes percent-encoded bytes (`%40`). All other bytes stay as they are.
+  // Decodes percent-encoded bytes (`%40`) of the user name and password. All other characters stay as they are.
   const bytes = `${username}:${password}`.replaceAll(/%([0-9a-f]{2})/gi, (_, code) =>
     String.fromCharCode(Number.parseInt(String(code), 16)),
   );

@@ -9,7 +9,7 @@ import type { Operation } from "../spec/routes.ts";
  */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
-/** The cause of a failure, for people and the stored run. Agents get a text made from it. */
+/** The cause of a failed request, for people and for the stored run. Agents get a text made from it. */
 interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;
@@ -147,7 +147,7 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
-/** Returns the fields that are stored with a run. The folder `answers/` turns them into sentences. */
+/** Returns the fields of an error that are stored with a run. The folder `answers/` turns them into sentences. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
   const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };
@@ -193,7 +193,7 @@ interface NetworkFailure {
   readonly network?: NetworkCause | undefined;
 }
 
-/** By error code of Node, OpenSSL or undici: the cause and its description. */
+/** The cause and its description for each error code of Node, OpenSSL and undici. */
 const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
   ENOTFOUND: ["name", "the host name is unknown"],
   EAI_AGAIN: ["name", "the host name could not be looked up"],
@@ -269,7 +269,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
   return { reason: `the connection failed (${code})` };
 }
 
-/** The reasons of these causes contain the error code, because people search for it. */
+/** For these causes, the reason includes the error code, because people search the web for it. */
 const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
   untrusted: true,
   wrongHost: true,
@@ -290,7 +290,7 @@ type Decoder = (body: Buffer, options: { readonly maxOutputLength: number }) => 
 const wrapped: Decoder = promisify(inflate);
 const bare: Decoder = promisify(inflateRaw);
 
-/** By encoding: the decoder. Some servers send `deflate` without the two bytes of a zlib header. */
+/** The decoder for each content encoding. For `deflate`, some servers omit the two bytes of the zlib header. */
 const DECODERS: Readonly<Record<string, Decoder>> = {
   gzip: promisify(gunzip),
   "x-gzip": promisify(gunzip),
@@ -304,8 +304,9 @@ class EncodingError extends Error {
 }
 
 /**
- * Decompresses a body, because some gateways compress answers unasked. `encodings` is the header Content-Encoding.
- * Throws if the body is broken, has an unknown encoding, or becomes larger than `largest` bytes.
+ * Decompresses a body. Requests do not ask for compression, but some gateways compress answers anyway. `encodings` is
+ * the header Content-Encoding. Throws if the body is broken, has an unknown encoding, or becomes larger than `largest`
+ * bytes.
  */
 export async function decoded(body: Buffer, encodings: string, largest: number): Promise<Buffer> {
   let left = body;

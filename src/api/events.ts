@@ -9,13 +9,16 @@ import type { RequestOptions } from "./management.ts";
 
 export interface EventAnswer {
   readonly statusCode: number;
-  /** The word of the service: `ok`, `!invalid` or an unknown one. Undefined if the body has no `message`. */
+  /**
+   * The verdict in the answer of the service: `ok`, `!invalid` or an unknown word. Undefined if the body has no
+   * `message`.
+   */
   readonly message: string | undefined;
 }
 
 /**
- * Sends each event in its own HTTP request. The answer `!invalid` is a verdict. Throws an ApiError if there is no
- * verdict.
+ * Sends each event in its own HTTP request. The answer `!invalid` is returned like any other answer. Throws an ApiError
+ * if the service did not answer.
  */
 export interface EventApi {
   /** Sends an event. `body` is JSON. `fence` may stop the event right before it is sent. */
@@ -52,7 +55,10 @@ const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(
 
 export type SandboxEvent = z.output<typeof sandboxEvent>;
 
-/** The events, the oldest first. `total` counts all matches, `dropped` the events that are no longer stored. */
+/**
+ * The events that a sandbox received, the oldest first. `total` counts all events that match the query, `dropped` those
+ * that the sandbox no longer stores.
+ */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 
 export interface SandboxQuery {

@@ -22,7 +22,7 @@ export interface HttpSettings {
   readonly largestAnswer?: number;
 }
 
-/** A request. `path` is appended to the base address. `body` is JSON, as a string or as UTF-8 bytes. */
+/** A request. `path` is appended to the base address of the API. `body` is JSON, as a string or as UTF-8 bytes. */
 interface HttpRequest {
   readonly operation: Purpose;
   readonly method: Method;
@@ -87,7 +87,10 @@ export function openHttp(settings: HttpSettings): Http {
 }
 
 const CONNECTED = new HeldBackError("only a connection was wanted");
-/** Aborts a request as soon as its connection is open, so that only the connection remains. */
+/**
+ * A fence that aborts a request as soon as its connection is open, before anything is sent. Only the open connection
+ * remains, which the next request uses.
+ */
 const CONNECTED_ONLY: Fence = {
   mayLeave: () => {
     throw CONNECTED;
@@ -106,8 +109,9 @@ async function open(settings: HttpSettings): Promise<Connections> {
 }
 
 /**
- * Sends a request. A service cannot apply an incomplete request. So a failure before the last bytes means "not sent",
- * and a later failure means "may have been applied". The last slice of a large body waits for the fence.
+ * Sends a request. A service cannot apply an incomplete request. So if sending fails before the last bytes, the request
+ * was not sent; after them, it may have been applied. The last slice of a large body is sent only when the fence allows
+ * it.
  */
 async function sendOnce(
   { sender, origin, prefix, headers: ofWay }: Connections,
@@ -154,7 +158,7 @@ async function sendOnce(
             if (stopped !== undefined) return controller.abort(stopped);
             if (!isSliced(body)) {
               complete();
-              // undici writes the request within this turn of the event loop, so the microtask runs right after it.
+              // undici writes the request in the current turn of the event loop. The microtask runs right after that.
               if (fence !== undefined) queueMicrotask(() => fence.hasLeft());
             }
             started = controller;
@@ -188,8 +192,8 @@ async function sendOnce(
 const SLICE = 65_536;
 
 /**
- * If sending the first slice takes more milliseconds than this, the lease is renewed before the last one. A fence stops
- * requests after two seconds.
+ * If sending the first slice takes longer than this (in milliseconds), the write lease is renewed before the last slice
+ * is sent. Otherwise the fence, which allows two seconds after a renewal, could stop the request.
  */
 const RENEWED_AFTER_MS = 500;
 
@@ -200,7 +204,7 @@ function isSliced(body: Outgoing): body is Sliced {
   return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
 }
 
-/** Returns a body in the form for undici. For a large body, calls `complete` right before the last slice. */
+/** Returns a body as undici takes it. For a large body, calls `complete` right before the last slice is sent. */
 function outgoing(
   { body, type: kind = "application/json", fence }: HttpRequest,
   complete: () => void,
@@ -217,8 +221,8 @@ function outgoing(
 }
 
 /**
- * Yields a large body in two slices. The first one is larger than a socket's buffer. So when undici asks for the last
- * slice, the service has received nearly all of the first.
+ * Yields a large body in two slices. The first one is larger than the buffer of a socket. So when undici asks for the
+ * last slice, the service has received nearly all of the first one.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -237,7 +241,10 @@ async function* sliced(
 }
 
 const LEAVING = "undici:client:sendHeaders";
-/** The pause between two checks of a connection, in milliseconds. It grows while a slow connection is sending. */
+/**
+ * The pause between two checks of how much the service has received, in milliseconds. It grows while a slow connection
+ * is sending.
+ */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
 /** The files in which Linux lists open connections, by IP version. Reading one takes about a millisecond. */
 const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };
@@ -245,8 +252,8 @@ const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", I
 type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "destroyed">;
 
 /**
- * How many unacknowledged bytes are accepted. 128 KB take one second at 1 Mbit/s. Waiting for the last bytes would
- * delay each request, because receivers acknowledge them late (Linux: after 40 ms).
+ * A body counts as received if at most this many bytes are unacknowledged. 128 KB take one second at 1 Mbit/s. Waiting
+ * for the last bytes would delay each request, because receivers acknowledge them late (Linux: after 40 ms).
  */
 const FEW_BYTES = 131_072;
 
@@ -260,7 +267,7 @@ interface OnItsWay {
   end(): void;
 }
 
-/** Finds the connection that sends this body, to observe how much of it was received. */
+/** Finds the connection that sends this body, to check how much of the body the service has received. */
 function trackSocketQueue(body: object): OnItsWay {
   let socket: Connection | undefined;
   const note = (message: unknown): void => {

@@ -32,7 +32,7 @@ export interface BulkItems {
 export interface RequestOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
-  /** How often a read is attempted at most. Set for reads that the caller can do without. */
+  /** The maximum number of attempts of a read. Set for reads whose result the caller can do without. */
   readonly mostTries?: number;
 }
 
@@ -41,7 +41,10 @@ interface GetOptionQuery {
   readonly offset?: number;
 }
 
-/** Which page of a list to read (bounds: management-api 8.1). With `parent`: the sub-options of that group. */
+/**
+ * Which page of a list of options to read (limits: management-api 8.1). With `parent`, only the sub-options of the
+ * group with this ID.
+ */
 interface ListOptionsQuery extends GetOptionQuery {
   readonly parent?: string;
 }
@@ -52,7 +55,7 @@ interface ListOptionsQuery extends GetOptionQuery {
  */
 export interface ManagementApi {
   /**
-   * Sends one bulk request (management-api 2.3). `targetingId` is for routes that need it. `fence` may stop the request
+   * Sends one bulk request (management-api 2.3). `targetingId` is required by some routes. `fence` may stop the request
    * right before it is sent. Throws an AmbiguousError if an index is missing or repeated in the results.
    */
   bulk(
@@ -74,7 +77,7 @@ export interface ManagementApi {
 
 type Read<Value> = (options?: RequestOptions) => Promise<Value>;
 
-/** Returns an API that executes reads through `around`, for example with retries. */
+/** Returns an API that executes each read through `around`, which for example retries it. */
 export function aroundReads(
   api: ManagementApi,
   around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
@@ -121,7 +124,7 @@ function clockOf({ answer }: Called): { readonly serverTime?: number } {
 
 interface ReadRetry {
   readonly clock: Clock;
-  /** For how many milliseconds after the start of the first attempt further attempts may start. */
+  /** New attempts may start for this many milliseconds after the start of the first one. */
   readonly budgetMs: number;
   /**
    * The time limit of the first attempt in milliseconds. Each further attempt may take twice as long as the one before.
@@ -178,8 +181,8 @@ const READS_AT_A_TIME = 16;
 const SLOWER_MS = 5000;
 
 /**
- * Limits the concurrent reads of one tool call. A 429, a 5xx or a lost answer halves the limit. After 5 seconds without
- * such an answer, the limit doubles.
+ * Limits how many reads of one tool call run at a time. A 429, a 5xx or a lost answer halves the limit. After 5 seconds
+ * without such an answer, the limit doubles again.
  */
 export class AdaptiveConcurrency {
   readonly #most: number;
@@ -207,7 +210,8 @@ export class AdaptiveConcurrency {
   }
 
   /**
-   * Reads as soon as the limit allows it. Throws what `read` throws, or the signal's reason if aborted while waiting.
+   * Runs a read as soon as the limit allows it. Throws what `read` throws, or the signal's reason if aborted while
+   * waiting.
    */
   async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
     // All reads of a call listen to one signal, so Node must not warn about many listeners.
@@ -227,7 +231,10 @@ export class AdaptiveConcurrency {
     }
   }
 
-  /** Halves the limit. A read that started before the last change says nothing about the new limit. */
+  /**
+   * Halves the limit after a read failed. Ignores a read that started before the last change, because it ran under the
+   * old limit.
+   */
   #slower(startedAt: number): void {
     if (startedAt < this.#changedAt) return;
     this.#width = Math.max(1, Math.floor(this.width / 2));
@@ -262,8 +269,8 @@ export class AdaptiveConcurrency {
 }
 
 /**
- * Obeys `Retry-After`. Until that time, requests of the same kind (reads or writes) fail with a BusyError and are not
- * sent. `now` returns monotonic milliseconds.
+ * Returns a client that obeys `Retry-After`: until that time, it sends no request of the same kind (read or write), but
+ * throws a BusyError for it. `now` returns monotonic milliseconds.
  */
 export function keepingToLimits(http: Http, now: () => number): Http {
   const freeAt = { reads: Number.NEGATIVE_INFINITY, writes: Number.NEGATIVE_INFINITY };

@@ -5,7 +5,7 @@ import { LIMITS } from "../spec/limits.ts";
 import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import { type Header, NONE } from "./columns.ts";
 
-/** Matches a number such as 12,5 or 1.250,00, whose comma is a decimal sign for certain. */
+/** Matches a number such as 12,5 or 1.250,00, whose comma can only be a decimal sign. */
 export const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 
 /** The default separator of Context IDs in one cell. Line breaks always separate them, too. */
@@ -48,7 +48,7 @@ export function contextsReader(
   };
 }
 
-/** Returns the only Context ID of a cell. None for `[]`. */
+/** Returns the whole cell as one Context ID, or none if the cell is `[]`. */
 export function oneText(cell: string): readonly string[] {
   return cell.trim() === NONE ? [] : [cell];
 }
@@ -60,7 +60,10 @@ export interface SplitCells {
 
 const MAX_LETTERS = LIMITS.contextIdBytes.value + 16;
 
-/** Splits cells into Context IDs. A separator does not count inside an ID that the option already has. */
+/**
+ * Splits cells into Context IDs. Context IDs that the option already has (`held`) stay whole, even if they contain a
+ * separator.
+ */
 export function splitBeside({ cells, separator }: SplitCells, held: Iterable<string>): readonly string[] {
   const between = separatorsOf(separator);
   const whole = new Set([...held].filter((id) => between.test(id)));
@@ -93,7 +96,10 @@ function separatorsOf(separator: string): RegExp {
   return separator === "\n" ? /\n/ : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
 }
 
-/** Returns a function that splits a cell into Context IDs. Undefined for a cell that begins with `[` but is no JSON. */
+/**
+ * Returns a function that splits a cell into Context IDs. It returns undefined for a cell that begins with `[` but is
+ * not a JSON array.
+ */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
   const between = separatorsOf(separator);
   return (cell) => {
@@ -132,7 +138,10 @@ export function cellReader(header: Header, column: string): (cells: readonly str
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-/** Returns a function that reads cells with certain words: undefined for an empty cell, null for any other text. */
+/**
+ * Returns a function that reads cells with fixed words, such as yes and no. It returns undefined for an empty cell, and
+ * null for any other text.
+ */
 function wordReader<Meaning>(
   table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
 ): (cell: string) => Meaning | undefined | null {
@@ -174,14 +183,15 @@ export const contextActionIn = wordReader<"add" | "remove" | "set">([
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // A spreadsheet took a name that begins with =, + or - for a formula.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
-  // Google Sheets exports a formula that it has not computed yet as this text.
+  // Google Sheets exports this text for a formula that it has not computed yet.
   ["formulaError", /^Loading\.\.\.$/],
   // A failed formula in German, French, Spanish and Italian programs.
   [
     "formulaError",
     /^#(?:NV|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|¡VALOR!|¿NOMBRE\?|¡REF!|¡NUM!|¡DIV\/0!|VALORE!|RIF!|NOME\?)$/,
   ],
-  // A long number, or digits around an E. Spreadsheets always write the sign of the exponent.
+  // A spreadsheet has changed a long number, or a text such as 12E5. The sign of the exponent shows it: spreadsheets
+  // always write one.
   ["scientific", /^[+-]?\d(?:[.,]\d+)?E[+-]\d{1,3}$/i],
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
   // A spreadsheet has changed a text such as 3-4 or MAR4 into a date.
@@ -195,7 +205,7 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
     /^(?:\d{1,2}\. ?(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez) \d{2}|\d{1,2}월 \d{1,2}일)$/,
   ],
   ["placeholder", /^(?:null|NULL|n\/a|N\/A|NaN|undefined|[-–—])$/],
-  // With this apostrophe, a spreadsheet keeps all digits of a number.
+  // People write this apostrophe so that a spreadsheet keeps all digits of a number.
   ["apostrophe", /^'\d+$/],
   // UTF-8 that was read as Windows-1252 and saved again.
   ["misread", /Ã[¡-¿„–œŸ‰]|â€[™œž“¦]/],
@@ -208,11 +218,14 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
 
 const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
 
-/** Non-breaking spaces and zero-width characters, except joiners inside an emoji. */
+/** Non-breaking spaces and zero-width characters. Joiners inside an emoji are allowed. */
 const INVISIBLE =
   /[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;
 
-/** Matches a character that could be invisible: neither ASCII nor a Hangul syllable. */
+/**
+ * Matches a character that could be invisible: neither printable ASCII nor a Hangul syllable. Most texts have none,
+ * which saves the slower search.
+ */
 const UNUSUAL = /[^ -~가-힣]/;
 
 export interface Damage {
@@ -220,13 +233,22 @@ export interface Damage {
   readonly characters?: readonly string[];
 }
 
-/** Replaces the value of an `.xlsx` cell whose formula has no stored value. No real text contains it. */
+/**
+ * The text that replaces the missing value of an `.xlsx` cell with a formula whose result is not stored. No real text
+ * contains it.
+ */
 export const NO_VALUE = "\uFFFF";
 
-/** The cells of a row that hold a date or a truth value as a text, formatted as text. */
+/**
+ * The indexes of cells of a row that are formatted as text and look like a date or a truth value. No spreadsheet has
+ * converted these.
+ */
 export type TextCells = ReadonlySet<number> | undefined;
 
-/** What a spreadsheet makes of other texts, but never in a cell that is formatted as text. */
+/**
+ * The kinds of damage that a spreadsheet causes by converting a text. Cells that are formatted as text are never
+ * converted.
+ */
 const CONVERTED: readonly string[] = ["date", "truth"];
 
 /** Returns whether a text, or a part of it, looks as if a spreadsheet had converted it to a date or a truth value. */
@@ -234,7 +256,10 @@ export function mayBeConverted(text: string): boolean {
   return text.split(/[|;,\n]/).some((part) => CONVERTED.includes(damageIn(part)?.damage ?? ""));
 }
 
-/** Returns how a text is damaged. `isText`: it is a text in a cell formatted as text, so that no program changed it. */
+/**
+ * Returns how a spreadsheet has probably damaged a text. `isText`: the cell is formatted as text, so that the
+ * spreadsheet has not converted it.
+ */
 export function damageIn(text: string, isText = false): Damage | undefined {
   const trimmed = text.trim();
   if (trimmed === NO_VALUE) return { damage: "noValue" };
@@ -255,7 +280,10 @@ function codePoint(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-/** Composes Hangul syllables, which macOS and some tools decompose. */
+/**
+ * Composes Hangul syllables into single characters. macOS and some tools store them decomposed, so that equal names
+ * would differ.
+ */
 export function composedHangul(text: string): string {
   return /[\u1100-\u11FF]/.test(text)
     ? text.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"))

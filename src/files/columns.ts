@@ -1,10 +1,13 @@
-/** In a cell, this text means "no Context IDs" or "top level". An empty cell leaves the value unchanged. */
+/** In a cell, this text means "no Context IDs" or "top level". An empty cell means that the current value stays. */
 export const NONE = "[]";
 
-/** In files of failed rows, this column has the reasons. It is ignored when a file is read. */
+/** In files of failed rows, the column with the reason of each failure. Ignored when such a file is read again. */
 export const REASON_COLUMN = "reason";
 
-/** By column: its headings. The first is written. Case, spaces, `_`, `-` and invisible characters do not matter. */
+/**
+ * The accepted headings of each column. Sheets are written with the first one. Case, spaces, `_`, `-` and invisible
+ * characters do not matter.
+ */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion", "Acción", "Accion"],
   _id: ["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID", "ID de opción", "ID de l'option"],
@@ -48,12 +51,12 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
 };
 
-/** Returns the heading of a column in a written sheet. Default: the name of the column. */
+/** Returns the heading with which a sheet is written for a column. Without one, the name of the column. */
 export function headingOf(column: string): string {
   return HEADINGS[column]?.[0] ?? column;
 }
 
-/** Returns whether a heading is that of Context IDs with a number: "Context ID 2". */
+/** Returns whether a heading is that of a further column of Context IDs, with a number: "Context ID 2". */
 export function isFurtherContextIds(heading: string): boolean {
   const plain = plainHeading(heading);
   const first = plain.replace(/[#.(]*\d+\)?$/, "");
@@ -63,7 +66,10 @@ export function isFurtherContextIds(heading: string): boolean {
   );
 }
 
-/** Returns a heading for comparing: no case, spaces, separators, invisible characters or decomposed letters. */
+/**
+ * Returns a heading in the form in which headings are compared: lower case, without spaces, separators and invisible
+ * characters, letters composed.
+ */
 export function plainHeading(heading: string): string {
   return heading
     .normalize("NFKC")
@@ -81,7 +87,7 @@ export interface ValidColumns {
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
-/** By column: its heading in the file. With an empty value, the key is a column or a heading that is ignored. */
+/** By column: its heading in the file. If the value is empty, the key names a column or heading that is ignored. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
 export interface Header {
@@ -89,9 +95,9 @@ export interface Header {
   readonly at: (column: string) => number;
   readonly names: readonly string[];
   readonly ignored: readonly string[];
-  /** The headings whose columns the caller excluded. They are among the ignored headings too. */
+  /** The headings of columns that the caller excluded. They are in `ignored` as well. */
   readonly omitted: readonly string[];
   readonly omitsContexts: boolean;
-  /** What the caller excluded although the file has no such column. */
+  /** Columns and headings that the caller excluded although the file does not have them. */
   readonly absent: readonly string[];
 }

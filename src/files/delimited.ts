@@ -16,7 +16,10 @@ export interface SheetRecord {
 export const SUM_FORMULA =
   /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?|SOMME|SOUS\.TOTAL|SUMA|SUBTOTALES|SOMMA|SUBTOTALE|SOMA)\(/i;
 
-/** The position of a cell in a text. `line` and `column` count from 1. `start` and `end` include quotation marks. */
+/**
+ * The position of a cell in a text. `line` and `column` count from 1. `start` and `end` are offsets, and include
+ * quotation marks.
+ */
 export interface CellPlace {
   readonly line: number;
   readonly column: number;
@@ -45,16 +48,16 @@ export interface Delimited {
 }
 
 /**
- * Splits a text into records. An empty line is a record with one empty cell. A quotation mark has a meaning only at the
- * beginning of a cell.
+ * Splits a text into records. An empty line is a record with one empty cell. Quotation marks enclose a cell only if the
+ * cell begins with one.
  */
 export class DelimitedReader {
   readonly #options: Delimited;
   #begun: string[] = [];
   #begunLength = 0;
   /**
-   * The length at which an unfinished record is searched for its end again: twice its length at the last search.
-   * Searching it after each piece would be slow.
+   * When the text that is not yet split has reached this length, it is searched for ends of records again: twice its
+   * length at the last search. A search after each piece would be slow for a long record.
    */
   #lookAt = 0;
   #offset = 0;
@@ -64,7 +67,9 @@ export class DelimitedReader {
     this.#options = options;
   }
 
-  /** Returns the records that end in the next piece. Throws a QuoteFault or a FileError. */
+  /**
+   * Adds the next piece of the text and returns the records that are now complete. Throws a QuoteFault or a FileError.
+   */
   take(text: string): readonly SheetRecord[] {
     this.#begun.push(text);
     this.#begunLength += text.length;
@@ -73,7 +78,9 @@ export class DelimitedReader {
     return this.#read(false);
   }
 
-  /** Returns the last record if no line break follows it. Throws a QuoteFault or a FileError. */
+  /**
+   * Ends the text and returns its last record if that has no line break at its end. Throws a QuoteFault or a FileError.
+   */
   end(): readonly SheetRecord[] {
     return this.#begunLength === 0 ? [] : this.#read(true);
   }
@@ -232,7 +239,7 @@ export function recordsIn(text: string, options: Delimited): readonly SheetRecor
   return [...reader.take(text), ...reader.end()];
 }
 
-/** Spreadsheet programs read a CSV file as UTF-8 only if it begins with this mark. */
+/** The mark at the beginning of a CSV file with which spreadsheet programs read the file as UTF-8. */
 export const BYTE_ORDER_MARK = "\uFEFF";
 
 export function csvLine(cells: readonly string[], delimiter = ","): string {
@@ -250,7 +257,10 @@ const [SPACE, BACKSLASH, COMMA] = [0x20, 0x5c, 0x2c];
 const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
-/** Returns a function that checks the next bytes. It throws a FileError for the first unit larger than `mostBytes`. */
+/**
+ * Returns a function that is called with each chunk of a file. It throws a FileError for the first line or JSON element
+ * that is larger than `mostBytes`.
+ */
 export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Array) => void {
   if (unit === "line") return plainLineLimit(mostBytes);
   const endsUnit = elementEnds(unit.jsonDepth);
@@ -275,7 +285,7 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
   };
 }
 
-/** Searches for line breaks, which takes less time than looking at each byte. */
+/** Like `lineLimit` for lines. Searches for line breaks, which is faster than checking each byte. */
 function plainLineLimit(mostBytes: number): (chunk: Uint8Array) => void {
   let line = 1;
   let lineBytes = 0;

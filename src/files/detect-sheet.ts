@@ -56,8 +56,8 @@ export interface UndetectedSheet {
 }
 
 /**
- * Reads a whole sheet to detect how it must be read. Throws a FileError if the sheet cannot be read or lacks a required
- * column.
+ * Reads a whole sheet to detect how it must be read, and what is unusual in it. Throws a FileError if the sheet cannot
+ * be read or lacks a required column.
  */
 export async function detectSheet(
   undetected: UndetectedSheet,
@@ -103,7 +103,10 @@ export async function detectSheet(
   };
 }
 
-/** Adds that the headings may be garbled. Every file that fits no other encoding is read as Windows-1252. */
+/**
+ * Adds to an error that the headings may be garbled. A file that matches no other encoding is read as Windows-1252, so
+ * this encoding is only a guess.
+ */
 function withEncoding(thrown: FileError): FileError {
   // Only headings with letters beyond ASCII depend on the encoding.
   if (!/[\u0080-\uffff]/.test(thrown.message)) return thrown;
@@ -114,7 +117,8 @@ function withEncoding(thrown: FileError): FileError {
 }
 
 /**
- * Adds the names of the other sheets to an error. If no sheet of a workbook has a header, the first one may be a cover.
+ * Adds the names of the other sheets to an error. Without a sheet that has a header, the first sheet is read, which may
+ * be a cover page.
  */
 function withOtherSheets(thrown: FileError, { form, seen: { sheets = [], otherSheets = 0 } }: Placed): FileError {
   if (sheets.length === 0) return thrown;
@@ -174,8 +178,8 @@ async function sampleOf(
 }
 
 /**
- * Returns the first records of a file. With a wrong delimiter, quotation marks may not match; only the records before
- * that line are returned.
+ * Returns the first records of a file, split at a delimiter that may be the wrong one. If a quotation mark has no
+ * partner with it, returns only the records before that line.
  */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
   const reader = new DelimitedReader({ delimiter });
@@ -190,8 +194,8 @@ function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readon
 }
 
 /**
- * How much a row looks like a header. Compared in this order: whether it is a complete header, its number of known
- * columns, its number of cells.
+ * How much the first rows look as if a delimiter were the right one. Compared in this order: whether one of them is a
+ * complete header, its number of known columns, and without a complete header the number of cells.
  */
 type Likeness = readonly [whole: number, columns: number, cells: number];
 
@@ -212,25 +216,32 @@ function isMore(one: Likeness, other: Likeness): boolean {
   return at >= 0 && (one[at] ?? 0) > (other[at] ?? 0);
 }
 
-/** What is read as one sheet of Context IDs. The other known columns show that a row is a header. */
+/**
+ * The columns for reading a list of Context IDs from a sheet. Only the Context IDs are read; the other columns help to
+ * recognize a header.
+ */
 const LIST_SHAPE: ValidColumns = { columns: Object.keys(HEADINGS), required: [["contextId", "contexts"]] };
 
 export interface ListedContextId {
   readonly line: number;
   readonly id: string;
-  /** Whether the cell is a text, formatted as text, so that no spreadsheet has changed it. */
+  /** Whether the cell is formatted as text, so that no spreadsheet has converted it. */
   readonly isText?: boolean | undefined;
 }
 
 export interface ContextIdList {
   readonly ids: readonly ListedContextId[];
-  /** The heading of the Context IDs. `isColumn`: the file is a sheet, and only the column with this heading was read. */
+  /**
+   * The heading of the Context IDs. `isColumn`: the file is a sheet with a header, and only the column with this
+   * heading was read.
+   */
   readonly heading?: { readonly line: number; readonly text: string; readonly isColumn: boolean };
 }
 
 /**
- * Reads Context IDs from the lines of a file or the first column of a workbook. From a sheet with a header, only the
- * Context IDs are read. Throws a FileError, also for a sheet in which no column is that of the Context IDs.
+ * Reads Context IDs from a file with one on each line, or from the first column of a workbook. If a header names the
+ * column of the Context IDs, only that column is read. Throws a FileError, also if a sheet has a header without such a
+ * column.
  */
 export async function listedContextIds(bytes: ByteSource, maxBytes: number | undefined): Promise<ContextIdList> {
   const encodings = new EncodingDetector();
@@ -251,7 +262,10 @@ export async function listedContextIds(bytes: ByteSource, maxBytes: number | und
   return { ids, ...(head && { heading: head }) };
 }
 
-/** Returns the heading above a list of Context IDs, or of their column. Throws a FileError for another sheet. */
+/**
+ * Returns the heading of the Context IDs, undefined without one. Throws a FileError for a sheet with a header but no
+ * Context IDs.
+ */
 async function headOfList(
   bytes: ByteSource,
   encoding: Encoding,
@@ -332,11 +346,11 @@ async function idsOfSheet(
 }
 
 const NAMED = 12;
-/** Matches a number as spreadsheets show it, with separators between thousands. */
+/** Matches a number as a spreadsheet may show it, with separators between thousands. */
 const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
-/** Matches a date as spreadsheets show it, perhaps with a time. */
+/** Matches a date as a spreadsheet may show it, with or without a time. */
 const DATE = /^(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{2,4})(?: \d{1,2}:\d{2}(?::\d{2})?)?$/;
-/** In a column of numbers, shorter numbers may have lost leading zeros. */
+/** Matches a Context ID of digits only. If others in the column are longer, it may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
 const splitAtDefault = splitter(BETWEEN_CONTEXTS);
@@ -346,7 +360,7 @@ class Facts {
   readonly #given: string | undefined;
   readonly #at: Readonly<Record<"contexts" | "group" | "targeting" | "tx", number>>;
   readonly #holding = new Map<string, number>();
-  /** By number of digits: how many Context IDs have it. Undefined if one of them is not a number. */
+  /** How many Context IDs have each number of digits. Undefined if one of them is not a number. */
   #digits: Map<number, number> | undefined = new Map();
   #group = "";
   #blankGroups = 0;
@@ -356,7 +370,10 @@ class Facts {
   readonly #transactions = new Set<string>();
   #repeatedTx = 0;
 
-  /** The indexes of columns that may hold numbers, and those of columns with a decimal comma. */
+  /**
+   * The indexes of columns that may contain numbers (`#numbers`), and of those that contain a decimal comma
+   * (`#commas`).
+   */
   readonly #numbers: readonly number[];
   readonly #commas = new Set<number>();
 
@@ -411,7 +428,7 @@ class Facts {
     }
   }
 
-  /** Returns the separator of several Context IDs in one cell. Undefined if each cell has only one. */
+  /** Returns the separator of Context IDs within a cell. Undefined if each cell has only one. */
   separator(): string | undefined {
     if (this.#given !== undefined) return this.#given;
     if (this.#header.at("contextId") >= 0) return undefined;
@@ -456,7 +473,10 @@ class Facts {
     };
   }
 
-  /** Counts Context IDs that may have lost leading zeros. 0 unless 90 % of all IDs have the greatest length. */
+  /**
+   * Counts Context IDs that may have lost leading zeros: those that are shorter, if 90 % of all IDs have the same,
+   * greatest length. Otherwise 0.
+   */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);
     const [longest, ...others] = lengths;

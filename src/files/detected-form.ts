@@ -5,8 +5,8 @@ import type { InputFile } from "./input-file.ts";
 export type DetectedForm = Pick<InputFile, "sheet" | "seen">;
 
 /**
- * The key under which the object of a file holds its detected form. It is a symbol, so that copies of the object share
- * the form, and JSON leaves it out of the stored run.
+ * The property of an `InputFile` with its detected form. Copies of the object share the form. As the key is a symbol,
+ * JSON omits the form, so it is not stored with the run.
  */
 const DETECTION: unique symbol = Symbol("detection");
 
@@ -19,7 +19,10 @@ export function isUndetected({ given, sheet }: Pick<InputFile, "given" | "sheet"
   return given !== undefined && sheet === undefined;
 }
 
-/** Marks a file whose form is not detected yet. It will be detected once for all copies of the file. */
+/**
+ * Marks a file whose form (delimiter, columns and the like) is not detected yet. The form is then detected once for all
+ * copies of the file.
+ */
 export function markUndetected<File extends InputFile>(file: File): File & ReadableFile {
   return { ...file, [DETECTION]: {} };
 }

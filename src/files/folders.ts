@@ -9,7 +9,10 @@ export type { Place } from "../platform/held-folder.ts";
 
 const NAMES_SHOWN = 5;
 
-/** Finds a file in the allowed folders, without links and `..`. The FileError names the folders and similar files. */
+/**
+ * Finds a file in the allowed folders. Refuses `..` and links in its path. The FileError names the folders and similar
+ * files.
+ */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
   const found = await firstThere(places);
@@ -44,7 +47,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   );
 }
 
-/** Returns the files that a path can mean, one in each allowed folder. Links below the allowed folders are refused. */
+/** Returns the places that a path can mean, one in each allowed folder. Refuses links below the allowed folders. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
@@ -82,7 +85,10 @@ function partsInside(folder: string, path: string): readonly string[] | undefine
   return parts[0] === ".." ? undefined : parts;
 }
 
-/** Returns what `read` finds at a path; undefined if the path does not exist. Throws a FileError if unreadable. */
+/**
+ * Returns the result of `read` for a path. Undefined if the path does not exist. Throws a FileError if it cannot be
+ * read.
+ */
 async function unlessAbsent<Found>(path: string, read: (path: string) => Promise<Found>): Promise<Found | undefined> {
   try {
     return await read(path);
@@ -154,12 +160,16 @@ export interface RootGuard {
   /** Folders with protected data. A root of the client must neither contain one nor be inside one. */
   readonly folders: readonly string[];
   /**
-   * Files with protected data. A root must not contain one or be inside its folder. The home folder is no such folder.
+   * Files with protected data. A root of the client must neither contain one nor be inside its folder. If that folder
+   * contains the home folder, the second rule does not apply.
    */
   readonly files: readonly string[];
 }
 
-/** Returns the roots of the client (MCP), except the root of a disk, the home folder, and guarded folders. */
+/**
+ * Returns the folders that the client offers as its roots (MCP) and that may be used: not the root of a disk, the home
+ * folder or a protected folder.
+ */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);
   const folders = await Promise.all(guard.folders.map(realOrSame));

@@ -10,19 +10,27 @@ import {
   type ValidColumns,
 } from "./columns.ts";
 
-/** Headings of product lists that may mean an option's name. PRODUCTS count only next to Context IDs. */
+/**
+ * Headings of product lists that may contain the names of options. Those in PRODUCTS are accepted only if the sheet has
+ * Context IDs as well.
+ */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
   ...["Artikelbezeichnung", "Artikelname", "Produktbezeichnung", "Produktname"],
 ];
 const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
 
-/** The headings that this program writes. Their columns are ignored when a file is read. */
+/**
+ * The headings of columns that this program adds to a sheet. These columns are ignored when the sheet is read again.
+ */
 const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));
 
 export const HEADER_WITHIN = 100;
 
-/** How certain a heading's meaning is: mapped by the caller, a column's name, an alias, or from a product list. */
+/**
+ * How certain the meaning of a heading is, the most certain first: mapped by the caller, the name of a column, another
+ * accepted heading, a heading of product lists.
+ */
 const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
 
 interface Reading {
@@ -30,7 +38,10 @@ interface Reading {
   readonly rank: number;
 }
 
-/** Returns how headings are read. Throws a FileError if the caller maps an unknown column. */
+/**
+ * Returns a function that finds the column that a heading means. Throws a FileError if the caller maps an unknown
+ * column.
+ */
 function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
   const known = new Map<string, Reading>();
   if (columns.includes("name")) {
@@ -86,7 +97,10 @@ function omissionsIn(mapped: ColumnsArgument, read: ReturnType<typeof readingOf>
   });
 }
 
-/** Returns a function that says by which argument a heading is excluded: by itself, or by the name of its column. */
+/**
+ * Returns a function that finds the argument by which the caller excluded a heading: the heading itself, or the name of
+ * its column.
+ */
 function omitter(cells: readonly string[], omissions: readonly Omission[], read: ReturnType<typeof readingOf>) {
   const headings = new Set(cells.map(plainHeading));
   return (heading: string): Omission | undefined => {
@@ -98,7 +112,7 @@ function omitter(cells: readonly string[], omissions: readonly Omission[], read:
   };
 }
 
-/** Returns a function that tells whether a cell alone may be the heading of a column that is read. */
+/** Returns a function that tells whether a single cell could be the heading of a column that is read. */
 export function headingTest(shape: ValidColumns, mapped: ColumnsArgument = {}): (cell: string) => boolean {
   const read = readingOf(shape, mapped);
   return (cell) => read(cell) !== undefined;
@@ -201,7 +215,7 @@ export function checkHeader(
   );
 }
 
-/** Names the headings that a mapping leaves out. They may be those of Context IDs or groups. */
+/** Names headings that a suggested mapping does not use. The file may have Context IDs or groups under them. */
 function unmappedWords(likely: Readonly<Record<string, string>>, header: Header, columns: readonly string[]): string {
   const isRead = (column: string): boolean => column in likely || header.at(column) >= 0;
   const mapped = new Set(Object.values(likely));
@@ -212,8 +226,8 @@ function unmappedWords(likely: Readonly<Record<string, string>>, header: Header,
 }
 
 /**
- * Returns how to map headings to columns. Without a mapping of the optional columns of Context IDs, their values would
- * be ignored.
+ * Returns how to map headings to columns. Also mentions the optional column of Context IDs, because without a mapping
+ * its values would be ignored.
  */
 function mappingWords(missing: string, header: Header, columns: readonly string[]): string {
   const isWithoutIds = columns.includes("contextId") && header.at("contextId") < 0 && header.at("contexts") < 0;
@@ -224,7 +238,10 @@ function mappingWords(missing: string, header: Header, columns: readonly string[
   return `Map the headings to the columns: columns ${both} if each row has one Context ID; "contexts" instead of "contextId" if a cell has several.`;
 }
 
-/** Throws a FileError if the headings are in the first column. `firsts` are the cells of that column. */
+/**
+ * Throws a FileError if a sheet is transposed: its headings are in the first column. `firsts` are the cells of that
+ * column.
+ */
 export function checkNotTransposed(
   firsts: readonly string[],
   header: Header | undefined,
@@ -246,7 +263,10 @@ export function checkNotTransposed(
 const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erforderlich";
 const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
 const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
-/** Matches a cell that explains a column by a rule, as templates do. No option's name contains these signs. */
+/**
+ * Matches a cell that states a rule for its column, as templates do ("required: max. 36 characters"). No name of an
+ * option contains these signs.
+ */
 const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
 const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");
 const TYPE_OR_REQUIRED = new RegExp(
@@ -254,7 +274,10 @@ const TYPE_OR_REQUIRED = new RegExp(
   "i",
 );
 
-/** Returns whether a row explains the columns, as in templates: by a rule, an example, types or requirements. */
+/**
+ * Returns whether a row explains the columns, as in templates, so that it is skipped. It may contain rules, an example,
+ * types or "required".
+ */
 export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
   const name = (cells[at("name")] ?? "").trim();
   if (EXAMPLE.test(name) || RULE.test(name)) return true;
@@ -292,7 +315,8 @@ function likelyMapping(
     if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
   }
   if (Object.keys(likely).length === 0) return undefined;
-  // Without a mapping of these columns, their values would be ignored.
+  // Without a mapping, the values of these columns would be ignored, so headings that are similar to them are
+  // suggested.
   const isWithoutIds = header.at("contexts") < 0 && header.at("contextId") < 0;
   for (const column of [...(isWithoutIds ? ["contexts", "contextId"] : []), "parentName", "action", "op"]) {
     const isFree = columns.includes(column) && header.at(column) < 0 && !(column in likely);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
 
-/** The formats of input files. `csv` is any text with cells, whatever its delimiter. */
+/** The formats of input files. `csv` is any text file with cells, whatever its delimiter. */
 const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
@@ -31,9 +31,12 @@ const sheetForm = z.object({
   separator: z.string().exactOptional(),
   /** The columns in which an empty cell has the value of the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
-  /** The headings of columns with a number that has a decimal comma for certain. */
+  /**
+   * The headings of columns in which a comma is the decimal sign, because some of their numbers can only be read like
+   * that.
+   */
   decimalCommas: z.array(z.string()).exactOptional(),
-  /** The lines of rows to skip: totals, and rows that explain the columns. */
+  /** The line numbers of rows to skip: rows with totals, and rows that explain the columns. */
   subtotals: z.array(z.number()).exactOptional(),
   hints: z.array(z.number()).exactOptional(),
 });
@@ -41,9 +44,9 @@ export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
 const count = z.number().exactOptional();
 
-/** What was noticed in a sheet. Answers report what is present. */
+/** What was noticed while a sheet was read. Answers report each field that is set. */
 const sheetSeen = z.object({
-  /** The line of the header if it is not the first, and how many filled rows are above it. */
+  /** The line of the header if that is not the first line, and how many filled rows are above it. */
   headerLine: count,
   above: count,
   /** How many columns were ignored, and the headings of the first ones. */
@@ -53,7 +56,7 @@ const sheetSeen = z.object({
   severalIds: count,
   commas: count,
   unseparated: count,
-  /** How many rows continue the option above, and how many cells got the value of the cell above. */
+  /** How many rows belong to the option of the row above, and how many empty cells got the value of the cell above. */
   continued: count,
   filled: count,
   blankGroups: count,
@@ -62,14 +65,14 @@ const sheetSeen = z.object({
   grouped: count,
   dates: count,
   /**
-   * The number of line breaks inside cells of a text file. Because of them, line numbers differ from a spreadsheet's
-   * row numbers.
+   * The number of line breaks inside the cells of a text file. They explain why the reported lines differ from the row
+   * numbers that a spreadsheet shows.
    */
   lineBreaks: count,
   repeatedTx: count,
   shorter: count,
   repeated: count,
-  /** The number of skipped rows without an option, which templates have at the end. */
+  /** The number of skipped rows that have no option. Templates have such rows at their end. */
   template: count,
   /**
    * `trimmed`: how many names have spaces around them. `beyond`: how many filled cells are to the right of all
@@ -81,7 +84,7 @@ const sheetSeen = z.object({
   likelyContexts: z.string().exactOptional(),
   /** Set if no column contains Context IDs, not even an ignored one. Absent if no column was ignored. */
   withoutContexts: z.literal(true).exactOptional(),
-  /** The line of the first row that looks like a total but is an option. */
+  /** The line of the first row whose name looks like a total but that was read as an option. */
   notTotal: count,
   /** How many other sheets the workbook has, and the names of the first ones. */
   otherSheets: count,
@@ -93,7 +96,7 @@ const sheetSeen = z.object({
 });
 export type SheetSeen = Fixed<z.infer<typeof sheetSeen>>;
 
-/** What the caller and the file say about the form of a sheet. The rest is detected. */
+/** What the caller and the name of the file say about the form of a sheet. The rest is detected. */
 const sheetGiven = z.object({
   sheet: z.union([z.string(), z.number()]).exactOptional(),
   columns: z.record(z.string(), z.string()).exactOptional(),
@@ -111,7 +114,9 @@ export const inputFile = z.object({
   /** How to read the sheet. Absent if the file is no sheet or its form is not detected yet. */
   sheet: sheetForm.exactOptional(),
   seen: sheetSeen.exactOptional(),
-  /** The values accepted in the targeting column of the file: the ID and the names of the targeting of the call. */
+  /**
+   * The values that rows may have in the column of the targeting: the ID and the names of the targeting of the call.
+   */
   targeting: z.array(z.string()).exactOptional(),
 });
 export type InputFile = Fixed<z.infer<typeof inputFile>>;

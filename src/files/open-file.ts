@@ -107,7 +107,7 @@ export async function unreadBytes(
   return { file: markUndetected({ ...file, given }), bytes, size };
 }
 
-/** Throws a FileError if a file without columns is given together with arguments about columns. */
+/** Throws a FileError if arguments about columns were given for a file of JSON, which has no columns. */
 function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: string): void {
   const names = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (names.length === 0) return;
@@ -118,8 +118,8 @@ function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: st
 }
 
 /**
- * Returns the encoding of a file. JSON must be UTF-8 or UTF-16. Any other JSON counts as UTF-8, and reading it reports
- * the invalid bytes.
+ * Returns the encoding of a file. JSON must be UTF-8 or UTF-16. If it seems to have another encoding, it is read as
+ * UTF-8, so that the error names the first invalid byte.
  */
 async function encodingOf(format: Format, encodings: EncodingDetector, bytes: ByteSource): Promise<Encoding> {
   if (format === "xlsx") return "utf-8";
@@ -133,7 +133,7 @@ export function formatOf(path: string): Format | undefined {
 
 const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.";
 
-/** By extension of another program's file: how to save it in a format that can be read. */
+/** What a file with an unsupported extension is, and how to save it in a format that can be read. */
 const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
   ".xls": ["an old Excel workbook", AS_XLSX],
   ".xlsb": ["a binary Excel workbook", AS_XLSX],

@@ -16,10 +16,15 @@ export interface RowResult {
   readonly problem?: string | undefined;
   readonly howToFix?: string | undefined;
   readonly _id?: string | undefined;
-  /** What was done with the option and its Context IDs. Written if the row itself names no action. */
+  /**
+   * What was done with the option (`action`) and its Context IDs (`contextAction`). Written into a row in which the
+   * caller named no action.
+   */
   readonly action?: string;
   readonly contextAction?: string;
-  /** The columns that may be wrong, the most likely first. The first one that the sheet has is marked. */
+  /**
+   * The columns that may have caused the problem, the most likely first. The first one that the sheet has is marked.
+   */
   readonly columns?: readonly string[];
   /** The index of the wrong cell. If set, this cell is marked instead of a column. */
   readonly at?: number | undefined;
@@ -32,14 +37,23 @@ export interface ResultSource {
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
   readonly shape: ValidColumns;
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
-  /** Returns the result of a row; undefined if the row is left out. `ownerLine` is the line of the item's first row. */
+  /**
+   * Returns the result of a row, undefined if the row must be omitted. `ownerLine` is the line of the first row of the
+   * item to which this row belongs.
+   */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   readonly columns: readonly ResultColumn[];
-  /** Whether only some rows are wanted. Rows below the header without an item, such as totals, are then omitted. */
+  /**
+   * Whether only some rows are wanted, such as the failed ones. Other rows below the header, such as totals, are then
+   * omitted as well.
+   */
   readonly isPart?: boolean;
 }
 
-/** The headings of the columns with results. If the sheet already has such a column, it is used. */
+/**
+ * The headings of the columns that get the results. If the sheet already has a column with one of them, that column is
+ * used.
+ */
 const COLUMNS = {
   _id: [headingOf("_id")],
   action: [headingOf("action")],
@@ -53,7 +67,10 @@ export type ResultColumn = keyof typeof COLUMNS;
 export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "howToFix"];
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
-/** Yields the caller's rows with results. Rows without a result stay unchanged. Throws a FileError. */
+/**
+ * Yields the rows of the caller's sheet with their results added. Rows that are no items, such as titles, stay
+ * unchanged. Throws a FileError.
+ */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;
   const writers: ResultWriter[] = [];
@@ -155,7 +172,7 @@ class ResultWriter {
     put("result", found.result);
     put("problem", found.problem ?? "");
     put("howToFix", found.howToFix ?? "");
-    // The row has cells to the right of the header, which are its problem.
+    // Cells to the right of all headings are the reason why this row failed, so they are kept.
     const beyond = row.raw.slice(own).map((cell) => this.#own(cell));
     if (beyond.some((cell) => cell !== "")) cells.push(...beyond);
     const { problem, howToFix } = found;
@@ -164,7 +181,10 @@ class ResultWriter {
     return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
   }
 
-  /** Returns the index of the first of `columns` that the sheet has, otherwise that of "Problem". */
+  /**
+   * Returns the index of the first of `columns` that the sheet has. If it has none, returns that of the column
+   * "Problem".
+   */
   #marked(columns: readonly string[]): number {
     const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
     return found ?? this.#at.get("problem") ?? 0;
@@ -188,7 +208,10 @@ export interface Rejected {
   readonly words: (reason: Reason) => string | Promise<string>;
 }
 
-/** Yields the failed rows with their reasons: those of a sheet as CSV, others as NDJSON with only the failed parts. */
+/**
+ * Yields the failed rows with their reasons, so that they can be fixed and sent again. Rows of a sheet are written as
+ * CSV, other rows as NDJSON with only the parts that failed.
+ */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,
   file: InputFile,
@@ -251,7 +274,10 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
   return place < 0 ? [...row, words] : row.with(place, words);
 }
 
-/** Returns a run's failed objects by index of their row, including those not sent because another one failed. */
+/**
+ * Returns the failed objects of a run by the index of their row in the input. Includes objects that were not sent
+ * because another one had failed.
+ */
 export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
   const counts = state.counts();

@@ -19,20 +19,21 @@ export interface OpenedFile {
 }
 
 /**
- * What a row contains. Rows with the same `key` become one item. If one of them cannot be used, the item fails. `group`
- * is the group that an invalid row names, so that its option still becomes a group.
+ * What a row contains. Rows with the same `key` become one item; if one of them is invalid, the whole item fails.
+ * `group` is the group that an invalid row names. It stays known, so that the option with this name still becomes a
+ * group.
  */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined; readonly group?: string | undefined };
 
 export interface MoreOfSheet {
-  /** The separator of several Context IDs in one cell. Absent if none was detected. */
+  /** The separator of Context IDs within a cell. Absent if none was detected. */
   readonly separator?: string | undefined;
   readonly delimiter?: string | undefined;
-  /** The columns in which a comma is the decimal sign for certain. */
+  /** The columns in which a comma can only be the decimal sign. */
   readonly decimalCommas?: readonly string[] | undefined;
-  /** The texts that name the call's targeting in a row. Absent if rows may name any targeting. */
+  /** The texts by which a row may name the targeting of the call. Absent if rows may name any targeting. */
   readonly targeting?: readonly string[] | undefined;
 }
 
@@ -63,13 +64,13 @@ export interface Row<Item> {
   readonly content: RowContent<Item>;
   readonly index: number;
   readonly line?: number;
-  /** How many empty rows were skipped before this row, or after it if it is the last. Absent for 0. */
+  /** How many empty rows were skipped before this row; for the last row, also those after it. Absent for 0. */
   readonly skipped?: number;
 }
 
 /** A row of a file with its original text, which the file of failed rows repeats. */
 export interface FileRow<Item> extends Row<Item> {
-  /** The cells of a sheet's row, or the JSON text of another row. */
+  /** The cells of a row of a sheet, or the text of a row of JSON. */
   readonly raw: readonly string[] | string;
 }
 
@@ -131,7 +132,8 @@ async function* jsonRows<Item>(
   let index = 0;
   let isLineEach: boolean | undefined;
   for await (const batch of texts) {
-    // Lines are reported only if each element has its own. If elements share a line, its number does not help.
+    // Line numbers are reported only if each element of the JSON has a line of its own. Otherwise a line number would
+    // not identify an element.
     isLineEach ??= batch.every(({ line }, at) => line !== batch[at - 1]?.line);
     const hasLines = isLineEach;
     const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));
@@ -141,7 +143,7 @@ async function* jsonRows<Item>(
   }
 }
 
-/** Returns whether a line is the first line of an exported targeting. This line has no option. */
+/** Returns whether a line is the head of an exported targeting. It describes the file and has no option. */
 function isHead(text: string): boolean {
   const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
   return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
@@ -163,14 +165,17 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   return unread === undefined ? shape.fromValue(row) : jsonRow(unread, shape);
 }
 
-/** Returns the reason for a row with JSON whose parsed value differs from its text. */
+/** Returns the reason why a row is invalid: parsing its JSON would change a number or drop a repeated field. */
 export function invalidJson(fault: JsonFault): { readonly reason: Reason } {
   return "twice" in fault
     ? invalidRow("fieldTwice", { field: fault.twice.slice(0, 40) })
     : invalidRow("inexactNumber", { value: fault.number.slice(0, 40) });
 }
 
-/** Returns the line that a row of the file of failed rows stores as a text, because it was not a JSON object. */
+/**
+ * Returns the original text of a line that was not a JSON object. The file of failed rows stores such a line as the
+ * only field `row`. Undefined for other rows.
+ */
 function unreadLine(row: object): string | undefined {
   const line = "row" in row && Object.keys(row).length === 1 ? row.row : undefined;
   return typeof line === "string" ? line : undefined;
@@ -185,7 +190,7 @@ export function invalidRow(problem: string, detail: Readonly<Record<string, unkn
 export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
-  /** How many rows were merged into the item, and how many empty rows were skipped. */
+  /** How many further rows were merged into this item, and how many empty rows were skipped before it. */
   readonly merged?: number;
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
@@ -198,7 +203,7 @@ export function placeOf({ index, line }: Position) {
 
 const ITEMS_AT_ONCE = 2000;
 
-/** Yields items as rows. Lets other calls run after every ITEMS_AT_ONCE items. */
+/** Yields items as rows. After every ITEMS_AT_ONCE items, lets other tool calls run. */
 export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
   for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
     if (from > 0) await nextTurn();
@@ -212,8 +217,8 @@ export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Ite
 }
 
 /**
- * Reads the items of a file. Rows with the same key become one item, with the index of the first row. If one of them
- * cannot be used, the item fails.
+ * Reads the items of a file. Rows with the same key become one item with the index of its first row. If one of these
+ * rows is invalid, the whole item fails.
  */
 export async function itemsIn<Item>(
   bytes: ByteSource,
@@ -300,7 +305,7 @@ interface JsonText {
 
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
-  // The parts of a line are joined only when it ends, so that the whole line is not searched again with each part.
+  // The parts of a line are joined only at its end. Otherwise, a long line would be searched again with each part.
   let begun: string[] = [];
   const takeLines = (text: string): readonly JsonText[] => {
     const [first = "", ...others] = text.split("\n");
@@ -383,9 +388,7 @@ class ArraySplitter {
     else if (character === '"') this.#inText = false;
   }
 
-  /**
-   * Checks a character outside the array, where only white space is allowed. Returns where the next element can begin.
-   */
+  /** Checks a character outside the array, where only white space is allowed. Returns the position after it. */
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {

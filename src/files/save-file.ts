@@ -23,8 +23,8 @@ export interface FreePlace extends Place {
 }
 
 /**
- * Returns where and how a file can be saved. Throws a FileError if the path is not allowed, if the file exists, or if
- * its format has no `delimiter`.
+ * Returns the place and the format in which a file can be saved. Throws a FileError if the path is not allowed, if the
+ * file exists, or if a delimiter is given for a format that has none.
  */
 export async function freePlaceFor(
   path: string,
@@ -35,7 +35,10 @@ export async function freePlaceFor(
   return { ...place, form: savedForm(path, delimiter) };
 }
 
-/** Returns the format for an extension. Throws a FileError if it is unknown or its format has no `delimiter`. */
+/**
+ * Returns the format in which a file with this extension is saved. Throws a FileError if the extension is unknown, or
+ * if a delimiter is given for a format that has none.
+ */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
   const between = delimiter === undefined ? undefined : delimiterNamed(delimiter);
@@ -65,7 +68,10 @@ export function saveFile(place: Place, pieces: Pieces, makeLink = link): Promise
   return saveFiles([{ place, pieces }], makeLink);
 }
 
-/** Gives complete files their names. The first file gets its name last: if it exists, so do the others. */
+/**
+ * Saves several files: writes all of them completely and then gives them their names. The first file gets its name
+ * last, so if it exists, the others exist, too.
+ */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
   const whole = () => saveFiles(others, makeLink);
@@ -107,7 +113,8 @@ async function saveIn(
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
-    // Some systems cannot hold a folder open. The check ensures that no byte is written through a link there.
+    // Some systems cannot keep a folder open, so a link could have replaced it. This check ensures that nothing is
+    // written through such a link.
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
@@ -138,7 +145,7 @@ async function putInFreePlace(
   }
 }
 
-/** Copies an open file. Its name is not used, because the name may now mean another file. */
+/** Copies an open file. Reads it through its handle, because its name may now belong to another file. */
 async function copyTo(place: string, written: FileHandle): Promise<void> {
   const copy = await open(place, "wx");
   let isWhole = false;
@@ -154,7 +161,10 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
   }
 }
 
-/** Returns the message of the operating system without paths, because some of them are descriptors of this process. */
+/**
+ * Returns the message of an error of the operating system without its paths, because some of them are descriptors of
+ * this process.
+ */
 function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
 }
@@ -175,7 +185,7 @@ export async function* writtenSheet(
 
 const TAB_NAMES = ["\t", "tab", "\\t"];
 
-/** Returns the delimiter that an argument means. Undefined if no file can be written with it. */
+/** Returns the delimiter that the caller means. Undefined if files cannot be written with it. */
 function delimiterNamed(text: string): string | undefined {
   if (TAB_NAMES.includes(text.toLowerCase())) return "\t";
   return DELIMITERS.find((one) => one === text && one !== "|");

@@ -66,12 +66,18 @@ export interface SheetReading {
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
-  /** Collects the lines of rows to skip. If absent, the lines that are stored with the file are skipped. */
+  /**
+   * Collects the lines of rows to skip, while the form of a sheet is detected. If absent, the lines that are stored
+   * with the file are skipped.
+   */
   readonly skipped?: SkippedLines;
   readonly records?: AsyncIterable<readonly SheetRecord[]>;
 }
 
-/** Yields the filled rows below the header, which is the first row with the required columns. Throws a FileError. */
+/**
+ * Yields the rows below the header that are not empty. The header is the first row with all required columns. Throws a
+ * FileError.
+ */
 export async function* sheetRows(
   reading: SheetReading,
   onHeader: (header: SheetHeader) => void,
@@ -89,7 +95,10 @@ export async function* sheetRows(
     onHeader(header);
     return new RowReader(header, reading);
   };
-  /** Begins with the row that is most similar to a header. The error of that row names the missing columns. */
+  /**
+   * Used if no row is a header. Begins with the row that is most similar to one, which throws an error that names the
+   * missing columns.
+   */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
@@ -106,7 +115,7 @@ export async function* sheetRows(
       if (notes !== undefined && file.format === "csv") notes.lineBreaks += lineBreaksIn(record);
       const isHead = rows === undefined && !isBlank(record) && isWhole(read(record.cells), shape);
       if (isHead && (head === undefined || columnCount(read(record.cells)) > columnCount(read(head.cells)))) {
-        // The earlier candidate has headings below it, so it is a title and not the header.
+        // This row is a header with more columns, so the earlier one is a title above it.
         if (head !== undefined) above.push(head);
         head = record;
       } else if (head !== undefined) {
@@ -169,7 +178,10 @@ function isSepLine([first = "", ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first.trim()) && others.every((cell) => cell === "");
 }
 
-/** Returns how much a row looks like a header. Known columns count most, then cells with texts. */
+/**
+ * Returns how much a row looks like a header, as a number. Known columns count most, then cells with texts that are not
+ * numbers.
+ */
 function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => Header): number {
   const texts = cells.filter((cell) => cell.trim() !== "" && !isNumber(cell.trim()));
   return columnCount(read(cells)) * LARGEST_HEADER + Math.min(texts.length, LARGEST_HEADER - 1);
@@ -185,14 +197,17 @@ export function isBlank({ cells }: SheetRecord): boolean {
   return cells.every((cell) => cell.trim() === "");
 }
 
-/** Columns about the option of a row. If all of them are empty, the row continues the row above. */
+/**
+ * Columns that identify the option of a row. If all of them are empty, the row has further Context IDs for the option
+ * above.
+ */
 const CONTINUED = ["_id", "name", "op", "action"];
-/** Columns that templates fill in every row, even without an option. */
+/** Columns that templates fill in advance, also in rows without an option. */
 const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
 const NAMES = ["name", "parentName"];
 const HEADINGS_SHOWN = 12;
 
-/** Reads rows. Holds back the latest one until it is known whether it is the last, which may be a total. */
+/** Reads rows. Holds back the latest one, because a row that looks like a total is one only if it is the last. */
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;
@@ -205,7 +220,7 @@ class RowReader {
   readonly #contextId: number;
   readonly #read: readonly boolean[];
   readonly #names: readonly boolean[];
-  /** The indexes of the columns that are read and that templates leave empty. A row without them has no option. */
+  /** The indexes of the columns that a person fills in. A row in which all of them are empty has no option. */
   readonly #about: readonly number[];
   readonly #width: number;
   /** Recognizes total rows. Undefined if the lines to skip are stored with the file. */
@@ -307,7 +322,7 @@ class RowReader {
   /** Throws a FileError for the header of another table, whose rows would be read with wrong columns. */
   #checkNoOtherHeader(record: SheetRecord): void {
     const { line, cells } = record;
-    // Almost all rows end here. To read all of their cells as headings would take half of the time of an import.
+    // Almost all rows return here. Comparing all of their cells with headings would take half of the time of an import.
     const first = cells.find((cell) => cell.trim() !== "") ?? "";
     if (this.#blank === 0 && !this.#isHeading(first) && !this.#isHeader(record)) return;
     const found = this.#headings(cells);
@@ -315,7 +330,7 @@ class RowReader {
     const isClear = this.#blank > 0 || filled.every((at) => found.names[at] !== "");
     const isOther = isClear && columnCount(found) > 1 && isWhole(found, this.#shape);
     if (!isOther && !this.#isHeader(record)) return;
-    // Both columns of Context IDs count as one: a heading may say so twice, in merged cells.
+    // The columns `contextId` and `contexts` count as one, because a heading in merged cells may stand for both.
     const same = (name = ""): string => (name === "contextId" ? "contexts" : name);
     if (filled.every((at) => same(found.names[at]) === same(this.#header.names[at]))) return;
     const shown = filled.slice(0, HEADINGS_SHOWN).map((at) => (cells[at] ?? "").trim());
@@ -342,7 +357,10 @@ class RowReader {
     return filled;
   }
 
-  /** Returns which cells are formatted as text. A cell that was filled from above is like the cell above. */
+  /**
+   * Returns the indexes of cells that are formatted as text. A cell that got the value of the cell above also gets its
+   * format.
+   */
   #textsIn({ cells, asText }: SheetRecord, raw: readonly string[]): TextCells {
     const filled = [...(this.#textsBefore ?? [])].filter((at) => raw[at] !== (cells[at] ?? ""));
     return filled.length === 0 ? asText : new Set([...(asText ?? []), ...filled]);
@@ -361,7 +379,10 @@ class RowReader {
   }
 }
 
-/** Returns the index of a column in `fillDown`, given by name or heading. Throws a FileError for an unknown one. */
+/**
+ * Returns the index of a column that `fillDown` names, by its name or heading. Throws a FileError if the sheet does not
+ * have it.
+ */
 function positionOf(column: string, header: SheetHeader): number {
   const plain = plainHeading(column);
   const at = header.names.findIndex(
@@ -376,10 +397,13 @@ function positionOf(column: string, header: SheetHeader): number {
   );
 }
 
-/** No text contains this delimiter, so each line is one cell. */
+/** A delimiter that no text contains, so that each line is one cell. */
 const NO_DELIMITER = "\uFFFF";
 
-/** Yields the lines of a list, or the rows of the first sheet of a workbook. A line has one cell. Throws a FileError. */
+/**
+ * Yields the lines of a text file as records with one cell, or the rows of the first sheet of a workbook. Throws a
+ * FileError.
+ */
 export async function* listRecords(
   bytes: ByteSource,
   encoding: Encoding,

@@ -4,11 +4,12 @@ import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
 const [NEWLINE, RETURN] = [0x0a, 0x0d];
-/** How many bytes are decoded at a time. With small pieces, memory is freed early. */
+/** How many bytes are decoded at a time. Small parts keep little memory in use. */
 const PART_BYTES = 8192;
 
 /**
- * Decodes a file. A byte order mark overrides `encoding`. Throws a FileError with the line of the first invalid byte.
+ * Decodes a file. If the file begins with a byte order mark, that decides instead of `encoding`. Throws a FileError
+ * with the line of the first invalid byte.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
@@ -31,7 +32,7 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
   if (decode !== undefined) yield withLines(decode(undefined, line));
 }
 
-/** Decodes the next bytes, which begin on `line`. Undefined is the end of the file. */
+/** Decodes the next bytes, which begin on `line`. `chunk` is undefined at the end of the file. */
 type Decode = (chunk: Uint8Array | undefined, line: number) => string;
 
 function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
@@ -45,7 +46,9 @@ function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
   };
 }
 
-/** Decodes all modern Korean syllables that Excel saves. Node's decoder only knows those of KS X 1001. */
+/**
+ * Decodes CP949, in which Excel saves all modern Korean syllables. Node's own decoder supports only those of KS X 1001.
+ */
 async function cp949(): Promise<Decode> {
   const { getDecoder } = (await import("iconv-lite")).default;
   const decoder = getDecoder("cp949");
@@ -84,12 +87,13 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
   return first === 0xfe && second === 0xff ? "utf-16be" : undefined;
 }
 
-/** In UTF-16 that is valid UTF-8 as well, more than one of this many bytes is zero. */
+/** If more than one of this many bytes is zero, a file that is valid UTF-8 is read as UTF-16. */
 const FEWEST_ZEROS = 10;
 
 /**
- * Detects the encoding of a file. Decided by, in this order: a byte order mark, zero bytes (UTF-16), validity (UTF-8),
- * and which encoding gives letters. Mostly valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
+ * Detects the encoding of a file. Checks in this order: a byte order mark, zero bytes (UTF-16), valid UTF-8, and in
+ * which encoding the bytes are plausible letters. A file that is mostly valid UTF-8 counts as UTF-8, so that the line
+ * with the invalid bytes is reported.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
@@ -110,12 +114,16 @@ export class EncodingDetector {
     if (this.#isUtf8) this.#isUtf8 = isValid(() => this.#utf8.decode(chunk, { stream: true }));
   }
 
-  /** Returns the encoding of the bytes that were taken. Reads them once more if they are neither UTF-8 nor UTF-16. */
+  /**
+   * Returns the encoding of the file whose bytes were passed to `take`. Reads the file again if it is neither UTF-8 nor
+   * UTF-16.
+   */
   async found(bytes: ByteSource): Promise<Encoding> {
     if (this.#marked !== undefined) return this.#marked;
     const [even, odd] = this.#zeros;
     const isUtf8 = this.#isUtf8 && isValid(() => this.#utf8.decode());
-    // A few zero bytes in valid UTF-8 are damage, which is reported with its row. In UTF-16, each ASCII letter has one.
+    // A few zero bytes in valid UTF-8 are damage, which is reported with its row. In UTF-16, each ASCII letter has one
+    // zero byte.
     if (even + odd > (isUtf8 ? this.#position / FEWEST_ZEROS : 0)) return odd >= even ? "utf-16le" : "utf-16be";
     if (isUtf8) return "utf-8";
     const [korean, unicode, mac] = [new KoreanLikeness(), new UnicodeLikeness(), new MacLikeness()];
@@ -175,7 +183,7 @@ class KoreanLikeness {
  * ("Ã¤").
  */
 class UnicodeLikeness {
-  /** How many bytes of the current character are missing, and how many it has in all. */
+  /** How many bytes of the current character are still missing (`#left`), and how many it has in all (`#length`). */
   #left = 0;
   #length = 0;
   #three = 0;
@@ -203,7 +211,7 @@ class UnicodeLikeness {
   }
 }
 
-/** Bytes that are letters in Mac Roman. In Windows-1252, they are signs that rarely follow a letter. */
+/** Bytes that are letters in Mac Roman. In Windows-1252, the same bytes are signs that rarely follow a letter. */
 const MAC_LETTERS: ReadonlySet<number> = new Set([
   ...[0x81, 0x83, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8d, 0x8e, 0x8f],
   ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],

@@ -7,9 +7,15 @@ const TOTAL_WORDS = [
   ...["suma?", "som(?:me|ma)", "(?:gesamt|zwischen|teil)?summe", "gesamt"],
   ...["총? ?합 ?계", "총 ?계", "소 ?계", "부분합", "계", "[合総總小]?計", "[合总小]计"],
 ].join("|");
-/** Matches the first cell of a total row. If a formula of the row sums, the cell may also be like "Nike Total". */
+/**
+ * Matches the first filled cell of a total row. If the row has a formula that sums, `TOTAL_OF` also accepts a cell such
+ * as "Nike Total".
+ */
 const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
-/** Matches a labelled total such as "Total Colors". An option may have such a name, so its numbers must add up. */
+/**
+ * Matches a total with a label, such as "Total Colors". An option may have such a name, so the row counts as a total
+ * only if its numbers are sums.
+ */
 const LABELLED = new RegExp(`^(?:${TOTAL_WORDS}):?\\s+\\S|\\s(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
 const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
@@ -21,12 +27,12 @@ export function isNumber(cell: string): boolean {
 }
 
 /**
- * The kind of a row. `totalIfLast`: a total if no row follows, otherwise an option. `notTotal`: an option whose name
- * begins with a word for totals.
+ * The kind of a row. `totalIfLast`: a total if it is the last row, otherwise an option. `notTotal`: an option although
+ * its name begins with a word for totals.
  */
 export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
 
-/** Recognizes rows with totals of the rows above. It must get all rows of a sheet in order. */
+/** Recognizes rows that contain totals of the rows above. Must be given all rows of a sheet in order. */
 export class TotalRows {
   readonly #read: readonly boolean[];
   readonly #ids: readonly number[];
@@ -36,7 +42,10 @@ export class TotalRows {
   #countBelow = 0;
   #hasDigits = false;
 
-  /** `read` says for each index whether the column is read. `ids` are the indexes of columns with IDs. */
+  /**
+   * `read` says for each column whether it is read. `ids` are the indexes of the columns with option IDs or Context
+   * IDs.
+   */
   constructor(read: readonly boolean[], ids: readonly number[]) {
     this.#read = read;
     this.#ids = ids;
@@ -67,9 +76,10 @@ export class TotalRows {
   }
 
   /**
-   * Returns the kind of a row. A total row begins with a word for totals and has only numbers otherwise. One of them
-   * must be the sum of its column or a formula that sums. A column that is read may contain only such a formula or the
-   * number of rows. The last row is a total even if no number can be compared, or if an empty row is above it.
+   * Returns the kind of a row. A total row begins with a word for totals; all its other cells are numbers. One of them
+   * must be the sum of its column, or a formula that sums. In a column that is read, a total row may have only such a
+   * formula or the number of rows. The last row is a total even if no number can be compared, or if the row above it is
+   * empty.
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
@@ -88,7 +98,8 @@ export class TotalRows {
     if (!counts.every((count) => count === this.#count || (!this.#hasDigits && count === this.#countBelow))) {
       return "option";
     }
-    // With numbers as Context IDs, the one below a single option is probably no count of the options.
+    // If the Context IDs are numbers, a number below a single option is probably a Context ID and not a count of
+    // options.
     if (counts.length > 0 && this.#hasDigits && this.#count < FEWEST_ADDED) return "option";
     const sums = others.map(({ cell, at }) => this.#columns.get(at)?.compare(cell));
     const isCounted = counts.length === 0 || !this.#hasDigits;
@@ -96,7 +107,9 @@ export class TotalRows {
     return isApart || !sums.includes("different") || sums.includes("equal") ? "totalIfLast" : "notTotal";
   }
 
-  /** Returns whether all cells but the first are numbers in columns that are not read, and each is a sum. */
+  /**
+   * Returns whether each cell after the first is a number in a column that is not read, and is the sum of that column.
+   */
   #isLabelledSum(cells: readonly string[]): boolean {
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const numbers = filled.slice(1);
@@ -110,13 +123,15 @@ export class TotalRows {
   }
 }
 
-/** A number that equals the only one above is probably no sum. */
+/** A sum needs at least this many rows above it. A number that equals the only number above is probably no sum. */
 const FEWEST_ADDED = 2;
 
-/** The possible decimal signs of a number such as 1.250. The sign with which a sum is correct is that of the sheet. */
+/** The possible decimal signs of a number such as 1.250. The sheet uses the sign with which a sum is correct. */
 const DECIMALS = [",", "."] as const;
 
-/** The sums of a column for each decimal sign: of all options, and of those since the last total row. */
+/**
+ * The sums of a column for each decimal sign: of all options (`all`), and of those since the last total row (`below`).
+ */
 class ColumnSum {
   readonly #sums = DECIMALS.map((decimal) => ({ decimal, all: 0, below: 0, digits: 0 }));
   #count = 0;
@@ -131,7 +146,10 @@ class ColumnSum {
     }
   }
 
-  /** Compares a number with the sums. Undefined if cells of the column cannot be added, such as percentages. */
+  /**
+   * Compares a number with the sums of the column. Undefined if cells of the column cannot be added, such as
+   * percentages.
+   */
   compare(cell: string): "equal" | "different" | undefined {
     const compared = this.#sums.flatMap(({ decimal, all, below, digits }) => {
       const { value } = readNumber(cell, decimal);
@@ -148,7 +166,10 @@ class ColumnSum {
   }
 }
 
-/** Reads a number with a decimal sign and counts the digits after it. NaN for percentages and other texts. */
+/**
+ * Reads a number whose decimal sign is `decimal`, and counts the digits after it. The value is NaN for percentages and
+ * other texts.
+ */
 function readNumber(cell: string, decimal: "," | "."): { readonly value: number; readonly digits: number } {
   const plain = cell.replace(CURRENCIES, "").replaceAll(decimal === "," ? /[.'\s]/g : /[,'\s]/g, "");
   const text = plain.replace(",", ".");

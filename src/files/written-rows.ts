@@ -24,7 +24,7 @@ const [least, most] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
 const NAME = `${least} to ${most} Korean or English letters, digits, spaces, ~ % & + -`;
 const perOption = thousands(LIMITS.optionContextIds.value);
 
-/** What each column may contain, and its limits. Written to the second sheet of workbooks. */
+/** What each column may contain, and its limits. The second sheet of written workbooks shows this. */
 const ROWS: readonly (readonly [column: string, allowed: string, more: string])[] = [
   ["action", "Add, Edit, Remove", "Blank: the tool decides"],
   ["_id", "The ID of an existing option", "Blank for a new option"],
@@ -51,7 +51,7 @@ export const VALUES_SHEET = {
   ],
 } as const;
 
-/** Matches a text that spreadsheets would run as a formula, with or without apostrophes in front. */
+/** Matches a text that spreadsheets would run as a formula, also with apostrophes in front. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
 
@@ -61,8 +61,8 @@ export function inertCell(text: string): string {
 }
 
 /**
- * Returns a text for a cell of a workbook, where texts are never run. A formula that already has an apostrophe gets
- * another one, which `uninertCell` removes.
+ * Returns a text for a cell of a workbook, where texts are never run. Adds an apostrophe only to a formula that already
+ * has one, because `uninertCell` removes one when the sheet is read.
  */
 export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;
@@ -85,7 +85,7 @@ const COLUMNS = ["_id", "name", "parentName", "contexts", "op", "type", "exposeC
 
 export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 
-/** The maximum characters of a cell, with some distance from Excel's limit of 32,767. */
+/** The maximum number of characters that are written into a cell, a little below Excel's limit of 32,767. */
 const MAX_CHARACTERS = 32_000;
 
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
@@ -102,8 +102,8 @@ function yesOrNo(is: boolean): string {
 }
 
 /**
- * Matches IDs that would change if `|` joined them: IDs with a separator or decomposed Hangul, or like a formula or a
- * list.
+ * Matches Context IDs that would change if they were joined by `|` and read again: with a separator or decomposed
+ * Hangul in them, or similar to a formula or a list.
  */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 

@@ -5,7 +5,7 @@ import { messageOf } from "../../platform/text.ts";
 
 const MAX_PARTS = 10_000;
 const MEGABYTE = 1_048_576;
-/** The maximum that may be unpacked of one archive. A part counts each time it is unpacked. */
+/** The maximum number of bytes that may be unpacked from one archive. A part that is unpacked twice counts twice. */
 const MAX_UNPACKED_BYTES = 1024 * MEGABYTE;
 /** The maximum size of one text or tag. A cell of a spreadsheet program has at most 32,767 characters. */
 const MAX_PIECE_BYTES = MEGABYTE;
@@ -13,7 +13,9 @@ const MAX_DEPTH = 100;
 
 export interface Archive {
   readonly names: readonly string[];
-  /** Yields the unpacked bytes of a part; none if it does not exist. Throws a FileError if it is too large. */
+  /**
+   * Yields the unpacked bytes of a part, or nothing if the part does not exist. Throws a FileError if it is too large.
+   */
   readonly part: (name: string, mostBytes: number) => AsyncGenerator<Uint8Array>;
 }
 
@@ -95,7 +97,8 @@ function tooLarge(what: string, mostBytes: number): FileError {
 }
 
 /**
- * Called for each element of an XML part. Names have no namespace prefix. `:name` finds an attribute with any prefix.
+ * Functions that are called for each element of an XML part. Names have no namespace prefix. `attribute(":name")` finds
+ * an attribute with any prefix.
  */
 export interface Elements {
   readonly open?: (name: string, attribute: (name: string) => string | undefined) => void;

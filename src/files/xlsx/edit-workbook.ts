@@ -63,8 +63,8 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
     const prefix = name.slice(0, name.indexOf(":") + 1);
     switch (name.slice(prefix.length)) {
       case "dimension":
-        // The range of filled cells in the sheet may be too small now, so it is removed. Programs then compute the
-        // range.
+        // A new cell may be outside the stored range of filled cells, so the range is removed. Programs then compute it
+        // themselves.
         if (isSelfClosing) splices.push({ at: start, removed: end - start, text: "" });
         break;
       case "row": {

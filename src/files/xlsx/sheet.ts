@@ -8,7 +8,7 @@ import { type Archive, readXml, unescaped } from "./archive.ts";
 export interface SheetParts {
   readonly strings: readonly string[];
   readonly formats: readonly (string | undefined)[];
-  /** Whether a cell style formats its cells as texts. */
+  /** Whether each cell style formats its cells as text. */
   readonly areTexts: readonly boolean[];
   readonly is1904: boolean;
 }
@@ -19,18 +19,27 @@ const MAX_SHEET_BYTES = 256 * MEGABYTE;
 const MAX_ROWS = 1_048_576;
 const MAX_COLUMNS = 512;
 const MAX_CELLS = 5_000_000;
-/** The maximum text of all cells. A small file could have more, if many cells refer to one long shared text. */
+/**
+ * The maximum number of characters of all cells. A small file could have more, if many cells refer to one long shared
+ * text.
+ */
 const MAX_CHARACTERS = 256 * MEGABYTE;
 const MAX_MERGED_RANGES = 100_000;
 
-/** A merged range of one column, without its first row. All its rows have the value of the first cell. */
+/**
+ * The part of a merged range in one column, below its first row. All these cells get the value of the first cell of the
+ * range.
+ */
 interface MergedRange {
   readonly column: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** Yields rows as a spreadsheet shows them. All rows of merged cells get the value. Throws a FileError. */
+/**
+ * Yields the rows of a sheet with the texts that a spreadsheet shows. Each of the merged cells gets their value. Throws
+ * a FileError.
+ */
 export async function* readSheet(
   archive: Archive,
   part: string,
@@ -44,7 +53,7 @@ export async function* readSheet(
   yield reader.taken();
 }
 
-/** Returns the merged ranges. They come after the rows in the file, so the file is read twice. */
+/** Returns the merged ranges of a sheet. A file has them after the rows, so it is read twice. */
 async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
   const ranges: MergedRange[] = [];
   let before = Buffer.alloc(0);
@@ -171,7 +180,7 @@ class RowReader {
     this.#column += 1;
   }
 
-  /** Counts a filled cell. Throws a FileError if the sheet has more cells or text than a reader should keep. */
+  /** Counts a filled cell. Throws a FileError if the sheet has more cells or text than this program accepts. */
   #countCell(text: string): void {
     this.#count += 1;
     this.#characters += text.length;
@@ -205,7 +214,7 @@ class RowReader {
 
   #shownText(): string {
     const value = this.#value;
-    // The result of a formula is stored if the value is not empty or the type is text ("str").
+    // The file stores the result of a formula if the value is not empty or its type is text ("str").
     if (this.#hasFormula && value === "" && this.#type !== "str") return NO_VALUE;
     if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
     switch (this.#type) {
@@ -251,12 +260,15 @@ function tooLarge(what: string): FileError {
   return new FileError(`the sheet has more than ${what}`, "Split the sheet into several files.");
 }
 
-/** The types of cells with texts. The result of a formula ("str") is none of them. */
+/** The types of cells that contain a text. The type "str" is excluded, because it is the result of a formula. */
 const TEXT_TYPES: ReadonlySet<string> = new Set(["s", "inlineStr"]);
 const EXACT = 1e15;
 
 const DAY_MS = 86_400_000;
-/** The day from which a workbook counts, in days since 1970. */
+/**
+ * The day from which a workbook counts the days of its dates, in days since 1970: in 1899, or in 1904 in some old
+ * workbooks.
+ */
 const [DEC_1899, JAN_1904] = [-25_569, -24_107];
 
 export function isTrue(text: string | undefined): boolean {

@@ -58,7 +58,10 @@ export async function* workbookRecords(
   yield* readSheet(archive, namedSheet(sheets, sheet ?? 1).part, parts);
 }
 
-/** Returns the parts of a workbook, and the name of the sheet's part. Throws a FileError if there is no such sheet. */
+/**
+ * Returns the archive of a workbook, and the name of the part with the sheet. Throws a FileError if there is no such
+ * sheet.
+ */
 export async function partOfSheet(
   bytes: ByteSource,
   sheet: string | undefined,
@@ -186,7 +189,10 @@ async function sharedStrings(archive: Archive, part: string): Promise<readonly s
   return strings;
 }
 
-/** Returns the number format of each cell style. Undefined if the style shows a number as it is. */
+/**
+ * Returns the number format of each cell style, undefined for a style that shows numbers as they are stored, and which
+ * styles are for texts.
+ */
 async function cellStyles(archive: Archive, part: string): Promise<Pick<SheetParts, "formats" | "areTexts">> {
   const codes = new Map(Object.entries(BUILT_IN));
   const formats: (string | undefined)[] = [];
@@ -204,7 +210,7 @@ async function cellStyles(archive: Archive, part: string): Promise<Pick<SheetPar
   return {
     areTexts: formats.map((format) => format === TEXT),
     formats: formats.map((format) =>
-      // A number is read without separators between thousands, because IDs have none.
+      // Thousands separators are removed from the format, because a number may be an ID, and IDs have no separators.
       format === undefined || /^general$/i.test(format) || format === TEXT || isTooLong(format)
         ? undefined
         : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),

@@ -10,7 +10,7 @@ const MAX_COMMENTS = 10_000;
 const SAMPLE_ROWS = 500;
 const [LEAST_WIDTH, MAX_WIDTH] = [9, 60];
 
-/** The time in every workbook. It is constant, so that equal sheets give equal bytes. */
+/** The time of change that is written into every workbook. It is constant, so that equal sheets give equal bytes. */
 const TIME = "2000-01-01T00:00:00Z";
 const MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 const PACKAGE = "http://schemas.openxmlformats.org/package/2006";
@@ -80,7 +80,7 @@ export async function* zipped(
 
 const PIECE = 65_536;
 
-/** Yields the XML of a sheet. Adds its filter and comments to `filters` and `comments`. */
+/** Yields the XML of a sheet. Adds the range of its filter to `filters` and its comments to `comments`. */
 async function* sheetXml(
   { rows, above }: WrittenSheet,
   { comments, filters }: Pick<Seen, "filters"> & Partial<Seen>,
@@ -131,7 +131,7 @@ function columnsXml(sample: readonly WrittenRow[], above: number): string {
   return columns.length === 0 ? "" : `<cols>${columns.join("")}</cols>`;
 }
 
-/** Returns the width of a text in digits. East Asian characters count twice. */
+/** Returns the width of a text, measured in digits. East Asian characters are as wide as two. */
 function shownWidth(text: string): number {
   let width = 0;
   for (const letter of text.slice(0, MAX_WIDTH)) width += letter >= "\u1100" ? 2 : 1;
@@ -217,7 +217,7 @@ function workbook(names: readonly [string, string], filters: readonly string[]):
   const sheets = shown.map(
     (name, at) => `<sheet name="${escaped(name ?? "")}" sheetId="${at + 1}" r:id="rId${at + 1}"/>`,
   );
-  // Some spreadsheet programs show the buttons of a filter only if it has a defined name.
+  // Some spreadsheet programs show the buttons of a filter only if a defined name refers to its range.
   const ranges = filters.map((range, at) => {
     const name = escaped((shown[at] ?? "").replaceAll("'", "''"));
     return `<definedName name="_xlnm._FilterDatabase" localSheetId="${at}" hidden="1">'${name}'!${range}</definedName>`;
