@@ -18,8 +18,8 @@ export function readOptionContents(api: ManagementApi, optionId: string, signal:
 }
 
 /**
- * Reads an option with its Context IDs. Throws if the number of IDs differs from the option's count. With `mayBeShort`,
- * fewer IDs are accepted.
+ * Reads an option with its Context IDs. Throws a ListError if the option changes meanwhile, or if the service returns
+ * fewer IDs than the option's count. With `mayBeShort`, fewer IDs are accepted.
  */
 async function readOnce(
   api: ManagementApi,
@@ -57,7 +57,10 @@ function isChanged(before: OptionRecord, now: OptionRecord): boolean {
   return before.contextCount !== now.contextCount || before.updatedAt !== now.updatedAt;
 }
 
-/** Maps a list with a limited number of concurrent calls. Undefined results are left out. */
+/**
+ * Calls `map` for each item, with a limited number of calls at a time. Returns the results in order, without undefined
+ * ones.
+ */
 export async function mapConcurrently<From, To>(
   list: readonly From[],
   map: (from: From) => Promise<To | undefined>,
@@ -67,19 +70,25 @@ export async function mapConcurrently<From, To>(
   return values;
 }
 
-/** Where Context IDs come from. Without `store`, they are read. With `fresh`, they are read and stored. */
+/**
+ * Where Context IDs are read: from `store` if it has them, otherwise from the service. With `fresh`, always from the
+ * service. IDs that were read from the service are stored.
+ */
 export interface ContentsSource {
   readonly targetingId: string;
   readonly store?: ContentsStore | undefined;
   readonly fresh?: boolean | undefined;
 }
 
-/** A record must be at least this old to be stored. A newer record may change again without a new `updatedAt`. */
+/**
+ * Context IDs are stored only if their option last changed at least this many milliseconds ago. An option that changed
+ * later may change again and keep its `updatedAt`.
+ */
 const SETTLED_MS = 60_000;
 
 /**
- * Returns the Context IDs of an option whose record was just read. If they are stored for this record, calls
- * `withoutRead` and does not read them.
+ * Returns the Context IDs of an option whose record was just read. If the store has IDs for exactly this record,
+ * returns them without a request and calls `withoutRead`.
  */
 export async function contextIdsOf(
   api: ManagementApi,
@@ -119,8 +128,8 @@ interface Compared {
 }
 
 /**
- * Returns the options that lack expected Context IDs. If no other writer seems to be active (`isAlone`), reads about
- * 100 options first, and the rest only if one of these differs.
+ * Finds options that lack some of their expected Context IDs. `isAlone`: no other writer seems to be active. Then about
+ * 100 of the options are read first, and the others only if one of these differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -151,12 +160,12 @@ interface FoundOptions {
   readonly missing: Map<string, RejectedError>;
 }
 
-/** The number of options that are read one by one before lists are searched. */
+/** How many options each round reads by ID before it searches the lists that contain these options. */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Finds options by ID. Reads one option, which names its targeting and group, and then searches these lists for the
- * others.
+ * Finds options by ID, with few requests. Reads one option by ID, which names its targeting and group. Then searches
+ * the lists of this targeting and group for the other options.
  */
 export async function findOptions(
   api: ManagementApi,
@@ -206,7 +215,10 @@ class Search implements FoundOptions {
     });
   }
 
-  /** Searches the lists of the targeting and the group that an option belongs to. */
+  /**
+   * Searches for the remaining IDs: in the targeting and the group of a found option, and in groups that contain one of
+   * them.
+   */
   async lookAround({ targeting, parent }: OptionRecord): Promise<void> {
     if (targeting === undefined) return;
     if (typeof parent === "string") await this.#list(targeting, parent);
@@ -216,8 +228,8 @@ class Search implements FoundOptions {
   }
 
   /**
-   * Reads a list as long as this saves reads of single options. Returns what was read if the list no longer exists or
-   * keeps changing.
+   * Reads a list until reading the remaining options by ID needs fewer requests. Returns the options read so far if the
+   * list no longer exists or the service repeats a page.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const read: OptionRecord[] = [];

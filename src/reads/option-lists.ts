@@ -5,16 +5,23 @@ import { type ContentsSource, contextIdsOf, isMissing } from "./option-contents.
 import { listPages, type OptionList, readList } from "./pages.ts";
 import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
-/** Where to continue reading: at the top-level option `top`, or in that group after `inside` sub-options. */
+/**
+ * Where to continue reading: at the top-level option with the index `top`, or in that group after `inside` sub-options.
+ */
 export interface WalkPosition {
   readonly top: number;
   readonly inside?: number | undefined;
-  /** The end of the ID of the option before this position. */
+  /**
+   * The end of the ID of the option before this position. It shows whether options before the position were added or
+   * deleted.
+   */
   readonly last?: string | undefined;
 }
 
 interface Walk extends OptionList {
-  /** Whether the reported total may change during the walk. */
+  /**
+   * Whether a changed total is accepted during the walk. Otherwise, a changed total means that the list has changed.
+   */
   readonly totalMayChange?: boolean | undefined;
 }
 
@@ -28,11 +35,11 @@ export interface Step {
   readonly next: WalkPosition;
   readonly walked: Walked;
   readonly groupName?: string | undefined;
-  /** For a group: the number of its own Context IDs plus those of its sub-options. */
+  /** For a group: the number of its own Context IDs plus those of its sub-options. Absent if a count is unknown. */
   readonly countWithChildren?: number | undefined;
 }
 
-/** Consecutive options. Only the last of them may be a group. */
+/** Consecutive options of a list. Only the last of them may be a group whose sub-options must be read. */
 interface Stretch<Option> {
   readonly options: readonly Option[];
   readonly group: Option | undefined;
@@ -79,14 +86,14 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
 
 const END_LENGTH = 4;
 
-/** Returns the end of an ID. In a cursor, whole IDs would leave room for fewer options in an answer. */
+/** Returns the end of an ID. Cursors contain it instead of the whole ID, so that more options fit in an answer. */
 export function idEnd({ _id }: Pick<OptionRecord, "_id">): string {
   return _id.slice(-END_LENGTH);
 }
 
 /**
- * Returns where a position is now, because others may have deleted or added options before it. `isLost`: the option
- * before it is gone, so the position is uncertain.
+ * Finds the place in a list at which to continue, because others may have added or deleted options before `from`.
+ * `isLost`: the option before `from` no longer exists, so the place is uncertain.
  */
 export async function positionNow(
   api: ManagementApi,
@@ -119,7 +126,7 @@ export async function positionNow(
 interface ReadStretch extends Stretch<OptionRecord> {
   readonly at: number;
   readonly children: readonly OptionRecord[];
-  /** The number of sub-options before `children`. */
+  /** The number of sub-options before `children`. Not 0 if reading continues in the middle of the group. */
   readonly inside: number;
 }
 
@@ -218,7 +225,9 @@ function listed(option: OptionRecord) {
 
 export type OptionNames = (targetingId: string, parent?: string) => Promise<ReadonlyMap<string, string>>;
 
-/** Returns a function that reads the names of each targeting or group only once, even if the read fails. */
+/**
+ * Returns a function that reads the names of each targeting or group only once. A failed read is not repeated either.
+ */
 export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): OptionNames {
   const known = new Map<string, Promise<ReadonlyMap<string, string>>>();
   return (targetingId, parent) => {
@@ -229,7 +238,7 @@ export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): Option
   };
 }
 
-/** Returns IDs by name: of all options and sub-options of a targeting, or of the sub-options of `parent`. */
+/** Returns a map from name to ID: of all options and sub-options of a targeting, or of the sub-options of `parent`. */
 export async function readOptionNames(
   api: ManagementApi,
   targetingId: string,
@@ -243,7 +252,7 @@ export async function readOptionNames(
 }
 
 export interface Wanted {
-  /** A part of the name. Case does not matter. */
+  /** A text that the name must contain. Case does not matter. */
   readonly search?: string | undefined;
   readonly contextIds?: readonly string[] | undefined;
   readonly empty?: boolean | undefined;
@@ -261,10 +270,10 @@ interface ScanJob {
   readonly contents: Pick<ContentsSource, "store" | "fresh">;
 }
 
-/** An option that was checked, with its hit. Options without a hit may be left out. */
+/** A checked option. `value` is undefined if the option does not match. Some options that do not match are left out. */
 type Scanned = Fetched<Step, Hit>;
 
-/** Checks options in order, starting at a position. Reads Context IDs only if a condition needs them. */
+/** Checks in order which options match, starting at a position. Reads Context IDs only if a condition needs them. */
 export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {
   const { walk, from, wanted } = job;
   const isNamed = nameTest(wanted.search);
@@ -305,7 +314,7 @@ export function isEmpty({ type, contextCount, childCount, children = [] }: Optio
   return type !== "collection" || (childCount ?? children.length) === 0;
 }
 
-/** Returns the empty options, and the groups that become empty when these are deleted. */
+/** Returns the empty options, and the groups that become empty when these options are deleted. */
 export function emptyOptions(options: readonly OptionRecord[]): readonly OptionRecord[] {
   const inside = new Map<string, number>();
   for (const option of options) {

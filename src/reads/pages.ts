@@ -11,7 +11,10 @@ export interface OptionList {
   readonly signal?: AbortSignal;
 }
 
-/** One page of a list, without the options of earlier pages. `at` is the index of its first option in the list. */
+/**
+ * One page of a list, without the options of earlier pages. `at` is the index of the first of its `options` in the
+ * list.
+ */
 interface WalkedPage {
   readonly at: number;
   readonly options: readonly OptionRecord[];
@@ -20,9 +23,9 @@ interface WalkedPage {
 
 interface WalkOptions {
   readonly from?: number;
-  /** Whether the total in the answers may change while the list is read. */
+  /** Whether the total may differ between pages. Otherwise, a different total means that the list has changed. */
   readonly totalMayChange?: boolean;
-  /** Whether missing some options is acceptable if the list changes. The pages then do not overlap. */
+  /** Whether the caller accepts that options are missed if the list changes. The pages then do not overlap. */
   readonly mayShift?: boolean;
 }
 
@@ -76,7 +79,10 @@ export function isLastPage({ items, total }: OptionPage, end: number, limit: num
   return items.length === 0 || (total === undefined ? items.length < limit : end >= total);
 }
 
-/** Repeats `work` if a list changed while it was read. Throws a ListError if it changes in every attempt. */
+/**
+ * Repeats `work` if a list changed while `work` read it. The last attempt accepts a changed total. Throws a ListError
+ * if the list changes in every attempt.
+ */
 export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
   for (let walks = 1; ; walks += 1) {
     try {

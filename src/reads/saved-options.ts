@@ -54,12 +54,15 @@ export interface ReadOption extends PlacedOption {
 interface ContextReads {
   readonly signal: AbortSignal;
   readonly source?: ContentsSource | undefined;
-  /** Returns whether the Context IDs of an option are needed. Default: always. */
+  /**
+   * Returns whether the Context IDs of an option are needed. If not, the option gets an empty list. Default: always
+   * needed.
+   */
   readonly wants?: ((option: OptionRecord) => boolean) | undefined;
   readonly onRead?: ((option: OptionRecord, contexts: readonly string[]) => void) | undefined;
 }
 
-/** Yields options with their Context IDs, from the service or stored. Options that no longer exist are left out. */
+/** Yields options with their Context IDs, which are stored or read from the service. Deleted options are left out. */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,
@@ -91,7 +94,10 @@ export async function* withContexts(
   for await (const { value } of rows) if (value !== undefined) yield value;
 }
 
-/** Returns an option as exported files have it. A sub-option gets its group's name, or the ID if that is unknown. */
+/**
+ * Returns an option as exported files contain it. A sub-option has its group's name, or the group's ID if the name is
+ * unknown.
+ */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
   if (groupName === undefined && typeof parent === "string") {
@@ -125,7 +131,8 @@ async function* optionRows(options: AsyncIterable<ReadOption>, form: SheetFormat
 function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   const { _id, name, type, parent, exposeChildren } = option;
   const isGroup = type === "collection";
-  // An empty cell for an unknown group name leaves the sub-option in its group.
+  // If the group's name is unknown, its cell is empty. When the file is imported, the sub-option then stays in its
+  // group.
   const group = groupName ?? (typeof parent === "string" ? "" : undefined);
   const about = { _id, name, groupName: group, isGroup, ...(isGroup && { exposeChildren }) };
   return { ...about, contexts: contexts.toSorted() };
@@ -149,8 +156,8 @@ export function contextLines(
 }
 
 /**
- * Returns whether each Context ID can have its own row. IDs that a reader would take for "none" and decomposed Hangul
- * cannot.
+ * Returns whether each Context ID can have its own row. If a reader of the file would change one of the IDs (the word
+ * for "none", or decomposed Hangul), all IDs are written in another form.
  */
 function isOneARow(contexts: readonly string[]): boolean {
   return contexts.length > 0 && !contexts.some((id) => id === NONE || /[\u1100-\u11ff]/.test(id));

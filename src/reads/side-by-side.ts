@@ -2,27 +2,29 @@ import { setMaxListeners } from "node:events";
 
 const READS_AT_A_TIME = 16;
 
-/** How many results for each concurrent read may wait until an earlier result arrives. */
+/** How many results may wait for each concurrent read, because results are yielded in the order of the items. */
 const RESULTS_AHEAD = 2;
 
-/** A value for `unreadAhead` that keeps all reads busy, even if only one in a hundred items is read. */
+/**
+ * A value for `unreadAhead` with which enough reads run concurrently, even if only one in a hundred items needs a read.
+ */
 export const MANY_UNREAD = 10_000;
 
 interface SideBySide<From, To> {
   /** Returns the items. `signal` is aborted when no more items are needed. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
-  /** Returns the result for an item; undefined if there is none. If no read was needed, calls `withoutRead`. */
+  /** Returns the result for an item; undefined if there is none. Must call `withoutRead` if it sends no request. */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
   /**
-   * Results are returned in order, so an item that needs no read waits for the reads of earlier items. This is how many
-   * such items may wait. Default: 0.
+   * Results are yielded in order, so the result of an item that needs no read waits for the reads of earlier items.
+   * This is how many such results may wait. Default: 0.
    */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly pace?: { readonly width: number } | undefined;
 }
 
-/** An item with its result. Of several items without a result in a row, only the last may be returned. */
+/** An item with its result. If consecutive items have no result, only the last of them may be yielded. */
 export interface Fetched<From, To> {
   readonly from: From;
   readonly value: To | undefined;
@@ -188,7 +190,7 @@ export function pagesAhead<Page>(
   };
   return {
     stop,
-    /** Returns the page at `offset`. Reads it now if it was not announced. */
+    /** Returns the page at `offset`. Reads it now unless `expect` has already had it read. */
     async at(offset: number): Promise<Page> {
       const next = await ahead?.next();
       if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
@@ -196,7 +198,7 @@ export function pagesAhead<Page>(
       await stop();
       return read(offset, signal);
     },
-    /** Announces the pages at `offset`, `offset + step` and so on, before `end`. */
+    /** Has the pages at `offset`, `offset + step` and so on, before `end`, read in advance. */
     expect(offset: number, step: number, end: number): void {
       if (ahead !== undefined || step <= 0) return;
       const offsets = function* () {

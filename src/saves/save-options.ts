@@ -17,7 +17,10 @@ import type { ListAsked, OptionAsked, OptionSummary, SaveCall, Saved } from "./s
 
 const LARGEST = 5;
 
-/** Saves what a call asks for. Throws an ApiError, or a FileError if a file must not be written. */
+/**
+ * Saves options, or the Context IDs of one option, to a file. Throws an ApiError, or a FileError if the file must not
+ * be written.
+ */
 export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promise<Saved> {
   return tool === "list_options" ? saveOptions(input, world) : saveContexts(input, world);
 }
@@ -33,7 +36,10 @@ async function saveContexts(
   return { savedTo: place.path, option: optionSummary(option), total: contextIds, counts: { options: 1, contextIds } };
 }
 
-/** Saves options as rows or as a desired state. A whole targeting also gets a base next to its file. */
+/**
+ * Saves options as rows or as a desired state. For a whole targeting, also saves a base: a file from which later plans
+ * see what has changed since.
+ */
 async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
   const { place, whole, lines } = await formOf(asked, world);
@@ -48,7 +54,7 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   };
   const source = { targetingId: asked.targetingId, store, fresh: asked.fresh };
   const pieces = lines(counted(withContexts(api, options, { signal, source, onRead: whole?.take })));
-  // The base is made from the options that were written to the file, so it comes second.
+  // The data for the base is collected while the first file is written, so the base is written second.
   const base = whole === undefined ? [] : [{ place: whole.base, pieces: whole.baseText() }];
   await saveFiles([{ place, pieces }, ...base]);
   const counts = countsOf(options, contextIds);
@@ -61,12 +67,14 @@ export function isPart({ parent, search, contextIds, empty }: ListAsked): boolea
 
 interface SavedForm {
   readonly place: Place;
-  /** The data for the base. Absent for a part of a targeting, which has no base. */
+  /**
+   * Collects the data for the base. Absent if the call saves only a part of a targeting, because a part has no base.
+   */
   readonly whole?: WholeTargeting;
   readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
 }
 
-/** Chooses the form by the extension of the file. Throws a FileError if the file exists. */
+/** Chooses by the extension of the file: rows or a desired state. Throws a FileError if the file exists. */
 async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
   const { targetingId, saveTo, folders, delimiter } = asked;
   if (!asksDesired(saveTo)) {
@@ -101,7 +109,9 @@ function optionSummary({ _id, name, type, contextCount, childCount, parent }: Op
   return { _id, name, type, contextCount, childCount, ...(typeof parent === "string" && { parent }) };
 }
 
-/** Adds the names of groups, because files contain names instead of group IDs. */
+/**
+ * Reads the options to save. Adds the names of their groups, because files contain these names instead of group IDs.
+ */
 async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly PlacedOption[]> {
   const { api, contents: store, signal } = world;
   const { targetingId, parent, fresh } = asked;
@@ -119,7 +129,7 @@ async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly Pl
   return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
 }
 
-/** Returns whether the extension of the file means a desired state, which always has a whole targeting. */
+/** Returns whether the extension of the file means a desired state. Such a file always describes a whole targeting. */
 export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }
@@ -133,17 +143,20 @@ interface SavingWorld {
 
 interface WholeTargeting {
   readonly take: (option: OptionRecord, contexts: readonly string[]) => void;
-  /** Sets the order of the options. Call it before the first `take`. */
+  /** Sets the order in which `desired` and `baseText` write the options. */
   readonly expect: (options: readonly PlacedOption[]) => void;
-  /** Reads all rows, then yields the desired state. Throws a FileError if the format allows fewer options. */
+  /**
+   * Reads all rows to the end, then yields the desired state. Throws a FileError if there are more options than the
+   * format allows.
+   */
   readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
   readonly base: Place;
   readonly baseText: () => AsyncGenerator<string>;
 }
 
 /**
- * Returns where the base can be written. Throws a FileError if an earlier export of the same name has a base, because
- * its changes build on that base.
+ * Returns the place for the base. Throws a FileError if an export with the same name but another extension has its base
+ * there, because plans for that export need this base.
  */
 async function freeBasePlace(path: string, folders: readonly string[]): Promise<Place> {
   const base = basePathOf(path);
@@ -166,7 +179,7 @@ async function wholeTargeting(
   { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
   const base = await freeBasePlace(path, folders);
-  // Only a desired state has to be in memory as a whole, so other rows are not kept.
+  // A desired state is written after all options were read, so they are kept in memory. Other rows are written at once.
   const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const targeting = { _id, name };

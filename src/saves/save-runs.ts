@@ -18,12 +18,14 @@ export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Returns whether a run saves a file. Needs only the header of the run, not its state. */
+/**
+ * Returns whether a run saves a file. Unlike `isSaveRun`, this also accepts a run of which only the header was read.
+ */
 export function isSaveKind(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Runs that save something to a file. A resumed run reads everything again. */
+/** Runs that save options or Context IDs to a file. A run that is resumed reads everything again. */
 export class SaveRuns {
   readonly runs: KindRuns<SaveCall, SaveEntry, SaveState, OnError>;
 
@@ -31,7 +33,7 @@ export class SaveRuns {
     this.runs = new KindRuns(saveKind(context), context);
   }
 
-  /** Starts a run in the background. `onError` gets an error that ends it. */
+  /** Starts a run in the background. If an error ends the run, `onError` gets the error. */
   start(
     call: SaveCall,
     { caller, requested }: { readonly caller: string; readonly requested?: Requested | undefined },
@@ -43,7 +45,7 @@ export class SaveRuns {
   }
 }
 
-/** The SHA-256 digest of no bytes in hexadecimal. */
+/** The SHA-256 digest of an empty input, in hexadecimal. Runs that save a file have no other input than their call. */
 const NOTHING_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 async function* none(): AsyncGenerator<never> {}
@@ -58,7 +60,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);
       if (state.objects.length > 0) return { state };
-      // The process of a run without entries ended before it read anything, so the run starts from the beginning.
+      // If a run has no entries, its process ended before it read anything. So the run starts from the beginning.
       const begin = { t: "begin", saveTo: call.input.saveTo, at: createdAt } as const;
       state.apply(begin);
       return { state, first: [begin] };

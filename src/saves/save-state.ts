@@ -24,7 +24,7 @@ export type ListAsked = Fixed<z.infer<typeof listAsked>>;
 const optionAsked = z.object({ optionId: z.string(), targetingId: text, ...place });
 export type OptionAsked = Fixed<z.infer<typeof optionAsked>>;
 
-/** A stored call. It has everything that is needed to finish the call without its caller. */
+/** A call as it is stored. It contains everything that another process needs to finish the call. */
 const saveCall = z.discriminatedUnion("tool", [
   z.object({ tool: z.literal("list_options"), input: listAsked }),
   z.object({ tool: z.literal("get_option"), input: optionAsked }),
@@ -44,7 +44,10 @@ export type OptionSummary = Fixed<z.infer<typeof optionSummary>>;
 const saved = z.object({
   savedTo: z.string(),
   base: z.string().exactOptional(),
-  /** The numbers of saved objects. `groups`, `subOptions` and `withoutContexts` are absent if one option was saved. */
+  /**
+   * The numbers of saved objects. If only the Context IDs of one option were saved, `groups` and the counts after it
+   * are absent.
+   */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
   largest: z.array(optionSummary).exactOptional(),
   option: optionSummary.exactOptional(),
@@ -52,7 +55,7 @@ const saved = z.object({
 });
 export type Saved = Fixed<z.infer<typeof saved>>;
 
-/** One line of the journal. Reading all lines in order gives the state of the run. */
+/** One line of the journal. Applying all lines in order gives the current state of the run. */
 const saveEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
   z.object({ t: z.literal("saved"), saved, at }),
