@@ -64,7 +64,9 @@ export async function runApply(line: CommandLine): Promise<number> {
   });
 }
 
-/** Throws if the command line has options that are only for planning a file. Returns the command line. */
+/**
+ * Throws if the command line has flags that matter only when a file is planned. Otherwise, returns the command line.
+ */
 function refusePlanning(asked: ApplyLine): ApplyLine {
   const { targeting, prune, byName, writeIds, sheet } = asked;
   const onlyForFiles = { targeting, prune, "by-name": byName, "write-ids": writeIds, ...sheet };
@@ -140,7 +142,7 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
   return printReport(resumed, context);
 }
 
-/** Shows a dry run, asks the person and applies it. If the effect differs from the shown one, nothing is sent. */
+/** Shows the effect of a dry run, asks the person and applies it. If the effect has changed since, nothing is sent. */
 async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
   const { header } = run;
   if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
@@ -167,14 +169,15 @@ function print(document: PlanDocument, file: string): void {
   printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
 }
 
-/** Returns the base next to a file. The run that applies the file updates it. Throws if there is no base. */
+/** Returns the base next to a file, so that the run that applies the file can update it. Throws if there is no base. */
 async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };
 }
 
 /**
- * Returns the base of the file from which a stored plan was made. Undefined if that file is not in the plan's folder.
+ * Returns the base of the file from which a stored plan was made, so that it can be updated. Undefined if that file is
+ * not in the plan's folder.
  */
 async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;
@@ -184,7 +187,10 @@ async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise
   return undefined;
 }
 
-/** Writes `_id`s into those rows of a file that have none. Returns false if the file has changed since it was read. */
+/**
+ * Writes the `_id`s of objects into those rows of a file that have none. Returns false if the file has changed since it
+ * was read.
+ */
 async function writeIds(
   { file, sheet }: Pick<AskedFile, "file" | "sheet">,
   { read: { desired, digest }, document: { plan } }: PlannedFile,

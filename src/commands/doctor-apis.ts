@@ -40,7 +40,9 @@ interface ProbeOutcome {
 
 type Names = Readonly<Record<"about" | "address" | "key" | "whereKeysAre", string>>;
 
-/** Where people find the keys (management-api 5, event-tracking-api 5). */
+/**
+ * The names that messages about an API contain, and where people find its key (management-api 5, event-tracking-api 5).
+ */
 const MANAGEMENT: Names = {
   about: "management API",
   address: "TARGETING_API_URL",
@@ -63,11 +65,12 @@ function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   };
 }
 
-/** A ULID from 1970. No service has created it. */
+/** A valid ULID of the year 1970, so no service has an object with this ID. */
 const NO_SUCH_ID = "00000000000000000000000000";
 
 /**
- * Reads an ID that does not exist, and sends bulk writes without items, which are always refused (management-api 8.1).
+ * Checks the management API without changing anything. Reads an ID that does not exist, and sends bulk writes without
+ * items, which the service always refuses (management-api 8.1).
  */
 export async function checkManagement(api: ManagementApi, options: ProbeOptions): Promise<readonly Check[]> {
   const reads: readonly Probe[] = [
@@ -95,7 +98,10 @@ const BULK_WRITES = [
   "deleteOptions",
 ] as const satisfies readonly Operation[];
 
-/** Sends an object without user and event name. The service never records such an object. */
+/**
+ * Checks the event API without recording anything. Sends an object without user and event name, which the service never
+ * records.
+ */
 export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
   if (options.readOnly) return [notWritten(EVENTS)];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
@@ -151,7 +157,10 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-/** Returns what a BusyError shows. The service is reachable, but it is unknown whether the key is valid. */
+/**
+ * Returns the outcome of a probe that ended with a BusyError. The service is reachable, but it is unknown whether the
+ * key is valid.
+ */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
     ? {
@@ -197,7 +206,10 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
   return problem(about, "the project of the key no longer exists", `Set ${key} to a key of another project.`);
 }
 
-/** Checks the key. Status 403 proves that the key is valid, because the service knows its scopes. */
+/**
+ * Checks whether the service accepts the key. Status 403 also proves this: the service knows the key, but the key lacks
+ * a scope.
+ */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
   return proven

@@ -145,7 +145,9 @@ export function exposures(settings: Settings, input: SettingsInput): readonly Ex
   return [...openFiles(settings), ...plainAddresses(settings, input)];
 }
 
-/** Logs what is wrong with the settings. `problem` is the reason why there are no traces. */
+/**
+ * Logs warnings about the settings when a server starts. `problem`: why no traces can be sent; undefined if they can.
+ */
 export function logStartWarnings(log: Log, settings: Settings, input: SettingsInput, problem: unknown): void {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is not a setting; check its spelling", { variable });
@@ -189,7 +191,10 @@ function openOne(
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/** Returns the permissions of a file. 0 if this process cannot access it, because others then cannot read it either. */
+/**
+ * Returns the permission bits of a file. If the file does not exist or cannot be accessed, returns 0, for which nothing
+ * is reported.
+ */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
@@ -205,7 +210,7 @@ const SENDERS: readonly (readonly [Setting<string>, string])[] = [
   [SETTINGS.publicUrl, "callers send their tokens and keys"],
 ];
 
-/** Checks whether keys are sent unencrypted. Keys of a sandbox are public, so they do not matter. */
+/** Checks whether keys are sent unencrypted. The keys of a sandbox are public, so a sandbox is not checked. */
 function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
   if (environment.kind === "sandbox") return [];
   return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {

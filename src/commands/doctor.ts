@@ -105,8 +105,8 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // The address to listen on is no setting, so one is assumed: every address if callers are identified, otherwise
-    // only this machine.
+    // The address to listen on is an argument of the command `http`, not a setting, so one is assumed: all addresses if
+    // callers are identified, otherwise only this machine.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {
@@ -115,29 +115,35 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
   }
 }
 
-/** Returns the settings for probes. Their port differs from that of a running server's sandbox. */
+/**
+ * Returns the settings for probes. An embedded sandbox gets any free port, because a running server may use the
+ * configured one.
+ */
 function forProbing(settings: Settings): Settings {
   const { environment } = settings;
   return {
     ...settings,
     environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
     requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
-    // The first attempt of a request gets a third of the wait, so the wait is three times the limit of a probe.
+    // The first attempt of a request may take a third of `waitMs`, so `waitMs` is three times the time limit of a
+    // probe.
     waitMs: 3 * PROBE_TIMEOUT_MS,
     retryBudgetMs: 0,
     logLevel: "silent",
   };
 }
 
-/** Checks the configuration files of hosts. Its parsers are large, so they are imported only when needed. */
+/**
+ * Checks the configuration files of hosts. The parsers of these files are large, so they are imported only when needed.
+ */
 async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
   const { openHostFiles } = await import("../setup/settings.ts");
   return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 
 /**
- * Checks whether a person can approve changes over HTTP. Over stdio, nothing must be checked: the server opens the
- * browser or asks the client.
+ * Checks whether a person can approve changes that are requested over HTTP. Over stdio, this needs no check: the server
+ * opens the browser or asks the client.
  */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
@@ -168,7 +174,7 @@ async function checkApis(
   ];
 }
 
-/** By API: where callers over HTTP get its key from. Undefined if no caller has one. */
+/** For each API: the source of the key that callers over HTTP use. Undefined if no caller has a key. */
 type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
@@ -217,7 +223,7 @@ interface Diagnosis {
   readonly environment: "live" | "sandbox" | undefined;
   readonly checks: readonly Check[];
   readonly store?: StoreShown;
-  /** The settings. The value of a secret only says that it is set. */
+  /** The settings. For a secret, `value` says only that it is set. */
   readonly settings: readonly { readonly variable: string; readonly source: Source; readonly value: string }[];
   readonly tools: readonly string[];
   readonly unfinishedRuns: readonly Readonly<Record<"runId" | "tool" | "status", string>>[];

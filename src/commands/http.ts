@@ -43,13 +43,13 @@ import { type Settings, settingText } from "../settings/settings.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 import { allowedHostnames } from "../web/http-errors.ts";
 
-/** How long calls in progress may take after a stop signal, in milliseconds. */
+/** How long calls in progress may go on after a stop signal, in milliseconds. */
 const LAST_ANSWERS_MS = 2000;
 const IDLE_SWEEP_MS = 50;
 
 export async function runHttp(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
-  // A program that waits for the line "serving" may send a signal at once, so signals are handled from the start.
+  // A program may send a signal as soon as it reads the line "serving", so signals are handled from the start.
   const asked = stopSignal();
   const host = optionOf(line, "host", text) ?? "127.0.0.1";
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 3000;
@@ -173,7 +173,9 @@ async function authOf(
   return { auth, metadata: resource.metadata };
 }
 
-/** Returns a function that creates the parts of a caller's server. All callers share the tools and their schemas. */
+/**
+ * Returns a function that creates what the server of one caller needs. All callers share the tools and their schemas.
+ */
 function partsMaker(
   all: Projects,
   tools: readonly ListedTool[],
@@ -235,7 +237,8 @@ export async function runWorker(line: CommandLine): Promise<number> {
   const port = optionOf(line, "port", wholeNumber(0, 65_535));
   const read = settingsFrom(input);
   if (read.store === undefined) return withoutStore("worker");
-  // A worker always executes runs. TARGETING_MCP_DRIVE is only for processes that serve calls.
+  // A worker always executes runs, so TARGETING_MCP_DRIVE, which can forbid it to processes that serve calls, is
+  // ignored.
   const settings = { ...read, store: { ...read.store, drives: true } };
   const access = readAccess(settings.http.accessFile);
   const start = { line, input, settings, access, serves: false };

@@ -14,7 +14,7 @@ import { shownEnvironment } from "../web/seen.ts";
 const ENDS_AFTER_MS = 600_000;
 const LOOK_MS = 1000;
 
-/** Serves the web page for this machine's state folder. Ends at a signal, or after the page was closed. */
+/** Serves the web page for this machine's state folder. Ends at a signal, or some time after the page was closed. */
 export async function runPage(line: CommandLine): Promise<number> {
   const asked = stopSignal();
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 0;
@@ -42,7 +42,10 @@ export async function runPage(line: CommandLine): Promise<number> {
   return opened ? 0 : 1;
 }
 
-/** Removes the APIs if the runs belong to another process's embedded sandbox. */
+/**
+ * Removes the services that execute changes or use the sandbox if the runs belong to a sandbox inside another process.
+ * This process cannot reach that sandbox.
+ */
 function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { environment }: Settings): ToolServices {
   const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;
   if (isElsewhere) return services;

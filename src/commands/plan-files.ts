@@ -20,7 +20,7 @@ import { onlyWord, type PlanContext, printLines, printNote, readShowing } from "
 
 export type AskedFile = ReturnType<typeof askedFile>;
 
-/** Reads the arguments about a file. `what` describes the file in error messages. */
+/** Reads the arguments about a file. `what` names the kind of file in error messages. */
 export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
@@ -57,7 +57,8 @@ export async function planFile(
   const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
-  // With `--by-name`, the base next to the file belongs to another targeting, so it is not used.
+  // With `--by-name`, the file is planned for another targeting than that of the base next to it, so this base is not
+  // used.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
   const scene = {

@@ -54,7 +54,8 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
     printLines(planLines(shown));
   }
   if (asked.out !== undefined) {
-    // With --base, the base next to the file is not updated, so the plan does not name the file.
+    // A plan names its file so that applying it updates the base next to the file. With --base, that base stays
+    // unchanged.
     const isBeside = planned.base !== undefined && asked.base === undefined;
     const kept = isBeside ? { ...document, file: pathBetween(asked.out, file) } : document;
     await writeOver([{ path: asked.out, pieces: [`${JSON.stringify(kept)}\n`] }]);

@@ -18,7 +18,9 @@ export interface PlanContext extends ToolContext {
   readonly management: ManagementApi;
 }
 
-/** The maximum of a timer in milliseconds. Commands in a terminal wait without limit. */
+/**
+ * The longest delay of a timer in milliseconds. It serves as the wait of commands in a terminal, which have no limit.
+ */
 const ANY_TIME_MS = 2 ** 31 - 1;
 
 /** Returns the exit code of `work`, or 1 if it throws. Throws a SettingsError if no API is configured. */
@@ -56,7 +58,7 @@ export function reportFailure(thrown: unknown, command: string, { log, redactor 
   return 1;
 }
 
-/** Takes the place of an API. Commands that only show runs send nothing to this address. */
+/** The API address of commands that only show stored runs. Nothing is sent to it. */
 const NOWHERE = {
   kind: "sandbox",
   url: "http://127.0.0.1:9",
@@ -80,7 +82,10 @@ export async function withRuns<Result>(
   });
 }
 
-/** Throws a SettingsError if no service is configured. A sandbox counts only if both mode and address are set. */
+/**
+ * Throws a SettingsError if no service is configured. A sandbox is accepted only if its mode and its address are both
+ * set.
+ */
 function checkService({ environment }: Settings, mode: string | undefined): void {
   if (environment.kind === "live" && environment.management !== undefined) return;
   if (environment.kind === "sandbox" && mode === "sandbox") {
@@ -105,7 +110,7 @@ export function onlyWord({ words }: CommandLine, what: string): string {
 
 const OPTIONS_PER_LINE = 10_000;
 
-/** Reads a whole targeting and shows the progress. `fresh`: without the cache of Context IDs. */
+/** Reads a whole targeting and shows the progress. `fresh`: ignores stored Context IDs and reads all of them again. */
 export async function readShowing(
   { management, memory, contents, signal }: PlanContext,
   targetingId: string,
@@ -131,7 +136,7 @@ export function printNote(text: string): void {
   process.stderr.write(`${text.split("\n").map(escapeInvisible).join("\n")}\n`);
 }
 
-/** Words for agents (arguments, tools), and the words for people that replace them (flags, commands). */
+/** Words in texts for agents (arguments, tools), and what replaces them in texts for people (flags, commands). */
 const FOR_COMMANDS: readonly (readonly [agent: string, person: string])[] = [
   ["byName: true", "--by-name"],
   ["with the argument base", "with --base"],
@@ -175,7 +180,8 @@ export function forCommand(text: string): string {
 }
 
 /**
- * Asks in the terminal. If the answer is no, prints `undone`. Without a terminal, prints `without` and returns false.
+ * Asks the person in the terminal. If the answer is no, prints `undone` and returns false. Without a terminal, prints
+ * `without` and returns false.
  */
 export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {

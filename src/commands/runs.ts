@@ -54,7 +54,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
   });
 }
 
-/** Shows a run with the environment in which it was made, whatever is configured now. */
+/** Shows a run together with the environment in which it was made, even if another environment is configured now. */
 async function showRun(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
   return showRunOrList({ runId }, { ...context, environment });
@@ -128,13 +128,18 @@ function placeToName({ runId, environment, sandbox }: RunHeader): string {
   );
 }
 
-/** Asks the person. Without a terminal for the question, returns false. */
+/**
+ * Returns whether the person approves. With `yes`, does not ask. Without a terminal for the question, returns false.
+ */
 export async function isApproved(question: string, yes: boolean): Promise<boolean> {
   const without = "Nothing was sent: there is no terminal for the question. To apply without a question, use --yes.";
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
-/** Stores a plan as a run. `sheet` is the sheet from which the plan was made. The run updates `base` when it ends. */
+/**
+ * Stores a plan as a run. `sheet`: the sheet from which the plan was made. `base`: the base file that the run updates
+ * at its end.
+ */
 export async function storePlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
@@ -147,7 +152,7 @@ export async function storePlan(
   return (await changesOf(context).keepPlan(made, { text, plannedBy, base, sheet, caller })).header;
 }
 
-/** Starts an approved run and waits until it stops. The run fails if anything that the plan depends on has changed. */
+/** Starts an approved run and waits until it stops. If anything that the plan depends on has changed, the run fails. */
 export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);
   const bytes = context.runs.part(header.runId, "input");

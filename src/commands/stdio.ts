@@ -22,13 +22,13 @@ import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 
 /**
- * How long calls may take after a stop signal, and then connections to close, in milliseconds. Hosts kill the process
- * soon afterwards.
+ * How long calls may go on after a stop signal, and how long closing connections may take afterwards, in milliseconds.
+ * Hosts kill the process soon after the signal.
  */
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
-/** A person who starts the command in a terminal would otherwise see nothing. */
+/** Printed in a terminal, because a person who starts the command there would otherwise see nothing. */
 const WHAT_WAITS = [
   "targeting-mcp is waiting for an MCP client on standard input. To end it, press Ctrl-C.",
   "To add it to an AI host: targeting-mcp setup HOST (without HOST, the command lists the hosts).",
@@ -51,9 +51,9 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { observer, problem } = await observers(false);
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
   // As soon as a host has its first response, it may start an app that sends events to the embedded sandbox. So the
-  // sandbox is awaited.
+  // sandbox is started first.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
-  // Stops the runs. They would otherwise continue in the background after the client has disconnected.
+  // Stops the runs, which would otherwise continue in the background after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
   const calls = callsUnderWay();
   const offer = availabilityOf(settings);
@@ -65,7 +65,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     hidden: hiddenTools(tools, offer),
     environment: environment.kind,
     services: connecting.services,
-    // No other process verifies the questions of this connection, so the key is random.
+    // The key signs questions to the client. No other process verifies them, so the key can be random.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
@@ -108,7 +108,8 @@ export async function runStdio(line: CommandLine): Promise<number> {
 }
 
 /**
- * Returns what no root of the client may open: folders of runs, the access file, and files in which hosts store keys.
+ * Returns the paths that a client must not make accessible as its root: folders of runs, the access file, and files in
+ * which hosts store keys.
  */
 async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
   const { HOSTS } = await import("../setup/hosts.ts");
@@ -132,8 +133,8 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
 }
 
 /**
- * Reads words as further --allowed-dirs, because installers of bundles pass folders that way. An unfilled `${…}` is
- * ignored.
+ * Reads words as additional --allowed-dirs, because installers of bundles pass folders that way. Ignores a placeholder
+ * such as `${…}` that an installer did not fill.
  */
 export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
@@ -144,7 +145,9 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 
-/** After this many milliseconds, a client has usually listed the tools but not called one. */
+/**
+ * The server connects after this many milliseconds, even without a call. A client has usually listed the tools by then.
+ */
 const SOON_MS = 1000;
 
 /** Connects with the first call, or soon after the start. Listing tools does not need this code, which loads slowly. */
@@ -171,7 +174,7 @@ function connectLazily(
   }, SOON_MS).unref();
   return {
     connected,
-    /** The services, with the web page on which the user of this machine decides. */
+    /** The services, with the web page on which the user of this machine approves or declines changes. */
     services: once(async () => {
       const [its, { withPage }] = await Promise.all([connected(), import("../runtime/decision-page.ts")]);
       return withPage(its, settings, environment);
