@@ -149,7 +149,7 @@ export async function answerCall(
       ...(goesOn && { goesOn }),
       roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
-      // A client that can open the page must try this before a form.
+      // A client that can open the web page is asked to do that first. Only afterwards may it be asked to show a form.
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
@@ -196,7 +196,10 @@ export async function answerCall(
   }
 }
 
-/** Returns the texts that the caller or the settings gave: the arguments, and the allowed folders. */
+/**
+ * Returns the texts that come from the call or from the settings, not from a file. Error messages may quote them
+ * unmarked.
+ */
 function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDirs">): readonly string[] {
   const texts = isJsonObject(given) ? Object.values(given).filter((value) => typeof value === "string") : [];
   return [...allowedDirs, ...texts].filter((text) => text !== "");
@@ -204,7 +207,10 @@ function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDi
 
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
-/** Returns what people see about the origin of a call. The client's own name is not verified. */
+/**
+ * Returns who requested a change, for the people who approve it: the client's name for itself, which is not verified,
+ * and the name of the file in the arguments.
+ */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
   const file = isJsonObject(input) ? (input.file ?? input.saveTo) : undefined;
@@ -219,25 +225,31 @@ const STORE_MS = 500;
 
 type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
 
-/** Ends the call when its maximum wait is over, even if a shared store does not answer. */
+/**
+ * Ends the call at the end of its maximum wait, even if a shared store does not answer. Without a shared store, only
+ * `work` itself limits the wait.
+ */
 function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
 }
 
-/** Returns whether a client may open the page: only if its address alone gives no access, and people can approve there. */
+/**
+ * Returns whether clients may be asked to open the web page: only if its address alone gives no access, and people can
+ * approve changes there.
+ */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
 }
 
 export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
   const services = await load();
-  // A caller who may not approve their own changes decides only on the page.
+  // If another person must approve the caller's changes, this can be done only on the web page.
   const isOnlyOnPage = needsOther(services) && services.confirm !== "off";
   return {
     ...services,
     ...(isOnlyOnPage && { confirm: "strict", trustViews: false }),
-    // With a shared store, the call reserves time for its last request to the store.
+    // If the store is shared, the call needs some of its time for its last request to the store.
     ...(services.runs.left !== undefined && { waitMs: Math.max(0, services.waitMs - STORE_MS) }),
   };
 }
@@ -247,8 +259,8 @@ export function needsOther({ page }: ToolServices): boolean {
 }
 
 /**
- * Returns a log that also sends errors, without details, to a client of a protocol version of 2025 that used
- * `logging/setLevel`.
+ * Returns a log that also sends errors, without details, to the client. Only clients of a protocol version of 2025 that
+ * used `logging/setLevel` receive them.
  */
 function alsoToClient(log: Log, call: ServerContext): Log {
   return {
@@ -279,8 +291,8 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 }
 
 /**
- * Returns arguments that are ready to run, or the text of what is wrong. Corrects arguments that do not match the
- * schema. Throws a ToolError if they are nested too deeply or contain an API key.
+ * Returns arguments that are ready to run, or a text that says what is wrong with them. First tries to correct
+ * arguments that do not match the schema. Throws a ToolError if they are nested too deeply or contain an API key.
  */
 async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
@@ -307,7 +319,10 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   return validated.fits ? validated : refused(describeIssues(validated.issues, read, schema, validated.isCut));
 }
 
-/** The maximum number of questions of a call. Each reply can lead to another question if the effect has changed. */
+/**
+ * The maximum number of questions to a person during one call. A reply can lead to another question if the effect of
+ * the call has changed meanwhile.
+ */
 const MAX_ROUNDS = 8;
 
 interface Asking {
@@ -319,8 +334,8 @@ interface Asking {
 }
 
 /**
- * Asks the person behind a client of a protocol version of 2025, as long as the call may wait. A later approval still
- * counts if the tool can act on it.
+ * Asks the person behind a client of a protocol version of 2025, and waits as long as the call may wait. If the tool
+ * allows it, an approval that arrives later is still carried out.
  */
 async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
@@ -373,7 +388,8 @@ const ROOTS_MS = 5000;
 const ROOTS = "roots";
 
 /**
- * The call needs the roots of its client. A client of protocol version 2026-07-28 then repeats the call with its roots.
+ * Thrown if a call needs the roots of its client (its working folders). A client of protocol version 2026-07-28 is then
+ * asked for its roots, and repeats the call with them.
  */
 class RootsNeeded extends Error {}
 
@@ -385,13 +401,13 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
   }
   let isUsed = false;
   /**
-   * Returns the folders in which the call may use files. Throws a RootsNeeded if the call does not contain the roots
-   * yet.
+   * Returns the folders in which the call may use files. Throws a RootsNeeded if the client must repeat the call with
+   * its roots.
    */
   const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
     const { inputResponses } = call.mcpReq;
-    // A repeated call without roots comes from a client that has no roots, so the client is not asked again.
+    // If a repeated call has no roots, its client has none, so the client is not asked again.
     if (modern !== undefined && inputResponses === undefined) throw new RootsNeeded();
     const said: unknown =
       modern !== undefined
@@ -401,7 +417,10 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
     const uris = roots.map(({ uri }) => uri);
     return uris.length === 0 ? [] : usableRoots(uris, await guard());
   });
-  /** Returns a request for the roots if the call has used them, because the next repetition needs them again. */
+  /**
+   * Returns a request for the roots if the call has used them. If the client must repeat the call for another reason,
+   * it must send its roots again.
+   */
   const again = (): Readonly<Record<string, InputRequest>> => (modern !== undefined && isUsed ? rootsRequest() : {});
   return { folders, again };
 }

@@ -17,11 +17,17 @@ const CONFIRM = "confirm";
 
 export const QUESTION_SECONDS = 600;
 
-/** What is sent with a question and comes back with the reply. A reply counts only for the same tool and input. */
+/**
+ * The server signs this and sends it with a question. The client returns it with the reply, which is valid only for the
+ * same tool and input.
+ */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
-/** What is sent with a request to open the web page. A form afterwards also needs the digest of the effect. */
+/**
+ * The same for a request to open the web page. `digest`: the effect in the form that the client shows afterwards;
+ * absent if the client is asked only to open the page.
+ */
 interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;
   readonly digest?: string | undefined;
@@ -29,7 +35,10 @@ interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
 
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
-/** Creates the seal of questions. Only the client that was asked can reply. The key has at least 32 bytes. */
+/**
+ * Creates the codec that signs the data sent with questions. A reply is accepted only from the client that was asked.
+ * The key has at least 32 bytes.
+ */
 export function questionSeal(key: Uint8Array): QuestionSeal {
   return createRequestStateCodec<SealedQuestion | SealedOpening>({
     key,
@@ -47,16 +56,16 @@ const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
 const capabilities = z.object({ elicitation: withForms.optional() });
 
 /**
- * A request that may declare capabilities. Clients of protocol version 2026-07-28 do so in the envelope of each
- * request.
+ * A request that may declare the client's capabilities. In protocol version 2026-07-28, the envelope of each request
+ * declares them.
  */
 export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }
 
 /**
- * Returns whether a client can show forms. A capability without modes includes forms. `server` has the capabilities
- * that clients of 2025 declared.
+ * Returns whether a client can show forms. A client that declares no modes can. `server` has the capabilities that
+ * clients of 2025 declared when they connected.
  */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
@@ -72,8 +81,8 @@ function modesOf(call: Declaring, server?: McpServer) {
 }
 
 /**
- * Returns whether a call has protocol version 2026-07-28. Such a call is answered with a question and repeated with the
- * reply.
+ * Returns whether a call has protocol version 2026-07-28. Such a call ends with the question, and the client repeats it
+ * with the reply.
  */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
@@ -102,7 +111,7 @@ const form = z.looseObject({
 });
 
 /**
- * Returns the decision in a reply. Only a ticked box approves, because a client may accept by itself, without content.
+ * Returns the decision in a reply. Only a ticked box approves, because a client may accept a form without showing it.
  */
 export function elicitationResult(answer: unknown): ElicitationResult {
   const { data } = form.safeParse(answer);
@@ -111,8 +120,8 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 }
 
 /**
- * Returns the reply to a question. Undefined if the call has no reply that is sealed for this question. `closed` for a
- * reply without a decision.
+ * Returns the reply to a question. Undefined if the call has no reply, or its reply belongs to another question.
+ * "closed" if the form was closed without a decision.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
@@ -124,12 +133,12 @@ export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed"
   return said === "closed" ? said : { token: sealed.token, accepted: said === "yes" };
 }
 
-/** Asks a client of a protocol version of 2025. The question may stay open after the call has ended. */
+/** Asks a client of a protocol version of 2025. The question may stay open after the call was answered. */
 export function askOlder(call: ServerContext, message: string) {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
   const params = { mode: "form" as const, message, requestedSchema: FORM };
-  /** Resolves to the answer, or to `closed` if the client drops the question. Never rejects. */
+  /** Resolves to the decision, or to "closed" if the client cannot answer. Never rejects. */
   const said: Promise<ElicitationResult> = call.mcpReq
     .send({ method: "elicitation/create", params }, options)
     .then(elicitationResult, () => "closed" as const);
@@ -138,14 +147,14 @@ export function askOlder(call: ServerContext, message: string) {
 
 const FORM = {
   type: "object" as const,
-  // The box has no default value, because a client that fills in defaults must not approve by that.
+  // The box has no default value. Otherwise, a client that fills in default values would approve.
   properties: { [CONFIRM]: { type: "boolean" as const, title: "I approve this" } },
   required: [CONFIRM],
 };
 
 /**
- * Returns an answer that makes a client of protocol version 2026-07-28 ask its person. `further`: other requests to the
- * client.
+ * Returns an answer that makes a client of protocol version 2026-07-28 ask its person. `further`: other requests that
+ * the same answer makes to the client.
  */
 export async function asking(
   { ask }: ToolQuestion,
@@ -182,8 +191,8 @@ const withViews = z.object({
 });
 
 /**
- * A message that declares capabilities: every request of protocol version 2026-07-28, and the first message of earlier
- * versions.
+ * The part of a message that declares capabilities. In protocol version 2026-07-28 every request does, in earlier
+ * versions the first one.
  */
 const declaring = z.object({
   method: z.string(),
@@ -193,7 +202,7 @@ const declaring = z.object({
   }),
 });
 
-/** Returns whether a client shows views. Undefined if the message declares no capabilities. */
+/** Returns whether a client shows views (MCP Apps). Undefined if the message declares no capabilities. */
 export function showsViews(message: unknown): boolean | undefined {
   const { data } = declaring.safeParse(message);
   if (data === undefined) return undefined;

@@ -47,8 +47,9 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
 const LONGEST_LINE = 4000;
 
 /**
- * Shortens each line, because it may contain texts of others. Escapes invisible characters, and marks the texts of a
- * file. The texts in `own` come from the call or the settings.
+ * Makes an error readable and safe. Shortens its lines, which may contain texts of others, escapes invisible
+ * characters, and marks texts that come from a file. Texts in `own` come from the call or the settings and are not
+ * marked.
  */
 export function readable(failure: SummarizedFailure, own: readonly string[] = []): SummarizedFailure {
   const cut = (line: string): string => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line);

@@ -22,7 +22,7 @@ import {
 
 const OPEN = "open";
 
-/** The call whose client opens the page. `mayAsk`: the person may also be asked with a form. */
+/** The call whose client is asked to open the web page. `mayAsk`: the client may also show the person a form. */
 interface Opening {
   readonly call: ServerContext;
   readonly server: McpServer;
@@ -31,8 +31,8 @@ interface Opening {
 }
 
 /**
- * Makes clients open the page. The address gives no access, and opening it approves nothing. The person must log in and
- * decide there.
+ * Returns functions that ask clients to open the web page. The address alone gives no access, and opening it approves
+ * nothing. The person must log in and decide there.
  */
 export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
   const asksForms = mayAsk && canAsk(call, server);
@@ -63,12 +63,18 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       await decideInClient(question, said === "yes", context);
       return "page";
     },
-    /** Continues a call that is repeated with the reply to an earlier question. Undefined for any other call. */
+    /**
+     * Continues a call that is repeated with the reply to an earlier question of these functions. Undefined for other
+     * calls.
+     */
     goOn(asked: AskedCall, context: ToolContext): Promise<ToolAnswer | RunQuestion> | undefined {
       const reply = openingReply(call, asked);
       return reply && afterOpening(reply, asksForms, context);
     },
-    /** Makes a client of protocol version 2026-07-28 open the page, or show a form afterwards. */
+    /**
+     * Asks a client of protocol version 2026-07-28 to open the page (`about` is the ID of a run) or to show a form
+     * afterwards.
+     */
     async asking(about: string | RunQuestion, seal: QuestionSeal, { tool, input }: AskedCall, context: ToolContext) {
       const sealed = { tool, input: digestOf({ tool, input }) };
       const [request, facts] =
@@ -79,8 +85,8 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       return inputRequired({ inputRequests: { [OPEN]: request }, requestState });
     },
     /**
-     * Notifies a client with a protocol version of 2025 that a person has decided about the run for which the page was
-     * opened.
+     * Notifies a client of a protocol version of 2025 that a person has decided about the run for which it opened the
+     * page.
      */
     async complete({ structured: { status } }: ToolAnswer): Promise<void> {
       if (opened === undefined || status === "needs_confirmation") return;
@@ -99,7 +105,7 @@ function isOpened(answer: unknown): boolean {
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-/** Returns the reply to a request to open the page. Undefined if none is sealed for this request. */
+/** Returns the reply to a request to open the page. Undefined if the call has no reply to this request. */
 function openingReply(call: ServerContext, asked: AskedCall) {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
@@ -117,7 +123,8 @@ async function afterOpening(
   if (isUrl && isOpened) return waitOnPage(runId, context);
   if (!isUrl && said !== "closed") {
     const outcome = await decideInClient({ runId, digest }, said === "yes", context);
-    // An undecided run needs another call. The page has shown the reason, or shows a new effect.
+    // If the decision was not accepted, for example because the effect has changed, the run is reported instead of
+    // waiting.
     const isOver = outcome.is === "done" || outcome.is === "decided";
     return isOver ? waitOnPage(runId, context) : reportedRun(await ownRun(runId, context), context);
   }

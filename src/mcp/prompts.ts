@@ -152,7 +152,7 @@ export interface Skills {
   readonly attach: (server: McpServer) => void;
 }
 
-/** Serves `skills/` through an extension of the SDK (SEP-2640), which is imported only here. */
+/** Returns the SDK's extension that serves `skills/` (SEP-2640). Imported only here, so that the server starts fast. */
 export async function loadSkills(): Promise<Skills> {
   const { SkillsExtension, skillEntry } = await import("@modelcontextprotocol/server/ext/skills");
   return new SkillsExtension({ source: sourceOf(skillEntry), strict: true });

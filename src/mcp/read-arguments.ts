@@ -91,18 +91,20 @@ function parseJson(text: string, reading: Reading): unknown {
       );
 }
 
-/** Lists that filter results or select fields. An empty list counts as absent. */
+/**
+ * Lists that filter results or select fields. Some hosts send an empty list for an absent one, so it counts as absent.
+ */
 const FILTERS: ReadonlySet<string> = new Set(["contextIds", "uids", "eventNames", "kinds", "expect"]);
 
-/** Arguments that exclude each other. An empty list counts as absent if another one of them is set. */
+/** Arguments of which a call may have only one. An empty list counts as absent if another one of them is set. */
 const ALTERNATIVES: readonly (readonly string[])[] = [
   ["ids", "names"],
   ["items", "events", "removeEverywhere", "file"],
 ];
 
 /**
- * Removes `null` and empty texts, which some hosts send for absent arguments. Also removes empty lists where that
- * cannot widen the effect.
+ * Removes `null` and empty texts, which some hosts send for absent arguments. Removes empty lists too, but only if the
+ * call cannot have a larger effect without them.
  */
 export function withoutAbsent(given: unknown, { properties, required }: JsonObject): unknown {
   if (!isJsonObject(given) || !isJsonObject(properties)) return given;
@@ -126,9 +128,9 @@ function isNothing(name: string, given: JsonObject): boolean {
 }
 
 /**
- * Returns the schema for the fields of an item. Some hosts send `null` for every absent field. So if a field has `null`
- * and does not accept it, every `null` of the item is removed. Where `null` has a meaning, such hosts can send the text
- * `[]`.
+ * Returns the schema for the fields of an item. Some hosts send `null` for every absent field. So if one field has
+ * `null` and does not accept it, every `null` in the item is removed. Where `null` has a meaning, such a host can send
+ * the text `[]` instead.
  */
 function itemFields(item: JsonObject, form: JsonObject, root: JsonObject): JsonObject {
   const { properties, required, additionalProperties } = form;
@@ -154,7 +156,7 @@ const IDS: ReadonlySet<string> = new Set([
 ]);
 const LOWER_CASE_ID = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
 
-/** Converts IDs to upper case, as the service writes them. Returns the same object if nothing changes. */
+/** Converts IDs to upper case, as the service writes them. If nothing changes, returns `given` itself. */
 export function withUpperIds(given: unknown, field = ""): unknown {
   if (typeof given === "string") return IDS.has(field) && LOWER_CASE_ID.test(given) ? given.toUpperCase() : given;
   if (Array.isArray(given)) {
@@ -181,7 +183,10 @@ export function unknownArguments(given: unknown, { properties }: JsonObject): re
   return Object.keys(given).filter((name) => !isJsonObject(properties) || !Object.hasOwn(properties, name));
 }
 
-/** Describes the actual value and what would be valid. `isCut`: only a part of the arguments was checked. */
+/**
+ * Describes what is wrong with arguments: the actual value and what would be valid. `isCut`: only a part of the
+ * arguments was checked.
+ */
 export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
   given: unknown,
@@ -303,7 +308,10 @@ interface Look {
   left: number;
 }
 
-/** Removes everything after the hundredth wrong type, missing field or unknown field. Other positions do not change. */
+/**
+ * Removes everything after the hundredth problem (a wrong type, or a missing or unknown field), so that no more are
+ * reported. What remains keeps its position.
+ */
 export function cutAtIssueLimit(given: unknown, schema: JsonObject): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
@@ -376,12 +384,12 @@ export const MAX_VALUES = 1_000_000;
 export const MAX_MEMBERS = 10_000;
 
 /**
- * Counts the values of a JSON text without parsing it, up to a bit more than `most`. In invalid JSON, counts at least
- * the values before the error.
+ * Counts the values of a JSON text without parsing it. Stops soon after `most` values. If the JSON is invalid, counts
+ * at least the values before the error.
  */
 export function valuesIn(json: Uint8Array, most: number): number {
   let values = 0;
-  // A field name counts as a value until its colon follows, so the count may be too high by one.
+  // Each text counts as a value until a colon shows that it is a field name. So the count may be too high by one.
   for (let at = 0; at < json.length && values <= most + 1; at += 1) {
     const byte = json[at] ?? SPACE;
     if (byte === COLON) values -= 1;

@@ -14,7 +14,7 @@ export interface ResourceContext extends ToolServices {
   readonly caller: string;
 }
 
-/** A resource. If its URI has variables, it is a template of resources. */
+/** A resource, or a template of resources if its URI has variables. */
 interface ResourceDefinition {
   readonly name: string;
   readonly title: string;
@@ -122,7 +122,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
 ];
 
 const NDJSON = "application/x-ndjson";
-/** After this many characters, or milliseconds of reading, a part of a resource ends. */
+/** A long resource has several parts. A part ends after this many characters, or this many milliseconds of reading. */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 

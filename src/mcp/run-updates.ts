@@ -13,12 +13,18 @@ import type { ServerParts } from "./server-parts.ts";
 import { isOver, needsTasks, type TaskRequest, taskNow } from "./tasks.ts";
 
 const MAX_WATCHED = 20;
-/** How often watched runs are read, in milliseconds. Other processes may change them. */
+/**
+ * The shortest pause between two checks of the watched runs, in milliseconds. Runs are checked repeatedly because other
+ * processes may change them.
+ */
 const LOOK_MS = 1000;
 const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
-/** A resource that never changes. The SDK would end the stream of a client that watches no resource. */
+/**
+ * The SDK is asked to watch this resource, which never changes, instead of the runs: it would end the stream of a
+ * client that watches nothing.
+ */
 const NOTHING = "targeting://nothing";
 
 const listenRequest = z.looseObject({
@@ -51,9 +57,12 @@ export type RunWatcher = ReturnType<typeof runWatcher>;
 type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 
 interface Listened {
-  /** The request in the form for the SDK, which checks and acknowledges it and keeps its stream open. */
+  /** The request as it is passed to the SDK, which checks and acknowledges it and keeps its stream open. */
   readonly message: unknown;
-  /** Adds what the client may watch to the SDK's acknowledgement. Undefined for other messages. */
+  /**
+   * Adds the runs and tasks that the client may watch to the SDK's acknowledgement. Undefined if `message` is not the
+   * acknowledgement of this request.
+   */
   readonly acknowledging: (message: object) => object | undefined;
   /** Sends notifications until the client stops listening. Call it after the acknowledgement. */
   readonly begin: (watcher: RunWatcher, send: Send) => void;
@@ -61,7 +70,10 @@ interface Listened {
 
 export type Listening = { readonly refused: object } | Listened;
 
-/** Checks a `subscriptions/listen` request. A client may watch its caller's runs, and tasks if it supports them. */
+/**
+ * Checks a `subscriptions/listen` request. A client may watch the runs of its caller, and their tasks if it supports
+ * tasks.
+ */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
   // The SDK answers an invalid request with the reason.
@@ -120,7 +132,7 @@ interface Watched {
   readonly look: (send: Send) => Promise<boolean>;
 }
 
-/** Returns the runs and tasks to watch. They are read one after another, so that little memory is needed. */
+/** Returns the runs and tasks to watch. Reads them one after another, to need little memory. */
 async function findWatched(
   names: readonly string[],
   find: (name: string) => Promise<Watched | undefined>,
@@ -145,7 +157,10 @@ async function watchedResource(uri: string, { services, caller }: ServerParts): 
   };
 }
 
-/** Returns the task to watch. The first check always sends it, because it may have changed since the client saw it. */
+/**
+ * Returns the task to watch. Its first check always sends a notification, because the task may have changed since the
+ * client last saw it.
+ */
 async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
   if ((await taskNow(taskId, request)) === undefined) return undefined;
   let last: string | undefined;
@@ -168,7 +183,7 @@ function notification(method: string, params: Readonly<Record<string, unknown>>)
   return { jsonrpc: "2.0", method, params };
 }
 
-/** Checks the runs one after another, with long pauses, so that many subscriptions need little time. */
+/** Checks the watched runs one after another. Its pauses are long, so that even many subscriptions need little time. */
 export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">) {
   const looks = new Set<() => Promise<void>>();
   let isGoing = false;

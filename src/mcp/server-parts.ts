@@ -67,7 +67,7 @@ export interface ListedTool {
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
-/** Returns all tools in a fixed order. Without a build, the tools are created from the code. */
+/** Returns all tools in a fixed order. Without a build, creates them from the code. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
   return catalogue(await (await import("../tools/registry.ts")).everyTool());
@@ -119,7 +119,7 @@ export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string
   return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
 }
 
-/** Returns the tools whose calls may be large, because they accept unlimited lists or objects with any fields. */
+/** Returns the tools whose calls may be large, because they accept lists of any length or objects with any fields. */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
   const isLarge = ({ type, maxItems, properties }: JsonObject): boolean =>
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);
@@ -208,7 +208,10 @@ export interface ServerParts {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
-  /** Called with the end of each run that a call started. The run may end after the call is answered. */
+  /**
+   * Called for each run that a call started or waits for, with a promise of the run's end, which may come after the
+   * answer.
+   */
   readonly goesOn?: ToolContext["goesOn"];
   readonly caller: string;
   readonly audit: Audit;
@@ -249,7 +252,7 @@ export function callsUnderWay() {
 
 const arrivals = new WeakMap<Request, number>();
 
-/** Records when an HTTP request was completely received. The maximum wait of its calls starts then. */
+/** Records when an HTTP request was completely received. The maximum wait of the request's calls starts then. */
 export function noteArrival(request: Request, at: number): void {
   arrivals.set(request, at);
 }

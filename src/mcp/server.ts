@@ -17,8 +17,8 @@ import { registerResources } from "./resources.ts";
 import type { Hidden, ListedTool, ServerParts } from "./server-parts.ts";
 
 /**
- * How clients may cache the lists of tools, prompts and resources. The lists depend on settings and caller, and stay
- * the same as long as the process runs.
+ * How long clients may cache the lists of tools, prompts and resources. The lists depend on settings and caller, and do
+ * not change as long as the process runs.
  */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
@@ -31,8 +31,8 @@ const CACHE_HINTS = {
 const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
 
 /**
- * Creates an MCP server for one connection, or for one request that needs only the tool `called`. Clients of protocol
- * version 2026-07-28 get tasks. They get no log messages, because that version deprecates them.
+ * Creates an MCP server for one connection, or for one request. `called`: the only tool that this request needs.
+ * Clients of protocol version 2026-07-28 get tasks. They get no log messages, because that version deprecates them.
  */
 export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", called?: string): McpServer {
   const { views } = parts;
@@ -46,7 +46,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
       name: "targeting-mcp",
       title: "Targetings and events",
       version: parts.version,
-      // A client has got the icons with the list of tools, so the answer to a single call has none.
+      // A client has already got the icons with the list of tools, so the server for a single call sends none.
       ...(one === undefined && { icons: ICONS }),
     },
     {
@@ -119,7 +119,7 @@ function observed(
   return observer.call({ tool, meta, jsonrpcId, protocolVersion, sessionId }, answer);
 }
 
-/** Answers calls of hidden tools with the setting that hides them. These tools are not listed. */
+/** Answers a call of a hidden tool with the name of the setting that hides it. Hidden tools are not listed. */
 function answerHidden(
   server: McpServer,
   { hidden, environment, views }: ServerParts,
@@ -169,14 +169,14 @@ function requestIdOf(log: Log): string {
   return typeof requestId === "string" ? requestId : randomUUID();
 }
 
-/** A target of 48 by 48 pixels, in two bits per pixel. */
+/** The icon of the server: a target of 48 by 48 pixels, in two bits per pixel. */
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwAgMAAAAqbBEUAAAADFBMVEUAAAAlY+v///8lY+sVZ0jhAAAABHRSTlMA////sy1AiAAAAMdJREFUeNqV" +
   "krsRAyEMRHUBJdCPS7jgVgEl0A8lELBVehaMBzkzyd0b/VYfMzO7gJftBwD7PwuebXCyfUwJJIl7eRVBX37TQE6/y0mAbMqeChvg7ArKdSh1Hc8M" +
   "6YIyg5yYj83sKmNB7S9LAoXVfluqHYXsKEPQUMkBH7dltqXN+VjWh5K9YAkVuKAXQTMfKi4ZdUIVjA2r7H9wJjhSn0WDnB+hRwuhudj2OZAwqjDE" +
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
-/** In protocol version 2026-07-28, every answer repeats the icons, so there is only one. */
+/** There is only one size, because in protocol version 2026-07-28, every answer repeats the icons. */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];
 
 /**

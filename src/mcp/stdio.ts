@@ -28,7 +28,7 @@ interface StdioOptions {
   readonly output: Writable;
   readonly maxLineBytes: number;
   readonly createServer: (showsViews: boolean, era: Era) => McpServer | Promise<McpServer>;
-  /** Checks a request to listen to notifications. The client listens until `signal` is aborted. */
+  /** Checks a request to listen to notifications. The client stops listening when `signal` is aborted. */
   readonly listened: (message: JSONRPCMessage, signal: AbortSignal) => Promise<Listening>;
   readonly watcher: () => Promise<RunWatcher>;
   readonly calls: CallsUnderWay;
@@ -38,12 +38,12 @@ interface StdioOptions {
 }
 
 /**
- * Serves one client over newline-delimited JSON-RPC, in every protocol version. The SDK's own transport would end the
- * connection at a long line, and drop running calls when the input ends. Requests of clients that show views go to one
- * MCP server, all other requests to a second one.
+ * Serves one client over newline-delimited JSON-RPC, in every protocol version. The SDK's own transport is not used: it
+ * ends the connection at a long line, and drops running calls when the input ends. Messages go to one of two MCP
+ * servers: one for clients that show views (MCP Apps), the other for all other clients.
  */
 export class StdioConnection {
-  /** Resolves when the last answers after the end of the input are written, or the output has failed. */
+  /** Resolves when the input has ended and the last answers are written, or when the output has failed. */
   readonly ended: Promise<void>;
   #over = (): void => undefined;
   readonly #options: StdioOptions;
@@ -51,7 +51,9 @@ export class StdioConnection {
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
   readonly #listening = new Map<unknown, AbortController>();
-  /** By ID of a request to listen: starts its notifications once the request is acknowledged. */
+  /**
+   * By ID of a request to listen: the function that starts its notifications once the SDK has acknowledged the request.
+   */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
   /** Whether the client shows views, according to the last message that declared capabilities. */
   #last: boolean | undefined;
@@ -93,8 +95,8 @@ export class StdioConnection {
   }
 
   /**
-   * Passes a message to its server. A notification or a response may belong to a request of either server, so both get
-   * it.
+   * Passes a message to the MCP server for it, according to the last message that declared capabilities. A notification
+   * may belong to a request of either server, so both servers get it.
    */
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
@@ -130,7 +132,7 @@ export class StdioConnection {
 
   #take(message: JSONRPCMessage): void {
     const id = "method" in message && "id" in message ? message.id : undefined;
-    // The SDK would drop a malformed request, and its client would wait for an answer. So it is answered here.
+    // The SDK would drop a malformed request, and its client would wait for an answer. So the request is answered here.
     if (id !== undefined && !isJSONRPCRequest(message)) {
       this.#options.log.warn("a request is malformed");
       refuse(id, MALFORMED, this.#options);
@@ -163,7 +165,7 @@ export class StdioConnection {
       .catch((error: unknown) => log.error("a request to listen failed", { error }));
   }
 
-  /** Starts the notifications of an acknowledged request. Returns the message for the client. */
+  /** If the message acknowledges a request to listen, starts its notifications. Returns the message for the client. */
   #begun(message: object): object {
     for (const [id, begin] of this.#beginning) {
       const acknowledgement = begin(message);
@@ -193,7 +195,7 @@ export class StdioConnection {
   }
 
   async #answerLast(): Promise<void> {
-    // After one turn of the event loop, the last messages have become calls. After another, results have become
+    // Within one turn of the event loop, the last messages become calls. Within another, the results of calls become
     // answers.
     await nextTurn();
     await this.#options.calls.idle(LAST_ANSWERS_MS);
@@ -226,7 +228,7 @@ function refuse(id: unknown, message: string, { output }: StdioOptions): void {
   output.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 }
 
-/** The size, the beginning and the end of a line that was too long to be read. */
+/** A line that was too long to be read: its size, its beginning and its end. */
 export interface LongLine {
   readonly bytes: number;
   readonly head: string;
@@ -243,7 +245,7 @@ interface LineUse {
   readonly onLongLine: (line: LongLine) => void;
 }
 
-/** Joins chunks to lines of UTF-8. Lines that are too long are not kept in memory. */
+/** Joins chunks to lines of UTF-8. Drops lines that are too long, so that they need little memory. */
 export class Lines {
   readonly #use: LineUse;
   #isFirst = true;
@@ -273,7 +275,7 @@ export class Lines {
     if (this.#bytes > 0) this.#endLine();
   }
 
-  /** Passes a line on. The first line may start with a byte order mark. */
+  /** Passes a line on. Removes the byte order mark with which the first line may start. */
   #pass(line: string): void {
     this.#use.onLine(this.#isFirst ? line.replace(/^\uFEFF/, "") : line);
     this.#isFirst = false;
@@ -305,7 +307,9 @@ export class Lines {
   }
 }
 
-/** Returns the ID of a JSON-RPC request, which is before `params` or at the end of the message. */
+/**
+ * Returns the ID of a JSON-RPC request that was too long to be read. The ID must stand before `params` or at the end.
+ */
 export function requestIdOf({ head, tail }: LongLine): string | number | undefined {
   const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")`;
   const member = String.raw`"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"`;

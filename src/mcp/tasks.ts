@@ -30,12 +30,12 @@ import type { ServerParts } from "./server-parts.ts";
 import { arrivalOf } from "./server-parts.ts";
 
 // Tasks follow the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21). A task
-// is a view of one of the caller's runs, addressed by a handle. Only the run is stored.
+// shows one of the caller's runs to a client, which refers to it by a handle. Only the run is stored.
 
 const TASK_STATUS = {
   planning: "working",
   planned: "completed",
-  // If the client cannot ask its person, the task is `working`, because a person decides on the web page.
+  // If the client cannot ask its person, the status is `working` instead, because a person decides on the web page.
   waiting: "input_required",
   running: "working",
   interrupted: "completed",
@@ -53,7 +53,7 @@ export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerCo
   readonly parts: ServerParts;
 }
 
-/** What a task is about: a run, or only its planning. Planning ends when the run is planned. */
+/** What a task shows: a whole run, or only its planning. The planning ends when the run is planned. */
 interface Named {
   readonly runId: string;
   readonly isPlan: boolean;
@@ -71,14 +71,16 @@ export interface Task extends Readonly<Record<string, unknown>> {
   readonly result?: CallToolResult;
 }
 
-/** Turns an answer into a task if its run is stored and continues without the model. Other answers stay as they are. */
+/**
+ * Turns an answer into a task if its run is stored and continues without the model. Returns other answers unchanged.
+ */
 export async function asTask(
   answer: CallToolResult | InputRequiredResult,
   tool: string,
   request: TaskRequest,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { data } = runAnswer.safeParse(answer);
-  // If the person approves with a token or in a view, the client needs this answer instead of a task.
+  // To approve with a token or in a view, the person needs this answer, so it does not become a task.
   if (data === undefined || data.structuredContent.confirmation?.token !== undefined || data._meta?.[IN_VIEW]) {
     return answer;
   }
@@ -123,7 +125,10 @@ const asked = z.object({ taskId: z.string() });
 
 type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
-/** Answers a request about a task. Throws the same ProtocolError for a wrong, foreign or outdated handle. */
+/**
+ * Answers a request about a task. Throws the same ProtocolError for an invalid handle, another caller's handle and the
+ * handle of a deleted run.
+ */
 export async function answerTask(
   method: TaskMethod,
   params: unknown,
@@ -142,7 +147,7 @@ export async function answerTask(
       const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
       const said =
         key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
-      // If the changes must be planned again, that work continues after this response.
+      // If the changes must be planned again, the planning continues after this response.
       if (question !== undefined && said !== "closed") {
         await waitWithinCall(decideInClient(question, said === "yes", context), context);
       }
@@ -242,28 +247,28 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/** Returns the run of a task. If a person approved to resume it, returns the resumed run. */
+/** Returns the run of a task. If the run is an approved request to resume another run, returns the resumed run. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
 /**
- * Returns the status of a run. If its process was killed, it counts as interrupted, unless another process will
- * continue it.
+ * Returns the status of a run. If the process of the run was killed, the run counts as interrupted, unless another
+ * process will continue it.
  */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";
   const isUnfinished = stored === "planning" || stored === "running";
   if (isPlan && stored !== "planning" && stored !== "cancelled") return "planned";
-  // A run whose journal says that it is finished counts as running while its last steps are in progress.
+  // A run that is stored as finished still counts as running while this process carries out its last steps.
   if (!isUnfinished && run.status() === "running") return "running";
   if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeClaimed(runId))) return stored;
   return "interrupted";
 }
 
-/** Returns the question to the person of a task. The key of the question appears only in this task. */
+/** Returns the question that the person of a task must answer. `key` names the question, and is unique to this task. */
 async function questionOf(
   runId: string,
   taskId: string,
@@ -278,7 +283,7 @@ async function questionOf(
 const RUN_BYTES = 16;
 const MARK_BYTES = 16;
 
-/** Returns the handle of a task. It cannot be guessed or forged. Only this caller can use it, in this project. */
+/** Returns the handle of a task. It cannot be guessed or forged, and only this caller can use it, in this project. */
 async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise<string> {
   const mark = await markOf(["task", runId, isPlan, context.caller, context.project.id], context);
   return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");
