@@ -1,6 +1,14 @@
 import * as z from "zod";
 import { parseJson } from "../platform/json.ts";
-import type { ChangedOption, Done, OptionEffect, OptionState, TargetingEffect, UncertainObject } from "../runs/kind.ts";
+import type {
+  ChangedOption,
+  CreatedWithoutId,
+  Done,
+  OptionEffect,
+  OptionState,
+  TargetingEffect,
+  UncertainObject,
+} from "../runs/kind.ts";
 import { wholeLines } from "../runs/store.ts";
 import type { OptionChanges } from "../spec/records.ts";
 import type { RunState } from "./change-state.ts";
@@ -141,6 +149,7 @@ class Tracks {
   /** The ID of the only targeting that the run changes. Undefined if there are several. */
   readonly #within: string | undefined;
   readonly #options = new Map<string, Track>();
+  readonly #withoutId: CreatedWithoutId[] = [];
   readonly #wentInto = new Map<string, Set<string>>();
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
@@ -190,9 +199,10 @@ class Tracks {
     }
   }
 
-  done(): Pick<Done, "targetings" | "options"> {
+  done(): Pick<Done, "targetings" | "options" | "withoutId"> {
     const targetings = [...this.#targetings].flatMap(([_id, track]) => this.#doneTargeting(_id, track));
-    return { targetings, options: [...this.#options].flatMap(([_id, track]) => this.#doneOption(_id, track)) };
+    const options = [...this.#options].flatMap(([_id, track]) => this.#doneOption(_id, track));
+    return { targetings, options, ...(this.#withoutId.length > 0 && { withoutId: this.#withoutId }) };
   }
 
   #targeting(_id: string) {
@@ -217,20 +227,24 @@ class Tracks {
     idAt: (position: number) => string | undefined,
   ): void {
     const _id = idAt(0);
-    if (_id === undefined) return;
+    const { targeting, parent } = place;
     const isGroup = type === "collection" || children !== undefined;
     // The documents name no default of exposeChildren.
     const expose = exposeChildren === undefined ? {} : { exposeChildren };
-    const kind = isGroup ? "collection" : "atomic";
-    this.#enter(_id, place.parent);
-    this.#options.set(_id, { created: { name, type: kind, ...place, ...expose, contexts }, isDeleted: false });
+    const left = { name, type: isGroup ? "collection" : "atomic", parent, ...expose, contexts } as const;
+    if (_id !== undefined) {
+      this.#enter(_id, parent);
+      this.#options.set(_id, { created: { ...left, targeting }, isDeleted: false });
+    } else this.#withoutId.push({ targeting, left });
     for (const [position, child] of (children ?? []).entries()) {
       const childId = idAt(position + 1);
-      if (childId === undefined) continue;
-      const inside = { type: "atomic", targeting: place.targeting, parent: _id } as const;
-      const created = { ...inside, name: child.name, contexts: child.contexts ?? [] };
-      this.#options.set(childId, { created, isDeleted: false });
-      this.#enter(childId, _id);
+      const inside = { name: child.name, type: "atomic", parent: _id ?? null, contexts: child.contexts ?? [] } as const;
+      if (childId === undefined) {
+        this.#withoutId.push({ targeting, left: inside, ...(_id === undefined && { group: name }) });
+        continue;
+      }
+      this.#options.set(childId, { created: { ...inside, targeting }, isDeleted: false });
+      this.#enter(childId, _id ?? null);
     }
   }
 

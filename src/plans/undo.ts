@@ -31,11 +31,12 @@ export function targetingsIn({ targetings, options, unresolved }: Done): readonl
 }
 
 /** Returns the options whose Context IDs the undo needs. If a group gets Context IDs back, all groups are included. */
-export function contentsNeeded(done: Done, { targeting, options }: Present): readonly string[] {
+export function contentsNeeded(done: Done, present: Present): readonly string[] {
+  const { targeting, options } = present;
   const needed = new Set<string>();
   let groups = false;
   const byName = new Map([...options.values()].map((option) => [option.name, option]));
-  for (const one of done.options) {
+  for (const one of [...done.options, ...foundByName(done, new Map([[targeting._id, present]]))]) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
     // If the number differs, the option has changed since the run, and its Context IDs are not needed.
@@ -67,7 +68,8 @@ export function undoPlan(
       (object) => ({ ...doubted(object), undo: "impossible", reasons: ["unknownOutcome"] }) satisfies UndoRow,
     ),
   ];
-  const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
+  const options = [...done.options, ...foundByName(done, present)];
+  const byTargeting = groupedBy(options, ({ targeting }) => targeting);
   for (const option of byTargeting.get(undefined) ?? []) rows.push(unplaced(option));
   const targetings: TargetingUndo[] = [];
   for (const _id of targetingsIn(done)) {
@@ -79,6 +81,17 @@ export function undoPlan(
     else if (own?.did !== "deleted") rows.push(...targetingThere(own, options, there, { targetings, isTaken }));
   }
   return { targetings, rows };
+}
+
+/** Finds the created options whose IDs could not be read: by their names, in the groups where they were created. */
+function foundByName({ withoutId = [] }: Done, present: ReadonlyMap<string, Present>): readonly OptionEffect[] {
+  return withoutId.flatMap(({ targeting, left, group }): readonly OptionEffect[] => {
+    const options = [...(present.get(targeting)?.options.values() ?? [])];
+    const inGroup = group === undefined ? left.parent : options.find(({ name }) => name === group)?._id;
+    const there = options.find(({ name, parent }) => name === left.name && parent === inGroup);
+    if (there === undefined) return [];
+    return [{ did: "created", _id: there._id, targeting, left: { ...left, parent: there.parent } }];
+  });
 }
 
 /** Plans the undo under the assumption that nothing has changed since the run. */

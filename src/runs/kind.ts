@@ -192,9 +192,18 @@ export type AroundRun = Wrapper<Pick<RunAccess<ToolCall, ReportedState>, "header
 export interface Done {
   readonly targetings: readonly TargetingEffect[];
   readonly options: readonly OptionEffect[];
+  /** Created options whose IDs could not be read. */
+  readonly withoutId?: readonly CreatedWithoutId[];
   readonly unknown: readonly UncertainObject[];
   /** Objects whose requests were sent but not answered. A read can still clarify whether they were changed. */
   readonly unresolved: readonly UncertainObject[];
+}
+
+export interface CreatedWithoutId {
+  readonly targeting: string;
+  readonly left: OptionState;
+  /** The name of its group, if the ID of the group could not be read either. */
+  readonly group?: string;
 }
 
 export interface UncertainObject {

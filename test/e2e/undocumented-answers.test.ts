@@ -12,18 +12,32 @@ const sent = z.looseObject({
 const answered = z.looseObject({
   results: z.array(z.looseObject({ data: z.looseObject({ children: z.array(z.string()).optional() }).optional() })),
 });
-const undo = z.looseObject({ undo: z.record(z.string(), z.number()) });
+const undo = z.looseObject({ runId: z.string(), undo: z.record(z.string(), z.number()) });
+
+const GROUPS = [
+  { name: "First", children: [{ name: "Ball", contexts: ["b"] }, { name: "Climbing" }] },
+  { name: "Second", children: [{ name: "Zoo" }, { name: "Art", contexts: ["a", "c"] }] },
+  { name: "Alone" },
+];
 
 /** The built command, with a service that lists sub-options by name, and whose new groups show their sub-options. */
 async function session() {
   const sandbox = await startService();
+  const lists = { areBroken: false };
   const service = await startStub((request) => (response) => {
+    if (lists.areBroken && request.method === "GET" && /\/category\?/.test(request.url)) {
+      response.writeHead(503).end("{}");
+      return;
+    }
     answer(sandbox.url, request)
       .then(({ status, text }) => response.writeHead(status, { "content-type": "application/json" }).end(text))
       .catch(() => response.destroy());
   });
-  const env = cleanEnvironment({ ...sandbox.live, TARGETING_API_URL: service.url, TARGETING_MCP_CONFIRM: "off" });
-  return { sandbox, client: await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env }) };
+  const env = cleanEnvironment({
+    ...{ ...sandbox.live, TARGETING_API_URL: service.url },
+    ...{ TARGETING_MCP_CONFIRM: "off", TARGETING_MCP_RETRY_BUDGET_MS: "300" },
+  });
+  return { sandbox, lists, client: await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env }) };
 }
 
 async function answer(service: string, { url, method, body }: { url: string; method: string; body: string }) {
@@ -66,4 +80,28 @@ test("a new group is undone, although the service has set exposeChildren by itse
   const { runId } = await call(client, "bulk_add_options", { targetingId, items });
   const planned = await client.callTool("undo_run", { runId });
   expect(undo.parse(planned.structuredContent).undo).toMatchObject({ exact: 2, notOurs: 0 });
+});
+
+test.each([
+  { tool: "bulk_add_options", args: (targetingId: string) => ({ targetingId, items: GROUPS }), exact: 7, left: 0 },
+  {
+    tool: "create_targetings",
+    args: () => ({ items: [{ name: "Shop", options: GROUPS }] }),
+    exact: 8,
+    left: undefined,
+  },
+])("what was created is undone, although its IDs could not be read: $tool", async ({ tool, args, exact, left }) => {
+  const { sandbox, lists, client } = await session();
+  const targetingId = await sandbox.targeting("News");
+  lists.areBroken = true;
+  const { runId, results } = await call(client, tool, args(targetingId));
+  expect(results.filter(({ _id }) => _id === "").length).toBeGreaterThan(3);
+  lists.areBroken = false;
+  const planned = await client.callTool("undo_run", { runId });
+  expect(undo.parse(planned.structuredContent).undo).toMatchObject({ exact, notOurs: 0 });
+  const { runId: planId } = undo.parse(planned.structuredContent);
+  expect(await call(client, "apply_plan", { runId: planId })).toMatchObject({ status: "succeeded" });
+  const [made = { _id: "" }] = results;
+  const there = await client.callTool("get_targeting", { targetingId: left === undefined ? made._id : targetingId });
+  expect(there.structuredContent ?? {}).toMatchObject(left === undefined ? {} : { targeting: { optionCount: left } });
 });
