@@ -19,7 +19,10 @@ const entries: readonly (readonly [string, EventSpec])[] = Object.entries(EVENTS
 
 export const EVENT_NAMES: readonly string[] = entries.map(([name]) => name);
 
-/** By supported event: its parameters and the common fields (event-tracking-api 2.1, 2.2). */
+/**
+ * The fields of each supported event: its own parameters, and those that all events share (event-tracking-api 2.1,
+ * 2.2).
+ */
 export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
   entries.map(([name, { parameters }]) => [name, shapeOf({ ...parameters, ...EVENT_FIELDS })]),
 );
@@ -29,13 +32,13 @@ export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
 /**
- * What the service does with an event. It answers `ok` to `ignored` events and drops them. It answers `!invalid` to
- * `rejected` ones. `uncertain`: not documented.
+ * What the service does with an event. `ignored`: it answers `ok` but drops the event. `rejected`: it answers
+ * `!invalid`. `uncertain`: the document does not say.
  */
 export const VERDICTS = ["recorded", "ignored", "rejected", "uncertain"] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** Whether the API document states a rule, the rule is assumed, or the document does not mention the case. */
+/** How a rule is known: the API document states it, we assume it, or the document does not mention the case. */
 export const BASES = ["documented", "assumed", "notShown"] as const;
 export type RuleBasis = (typeof BASES)[number];
 
@@ -46,10 +49,10 @@ export const BASIS_WORDS = {
 } as const satisfies Record<RuleBasis, string>;
 
 export interface Rule {
-  /** The verdict if the rule is broken. Absent if the verdict stays the same. */
+  /** The verdict on an event that breaks the rule. Absent if the rule does not change the verdict. */
   readonly verdict?: Verdict;
   readonly basis: RuleBasis;
-  /** The section of event-tracking-api with the rule, or the closest section. */
+  /** The section of event-tracking-api that states the rule, or the closest one. */
   readonly section: string;
 }
 
@@ -87,13 +90,13 @@ export interface Finding {
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /** `verdict`: the finding prevents, or may prevent, that the event is recorded. */
+  /** `verdict`: because of the finding, the event is not recorded, or may not be. `warning`: it is recorded anyway. */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
 }
 
-/** The predicted verdict on an event, and its findings. Findings that decide the verdict come first. */
+/** The predicted verdict on an event, and the findings about it. Findings that decide the verdict come first. */
 export interface Validation {
   readonly verdict: Verdict;
   readonly basis: RuleBasis;
@@ -120,8 +123,8 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
 }
 
 /**
- * Returns how a verdict is known. A drop or rejection is documented if one of its reasons is. A recorded event is
- * documented only if no finding is assumed.
+ * Returns how a verdict is known. For an ignored or rejected event, `documented` if one of the broken rules is. For a
+ * recorded event, `documented` unless the verdict depends on the rule of a finding.
  */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";

@@ -8,7 +8,7 @@ import { type NearestName, nearestName, rememberingNearestName } from "./spellin
 import { validateEvent } from "./validate.ts";
 
 interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
-  /** The rule of the validator. If the validator cannot check it, the rule of the sandbox. */
+  /** The validator's name for the broken rule. If the validator cannot check it, the sandbox's name. */
   readonly code: string;
   /** Whether the finding prevents, or may prevent, that the event is recorded. */
   readonly isDecisive: boolean;
@@ -18,7 +18,7 @@ type Arrived = Pick<SandboxEvent, "body" | "text"> & {
   readonly findings: readonly Pick<SandboxEvent["findings"][number], "path" | "rule" | "effect">[];
 };
 
-/** By the path in a finding of the sandbox: what is wrong with the headers of an event. */
+/** What is wrong with the headers of an event, by the path in the finding of the sandbox. */
 const HEADER_FINDINGS: ReadonlyMap<string, Omit<ArrivedFinding, "path">> = new Map([
   [
     "headers.authorization",
@@ -42,7 +42,7 @@ const HEADER_FINDINGS: ReadonlyMap<string, Omit<ArrivedFinding, "path">> = new M
   ],
 ]);
 
-/** By rule of the sandbox: the validator's name for the rule, if that is different. */
+/** The validator's names for rules that have another name in the sandbox. */
 const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
   ["notAnObject", "bodyNotObject"],
   ["eventNameLength", "eventNameTooLong"],
@@ -76,8 +76,8 @@ function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): 
     const fix = "send an object with uid and eventName";
     return [{ path: "", code: "bodyNotObject", basis, message: "the body is not JSON", fix, isDecisive: true }];
   }
-  // The sandbox has left out a body that is too large, so the validator cannot check it. The findings of the sandbox
-  // are used.
+  // The sandbox does not store a body that is too large, so the validator cannot check it. The findings of the sandbox
+  // are used instead.
   return findings.filter(({ path }) => !HEADER_FINDINGS.has(path)).map(sandboxFinding);
 }
 
@@ -101,7 +101,10 @@ export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nea
   return deciding[0]?.basis ?? "documented";
 }
 
-/** Events with the same name and finding. `of` is the number of all events with that name. */
+/**
+ * The number of received events with the same name and the same finding (`count`). `of` is the number of all received
+ * events with that name.
+ */
 export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly eventName: string | null;
   readonly count: number;
@@ -109,7 +112,10 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly verdict: SandboxEvent["verdict"];
 }
 
-/** Returns why events were not recorded: the most frequent reason first, with its first event's message. */
+/**
+ * Returns why events were not recorded, the most frequent reason first. Events with the same reason share the message
+ * of the first one.
+ */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, FoundKind>();
   const all = new Map<string | null, number>();
@@ -142,15 +148,18 @@ export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind
 
 interface FoundKind {
   readonly kind: Omit<WrongKind, "count" | "of">;
-  /** By fix: the number of events. */
+  /** How many events need each fix. */
   readonly fixes: Map<string, number>;
   count: number;
 }
 
-/** The maximum number of fixes of a missing parameter. */
+/** How many different fixes are listed for one missing parameter. */
 const FIXES_LISTED = 3;
 
-/** Returns the fixes of events that lack the same parameter: some have it under another name, others lack its value. */
+/**
+ * Returns the fixes for events that lack the same parameter. The fixes differ: some events have its value under another
+ * name, others do not have it.
+ */
 function fixesWords(fixes: ReadonlyMap<string, number>): string {
   const words = mostFrequent(fixes, FIXES_LISTED).map(([fix, count]) =>
     fixes.size === 1 ? fix : `${fix} (${amount(count, "event")})`,
@@ -171,8 +180,8 @@ interface UnsupportedName {
 }
 
 /**
- * Which events, parameters and rules arrived. Each event name is in exactly one of the first four lists
- * (event-tracking-api 2.2).
+ * Which of the supported events the app has sent, with which parameters, and which rules they broke. Each event name is
+ * in exactly one of the first four lists (event-tracking-api 2.2).
  */
 export interface Coverage {
   readonly summary: string;
@@ -182,7 +191,7 @@ export interface Coverage {
   readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
   readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
   readonly unsupported: Readonly<Record<string, UnsupportedName>>;
-  /** By rule: how often events broke it. Rules that only cause warnings are included. */
+  /** How many times events broke each rule. Rules that only cause warnings are included. */
   readonly rules: Readonly<Partial<Record<RuleName, number>>>;
 }
 
@@ -195,7 +204,7 @@ interface Seen {
 }
 
 interface CountedEvents {
-  /** By event name, in the order of the document: what was received. Contains only names that were received. */
+  /** What was received for each event name, in the order of the document. Names that were not received are missing. */
   readonly seen: ReadonlyMap<string, Seen>;
   readonly unsupported: ReadonlyMap<string, number>;
   readonly rules: ReadonlyMap<RuleName, number>;
@@ -209,7 +218,7 @@ const OWN_PARAMETERS = Object.entries<EventSpec>(EVENTS).map(
   ([name, { parameters }]) => [name, Object.keys(parameters)] as const,
 );
 
-/** Counts the received events, their parameters, and the rules that they broke. */
+/** Counts the received events, their parameters and the rules that they broke. */
 export function countArrived(arrived: readonly ArrivedEvent[]): CountedEvents {
   const all = new Map(EVENT_NAMES.map((name) => [name, newSeen()] as const));
   const unsupported = new Map<string, number>();
@@ -240,7 +249,7 @@ function newSeen(): Seen {
   return { count: 0, wrong: 0, parameters: new Map(), platforms: new Map(), rules: new Map() };
 }
 
-/** Reports which events, parameters and rules arrived, and which events were not recorded. */
+/** Reports which events and parameters were received, which rules they broke, and which events were not recorded. */
 export function coverageOf({ seen, unsupported, rules }: CountedEvents): Coverage {
   const events = [...seen];
   const right = events.filter(([, { wrong }]) => wrong === 0);
@@ -309,7 +318,7 @@ export interface EventCoverage {
   readonly eventName: string;
   readonly count: number;
   readonly wrong?: number;
-  /** By parameter, including 0: how many events had it. Empty if no event was received. */
+  /** How many events had each parameter, also if it is 0. Empty if no such event was received. */
   readonly parameters: Readonly<Record<string, number>>;
   /** The three most frequent platforms, `(none)` and `(others)`. Absent if no event names its platform. */
   readonly byPlatform?: Readonly<Record<string, number>>;
@@ -319,7 +328,10 @@ const PLATFORMS_LISTED = 3;
 const LONGEST_PLATFORM = 8;
 const NO_PLATFORM = "(none)";
 const OTHER_PLATFORMS = "(others)";
-/** Fields that are no parameters here: all events have a name and a user, and platforms are counted separately. */
+/**
+ * Fields that the report does not list as parameters: all events have a name and a user, and platforms are counted
+ * separately.
+ */
 const SEPARATE_FIELDS: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
 /** Reports the coverage of each of the 13 supported events, in the order of the document (event-tracking-api 2.2). */

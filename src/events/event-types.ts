@@ -5,7 +5,7 @@ import { nearestName } from "./spelling.ts";
 
 const LONGEST_NAME = EVENT_LIMITS.eventNameLength.value;
 
-/** A supported event with its parameters. `uid` and `platform` are left out, because all events have them. */
+/** A supported event with its parameters. `uid` and `platform` are omitted, because all events have them. */
 export interface EventType {
   readonly eventName: string;
   readonly meaning: string;

@@ -18,12 +18,12 @@ export interface Expectation {
   readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** The exact number of events. Default: at least one. */
   readonly count?: number | undefined;
-  /** The expected verdict. Default: at least one event is recorded, and no such event is ignored or rejected. */
+  /** The expected verdict. Default: at least one matching event is recorded, and none is ignored or rejected. */
   readonly verdict?: Verdict | undefined;
 }
 
 interface ExpectationOptions {
-  /** Whether the events of each expectation must arrive after those of the previous one. */
+  /** Whether the events must arrive in the order of the expectations. */
   readonly inOrder?: boolean | undefined;
   /** The maximum time from the first to the last expected event, in milliseconds. */
   readonly withinMs?: number | undefined;
@@ -37,8 +37,9 @@ export interface ExpectationResult {
 }
 
 /**
- * Returns a result for each expectation. With `withinMs`, all must be met within one time window; the window in which
- * most are met is used. Events outside this window count too, so that a second purchase is not overlooked.
+ * Returns a result for each expectation. With `withinMs`, the expected events must arrive within that time of each
+ * other. The result is for the time window with the most met expectations. Events outside this window still count
+ * towards `count`, so that a second purchase is not overlooked.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -81,12 +82,12 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
   return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
-/** The events of one expectation, as indexes in the list sorted by time. */
+/** The received events that concern one expectation, as indexes in the list sorted by time. */
 interface Found {
   readonly expectation: Expectation;
   /**
-   * `meant`: events with the expected name and parameters. `wanted`: those of them with the expected verdict. `lost`:
-   * one that was not recorded.
+   * `meant`: events with the expected name and fields. `wanted`: those of them with the expected verdict. `lost`: those
+   * that were ignored or rejected, if no verdict is expected.
    */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
@@ -150,7 +151,7 @@ function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean
   });
 }
 
-/** Returns the index of the first of the ascending `positions` that is not less than `least`. */
+/** Returns the index of the first value in the ascending list `positions` that is at least `least`. */
 function firstFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;
@@ -208,7 +209,10 @@ function matches(value: unknown, wanted: unknown): boolean {
   );
 }
 
-/** The result of the check of order. `reason` names the first event out of order and the time difference. */
+/**
+ * Whether the events arrived in the expected order. If not, `reason` names the first event that is out of order and the
+ * time difference.
+ */
 interface OrderResult {
   readonly met: boolean;
   readonly reason?: string;
@@ -260,7 +264,7 @@ function orderProblem(
     const came = wanted.length === 0 ? missing : `arrived ${wanted.length} of ${needed} times`;
     return before === undefined ? `${name} ${came}` : `${name} ${came}; it is expected after ${before.name}`;
   }
-  // The same event was found for two expectations, but it can meet only one of them.
+  // One event matches both expectations, but it can meet only one of them.
   if (at === before.position) return `${name} did not arrive again after ${before.name}`;
   const early = thousands(before.arrivedAt - latest.arrivedAt);
   const usable = wanted.length - tooEarly;
@@ -270,7 +274,7 @@ function orderProblem(
 
 export interface DurationResult {
   readonly met: boolean;
-  /** The milliseconds from the first to the last expected event. Absent if some did not arrive. */
+  /** The time from the first to the last expected event in milliseconds. Absent if some of them did not arrive. */
   readonly tookMs?: number;
   /** The indexes of the expectations whose events did not arrive, or not often enough. */
   readonly missing: readonly number[];
@@ -306,7 +310,10 @@ function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrde
   return least;
 }
 
-/** Returns the index of the event that meets the last expectation. Undefined if an expectation is not met. */
+/**
+ * Searches from the index `start`. Returns the index of the latest event that is needed to meet all expectations.
+ * Undefined if an expectation is not met.
+ */
 function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;
   let end = start;

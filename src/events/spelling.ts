@@ -15,7 +15,9 @@ type KnownName =
   | keyof typeof ITEM_FIELDS
   | ParametersOf<(typeof EVENTS)[EventName]>;
 
-/** Names of other systems for events and parameters (event-tracking-api 2.2), in lower case without separators. */
+/**
+ * For each event and parameter (event-tracking-api 2.2), its names in other systems, in lower case without separators.
+ */
 const SYNONYM_TABLE = {
   app_open: ["applaunch", "launch", "openapp", "appstart", "sessionstart", "firstopen"],
   sign_up: ["register", "registration", "completeregistration", "userregistered", "signupcomplete", "join"],
@@ -95,8 +97,8 @@ const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
 
 /**
- * Returns the valid name that was probably meant. Tries other case and separators, then names of other systems, then up
- * to two mistyped letters.
+ * Returns the valid name that was probably meant. Tries in this order: the same name with other case or separators,
+ * names of other systems, names with up to two mistyped letters.
  */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
@@ -126,7 +128,7 @@ export function remembering(find: NearestName): NearestName {
   };
 }
 
-/** Returns the entry of `valid` of which `name` is clearly a misspelling. Digits must be equal. */
+/** Returns the only entry of `valid` of which `name` is clearly a misspelling. The digits in both must be equal. */
 export function closestSpelling(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
   const plain = withoutSeparators(name);
@@ -158,7 +160,7 @@ function bare(name: string): string {
   return BARE_NAMES.get(name) ?? withoutSeparators(name);
 }
 
-/** Parses `items`, or its entries, if they were sent as JSON strings. Other strings stay as they are. */
+/** Parses `items` and its entries if they were sent as JSON inside strings. Other strings stay as they are. */
 export function parseNestedJson(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;
   const { items } = event;
@@ -169,7 +171,7 @@ export function parseNestedJson(event: JsonObject): JsonObject {
   return isAsGiven ? event : { ...event, items: entries };
 }
 
-/** Parses JSON. Undefined for a text that is no JSON, or whose numbers or fields would change. */
+/** Parses JSON. Undefined if the text is not JSON, or if parsing would change a number or drop a repeated field. */
 function parseExact(text: string): unknown {
   const value = parseJson(text);
   return jsonFault(text, value) === undefined ? value : undefined;
@@ -202,10 +204,10 @@ export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling
   return { event: { ...whole, items }, mended };
 }
 
-/** Why autocorrect did not correct an event. The answers have the words. */
+/** Why autocorrect did not correct an event. The folder `answers/` turns it into a sentence. */
 export type Uncorrected = "otherWord" | "unclearName" | "noName" | "unclearField" | "noField" | "value";
 
-/** Returns why `fixSpelling` did not correct what is wrong with an event: a rule that it breaks, and where. */
+/** Returns why `fixSpelling` did not correct an event that breaks `rule` at `path`. */
 export function whyUncorrected(
   event: unknown,
   { rule, path }: { readonly rule: string; readonly path: string },
@@ -249,7 +251,7 @@ function correctParameterNames(
   for (const name of Object.keys(holder)) {
     const right = parameters.has(name) ? undefined : (spelt(name, names) ?? synonymOf(name, required));
     if (right === undefined || Object.hasOwn(holder, right)) continue;
-    // If two names have the same correction, it is unknown which one was meant. Only the first is corrected.
+    // If two fields would get the same name, it is unknown which one was meant. Only the first is corrected.
     rights.set(name, [...rights.values()].includes(right) ? name : right);
   }
   if (rights.size === 0) return holder;

@@ -26,7 +26,10 @@ const ITEM_LIMIT = EVENT_LIMITS.items.value;
 const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
-/** Predicts what the service does with any JSON value (event-tracking-api 2, 7, 8; some rules are assumed). */
+/**
+ * Predicts what the service does with an event, which may be any JSON value (event-tracking-api 2, 7, 8; some rules are
+ * assumed).
+ */
 export function validateEvent(event: unknown, nearest: NearestName = nearestName): Validation {
   const check: Check = { findings: [], nearest };
   if (isJsonObject(event)) checkEvent(check, event);
@@ -142,8 +145,8 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
 }
 
 /**
- * Checks `items` of an event that does not define `items`. The limits for entries and for the length of strings apply
- * anyway.
+ * Checks `items` of an event that does not have this parameter. The limits for the number of entries and the length of
+ * strings apply anyway.
  */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
@@ -182,8 +185,8 @@ function checkString(check: Check, text: string, path: string): void {
 }
 
 /**
- * Adds a finding if a text has more than `limit` code points, and returns whether it has. If only its UTF-16 units
- * exceed the limit, adds a warning.
+ * Adds a finding if a text has more than `limit` characters (code points), and returns whether it has. If only its
+ * UTF-16 units exceed the limit, adds a warning instead.
  */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
@@ -198,7 +201,7 @@ function exceeds(check: Check, text: string, path: string, limit: number, rule: 
   return true;
 }
 
-/** Checks a value to which only the limit for the length of strings applies. */
+/** Checks a value that has no type of its own. Only the limit for the length of strings applies to it. */
 function checkFreeValue(check: Check, value: unknown, path: string): void {
   if (typeof value === "string") checkString(check, value, path);
   else checkWithin(check, value, path);
@@ -259,7 +262,7 @@ function add(check: Check, warning: Finding | undefined): void {
   if (warning !== undefined) check.findings.push(warning);
 }
 
-/** Returns whether a value is null in JSON. NaN and the infinities become null. */
+/** Returns whether JSON writes a value as null: also NaN and the infinities. */
 function isNull(value: unknown): boolean {
   return value === null || (typeof value === "number" && !Number.isFinite(value));
 }
@@ -285,7 +288,9 @@ const INTERNATIONAL_PHONE = /^(?:\+|00)[\d\s().-]+$/;
 const NATIONAL_PHONE = /^\(?0[1-9][\d\s().-]+$/;
 const GROUPED_PHONE = /^(?:1[ .-]?)?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}$/;
 const PHONE_DIGITS = { fewest: 9, most: 15 };
-/** The maximum length of addresses and phone numbers. Longer texts are not searched. */
+/**
+ * The maximum length of a text that is checked for being an e-mail address or a phone number. Longer texts are neither.
+ */
 const LONGEST_ADDRESS = 320;
 
 /** Warns if a `uid` looks like an e-mail address or a phone number (event-tracking-api 1). */
@@ -319,7 +324,7 @@ function currencyWarning(currency: unknown): Finding | undefined {
 function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
   if (typeof value !== "number" || typeof price !== "number" || typeof quantity !== "number") return undefined;
   const product = price * quantity;
-  // The price and the value may each be rounded to a hundredth, which the tolerance allows.
+  // The price and the value may each be rounded to a hundredth, so that much difference is allowed.
   const tolerance = 0.005 * (Math.abs(quantity) + 1) + Math.abs(product) * 1e-9;
   if (Math.abs(value - product) <= tolerance) return undefined;
   const message = `"value" is ${value}, but "price" × "quantity" is ${product}`;

@@ -73,7 +73,7 @@ async function read(work: Work, fault: Fault | undefined): Promise<Reply> {
   return carryOut(work, undefined);
 }
 
-/** Applies a write while it holds the write lock of its project (management-api 4.2). */
+/** Answers a write. Applies it only while no other write of its project is running (management-api 4.2). */
 async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
   const { world, project } = work;
   if (fault?.kind === "late" && !fault.holdsLock) {
@@ -96,7 +96,7 @@ async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
 
 type LateFault = Extract<Fault, { kind: "late" }>;
 
-/** Applies a write after the delay of its fault. The client has already got a broken connection. */
+/** Applies a write late, when the delay of its fault is over. The connection of the client was broken before. */
 async function applyLate(work: Work, fault: LateFault, held: (() => void) | undefined): Promise<void> {
   if (fault.delayMs === undefined) await work.world.faults.removed(fault);
   else await delay(fault.delayMs, undefined, { ref: false });
@@ -137,8 +137,8 @@ interface EventRequest {
 }
 
 /**
- * Answers an event (event-tracking-api 4, 5, 7) and adds it to the event log. `forward` is the address of a real
- * endpoint; if set, the client gets the answer of that endpoint.
+ * Answers an event (event-tracking-api 4, 5, 7) and adds it to the event log. With `forward`, the address of a real
+ * event endpoint, the event is sent there as well, and the client gets the answer of that endpoint.
  */
 export async function answerEvent(world: World, request: EventRequest, forward: string | undefined): Promise<Reply> {
   const { body, entry } = request;
@@ -201,7 +201,7 @@ export function checkForward(base: string): void {
 
 const PATIENCE_MS = 30_000;
 
-/** Sends an event to the real endpoint below `base`. If the endpoint cannot be reached, the answer is a 502. */
+/** Sends an event to the real event endpoint below `base`. If that cannot be reached, the answer is a 502. */
 async function forwardEvent(
   base: string,
   event: Pick<EventRequest, "authorization" | "contentType"> & { readonly text: string },

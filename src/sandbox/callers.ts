@@ -31,7 +31,7 @@ export function callerOf({ socket, headers }: IncomingMessage) {
   return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
 }
 
-/** Host names under which the APIs answer, besides names of this machine and IP addresses. */
+/** The host names under which the APIs answer. Names of this machine and IP addresses are always accepted. */
 export interface ServedNames {
   readonly host: string;
   /** In lower case. */
@@ -40,7 +40,10 @@ export interface ServedNames {
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Returns whether a request may use the control plane: connection, `Host` and `Origin` must be of this machine. */
+/**
+ * Returns whether a request may use the control plane: only from this machine, so its connection, `Host` and `Origin`
+ * must belong to it.
+ */
 export function isFromLoopback({ peer, host, origin }: Caller): boolean {
   if (!isLoopbackAddress(peer ?? "")) return false;
   const hostname = hostnameOf(`http://${host ?? ""}`);
@@ -51,8 +54,9 @@ export function isFromLoopback({ peer, host, origin }: Caller): boolean {
 }
 
 /**
- * Returns whether a request may use the APIs. A page on the internet can point its own name at this machine (DNS
- * rebinding), so such names are refused. With `anyOrigin`, pages of any origin are accepted, such as a shop under test.
+ * Returns whether a request may use the APIs. A web page can make its own host name point to this machine (DNS
+ * rebinding), so unknown names are refused. With `anyOrigin`, pages of any origin may send requests, such as a shop
+ * under test.
  */
 export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin: boolean): boolean {
   if (!isOurs(hostnameOf(`http://${host ?? ""}`), names)) return false;
@@ -63,12 +67,12 @@ export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin
 
 function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): boolean {
   if (hostname === undefined || hostname === "") return false;
-  // A page cannot point an IP address elsewhere, so all IP addresses are served. An Android emulator reaches its host
-  // machine as 10.0.2.2.
+  // A page cannot make an IP address point to another machine, so all IP addresses are accepted. For example, an
+  // Android emulator reaches its host machine as 10.0.2.2.
   if (isIP(bare(hostname)) !== 0) return true;
   if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;
   if (hostname === host.toLowerCase() || allowed.includes(hostname)) return true;
-  // Containers and machines in a private network have names without a dot, which are served. Names on the internet
+  // Containers and machines in a private network have names without a dot, so these are accepted. Names on the internet
   // contain a dot.
   const isLoopbackHost = host === "localhost" || isLoopbackAddress(host);
   return !isLoopbackHost && !hostname.includes(".");

@@ -20,7 +20,9 @@ const holdSchema = z.strictObject({
   ms: z.int().min(0).max(600_000),
 });
 
-/** Returns an app with which tests read and change the data of a sandbox (docs/reference/sandbox.md). */
+/**
+ * Returns an HTTP app through which tests read and change the data and faults of a sandbox (docs/reference/sandbox.md).
+ */
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use(async (c, next) => {

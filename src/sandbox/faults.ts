@@ -8,7 +8,10 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
   error: "must be the name of an operation",
 });
 
-/** Which requests a fault counts, and which of them trigger it (docs/reference/sandbox.md). */
+/**
+ * Which requests a fault counts (`on`), and which of these trigger it (`nth`, `times`, `probability`;
+ * docs/reference/sandbox.md).
+ */
 const when = {
   on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
   nth: z.int().min(1).optional(),
@@ -19,11 +22,11 @@ const when = {
 
 const applied = z.boolean().default(false);
 const milliseconds = z.int().min(0).max(600_000);
-/** How long the fault delays a request, in milliseconds. Default: until the fault is deleted. */
+/** How long the fault delays a request, in milliseconds. If absent, until a test deletes the fault. */
 const delayMs = milliseconds.optional();
 const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
 
-/** A fault in a request to the control plane: what triggers it, and how the request then fails. */
+/** A fault as a test sends it to the control plane: what triggers it, and how a request then fails. */
 export const faultSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...when, kind: z.literal("status"), status: z.int().min(300).max(599), applied }),
   z.strictObject({ ...when, kind: z.literal("reset"), applied }),
@@ -79,7 +82,7 @@ export function faults(changed: () => void) {
     list() {
       return entries.map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
     },
-    /** Counts a request for every matching fault. Returns the fault that it triggers. */
+    /** Counts a request for every fault that it matches. Returns the fault that it triggers, if any. */
     next(operation: Operation): Fault | undefined {
       let striking: Fault | undefined;
       for (const entry of entries) {
@@ -124,7 +127,10 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** Returns the answer if a fault prevents a request from being applied. `now` is in milliseconds since 1970. */
+/**
+ * Returns the failure of a request that a fault prevents from being applied. Undefined if the request must be applied.
+ * `now` is in milliseconds since 1970.
+ */
 export function replyBefore(fault: Fault | undefined, now: number): Reply | undefined {
   if (fault?.kind === "busy") return busyAnswer(fault.retryAfterMs, now);
   return fault !== undefined && "applied" in fault && !fault.applied ? struck(fault) : undefined;

@@ -18,9 +18,9 @@ export interface SandboxOptions {
   readonly host?: string;
   /** The port to listen on. Default: 0, which means any free port. */
   readonly port?: number;
-  /** Host names under which the APIs answer, besides names of this machine and IP addresses. */
+  /** Further host names under which the APIs answer. Names of this machine and IP addresses are always accepted. */
   readonly allowedHosts?: readonly string[];
-  /** Keys that are accepted besides the built-in ones. A dump of the state never contains them. */
+  /** Keys that are accepted in addition to the built-in ones. A dump of the state never contains them. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   readonly dataFile?: string;
   readonly seed?: Seed | undefined;
@@ -77,7 +77,10 @@ export async function startSandbox(options: SandboxOptions = {}) {
     /** The address of both APIs, without a slash at its end. */
     url: originOf(host, listening.port),
     port: listening.port,
-    /** Closes all connections and writes the data file. Throws if the file cannot be written. */
+    /**
+     * Closes all connections and saves the state in the data file, if there is one. Throws if the file cannot be
+     * written.
+     */
     close: (): Promise<void> => {
       closing ??= listening.stop().then(() => data?.flush());
       return closing;
@@ -128,8 +131,8 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 
 /** Opens a port. Throws the error of the system if the port cannot be opened. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
-  // Idle connections stay open longer than any pause of a busy machine. A client would lose a request that it sends
-  // into a closing connection.
+  // Idle connections stay open for a long time, because a client would lose a request that it sends into a closing
+  // connection. Even on a busy machine, clients rarely pause longer.
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions: { keepAliveTimeout: KEEP_ALIVE_MS } });
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
@@ -166,7 +169,7 @@ const CORS = {
 
 const CONTROL_PLANE = "/_sandbox";
 
-/** `status` is undefined if the request got no answer. */
+/** A request that failed. `status` is undefined if it got no answer. */
 interface FailedRequest {
   readonly at: string;
   readonly method: string;
@@ -185,7 +188,9 @@ interface AppOptions {
 
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
-/** Serves the event API, the management API and, for this machine, the control plane under `/_sandbox`. */
+/**
+ * Serves the event API and the management API, and for requests from this machine the control plane under `/_sandbox`.
+ */
 function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const { forward, names, page, failed } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();
@@ -254,7 +259,7 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
   return reply;
 }
 
-/** Answers an event. `isLogged` is false if a fault or its size kept the event out of the event log. */
+/** Answers an event. `isLogged` is false if the event is not in the event log, because of a fault or its size. */
 async function serveEvent(
   world: World,
   c: NodeContext,
@@ -268,13 +273,13 @@ async function serveEvent(
   return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
 }
 
-/** Adds a request to the request log. The entry gets its status when the request is answered. */
+/** Adds a request to the request log. The status is added to the entry when the request is answered. */
 function begin(world: World, c: NodeContext, operation: Operation, body: RequestBody): RequestEntry {
   const entry: RequestEntry = {
     at: new Date(world.sources.now()).toISOString(),
     operation,
     method: c.req.method,
-    // The path is copied, because a part of the request line would keep the whole line in memory.
+    // The path is copied, because it would otherwise keep the whole request line in memory.
     path: Buffer.from(c.req.path).toString("utf8"),
     status: null,
     applied: false,
@@ -285,12 +290,12 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
   return entry;
 }
 
-/** Returns a header with the time of the sandbox, from which clients learn the clock of the service. */
+/** Returns the header `Date` with the time of the sandbox. Clients use it to learn the clock of the service. */
 function dated(world: World): Headers {
   return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
 }
 
-/** Returns the query of a request. A repeated parameter becomes a list, which validation rejects. */
+/** Returns the query of a request. The values of a repeated parameter become a list, which validation rejects. */
 function queryOf(queries: Record<string, string[]>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
@@ -301,7 +306,7 @@ function isManagementOperation(name: string): name is ManagementOperation {
   return Object.hasOwn(OPERATIONS, name);
 }
 
-/** Returns a path in the form of Hono. Routes have at most one parameter. */
+/** Returns the path of a route in the syntax of Hono. A route has at most one parameter. */
 function honoPath(path: string): string {
   return path.replace(/\{\w+\}/, ":id");
 }

@@ -5,7 +5,10 @@ import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names-and-contexts.ts";
 import type { Operation } from "../spec/routes.ts";
 
-/** Stores the last `most` entries and at most `mostLetters` characters. The newest entry is always stored. */
+/**
+ * Creates a log that stores the newest entries: at most `most`, with at most `mostLetters` characters together. The
+ * newest one is always stored.
+ */
 function ringBuffer<Entry>({
   most,
   mostLetters,
@@ -13,7 +16,7 @@ function ringBuffer<Entry>({
 }: {
   readonly most: number;
   readonly mostLetters: number;
-  /** Returns the size of an entry. It must always be the same for one entry. */
+  /** Returns the size of an entry in characters. Must return the same for an entry each time. */
   readonly lettersOf: (entry: Entry) => number;
 }) {
   let ring: (Entry | undefined)[] = [];
@@ -54,7 +57,10 @@ function ringBuffer<Entry>({
     /** Returns an entry by its number, from 1. Undefined if the entry was removed. */
     at: (number: number): Entry | undefined =>
       number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined,
-    /** `newest`: the number of the newest entry, 0 at the start. `cleared`: that number at the last `clear`. */
+    /**
+     * `newest`: the number of the newest entry, 0 if there was none yet. `cleared`: the number of the newest entry at
+     * the last `clear`.
+     */
     newest: () => arrived,
     cleared: () => cleared,
   };
@@ -67,7 +73,7 @@ export interface RequestEntry {
   readonly path: string;
   /** The status of the answer. Null as long as there is no answer, or if a fault prevented it. */
   status: number | null;
-  /** Whether the request was applied. Single items of an applied bulk request may have failed. */
+  /** Whether the request was applied. Items of an applied bulk request may still have failed. */
   applied: boolean;
   fault?: string;
   readonly bytes: number;
@@ -75,7 +81,10 @@ export interface RequestEntry {
   items: number | null;
 }
 
-/** The maximum number of stored requests, and of characters of their paths. A path may be as long as a header. */
+/**
+ * The maximum number of stored requests, and of characters of their paths together. One path may be as long as a
+ * header.
+ */
 const MAX_REQUESTS = 10_000;
 const REQUEST_LETTERS = 2 * 1_048_576;
 
@@ -97,7 +106,10 @@ export function requestJournal() {
 /** What the service does with an event. It answers `!invalid` to a rejected event (event-tracking-api 7). */
 type Verdict = "recorded" | "ignored" | "rejected";
 
-/** A broken rule. `effect` is the verdict because of this rule alone. `uncertain` findings do not prevent recording. */
+/**
+ * A rule that an event breaks. `effect` is the verdict that this rule alone causes. A finding that is `uncertain` or
+ * `unused` does not prevent that the event is recorded.
+ */
 export interface Finding {
   /** The path of the field, such as `items.2.item_id`. Empty for the whole body. */
   readonly path: string;
@@ -105,7 +117,7 @@ export interface Finding {
   readonly effect: "rejected" | "ignored" | "uncertain" | "unused";
 }
 
-/** By rule: the effect of breaking it (event-tracking-api 7, 8; some are assumed). */
+/** What breaking each rule causes (event-tracking-api 7, 8; some are assumed). */
 const RULES = {
   notAnObject: "rejected",
   authorization: "rejected",
@@ -140,7 +152,7 @@ export function eventFindings(body: unknown): readonly Finding[] {
   return [...commonFindings(body), ...lengthFindings(body), ...parameterFindings(body)];
 }
 
-/** Checks for `uid` and `eventName`, which every event needs (event-tracking-api 2.1). */
+/** Checks `uid` and `eventName`, which every event must have (event-tracking-api 2.1). */
 function commonFindings(body: Fields): readonly Finding[] {
   const uid = ownField(body, "uid");
   const eventName = ownField(body, "eventName");
@@ -159,7 +171,7 @@ function nameFindings(eventName: string): readonly Finding[] {
   return isEventName(eventName) ? counting : [...counting, finding("eventName", "unsupportedEvent")];
 }
 
-/** Finds strings of more than 1,024 characters and more than 100 items (event-tracking-api 8). */
+/** Finds strings of more than 1,024 characters, and lists of more than 100 items (event-tracking-api 8). */
 function lengthFindings(body: Fields): readonly Finding[] {
   const items = ownField(body, "items");
   const list: readonly unknown[] = Array.isArray(items) ? items : [];
@@ -246,8 +258,8 @@ export type EventLog = ReturnType<typeof eventLog>;
 type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
 /**
- * Stores the newest events: at most 100,000, and at most 64 MiB of bodies and findings. Calls `changed` after each
- * change.
+ * Creates the event log. It stores the newest events: at most 100,000, with at most 64 Mi characters of bodies and
+ * findings. Calls `changed` after each change.
  */
 export function eventLog(changed: () => void = () => undefined) {
   const kept = ringBuffer<ArrivedEvent>({ most: MAX_EVENTS, mostLetters: EVENT_LETTERS, lettersOf });
@@ -264,7 +276,10 @@ export function eventLog(changed: () => void = () => undefined) {
       counts = NONE;
       changed();
     },
-    /** Returns the newest `limit` matching events, the oldest first. `total` is the number of all matches. */
+    /**
+     * Returns the newest events that match the filter, at most `limit`, the oldest first. `total` is the number of all
+     * matching events.
+     */
     read(filter: EventFilter, limit: number) {
       const newestFirst: ArrivedEvent[] = [];
       let total = 0;
@@ -294,7 +309,7 @@ function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventF
   );
 }
 
-/** The maximum characters of all bodies and findings in one answer. Further bodies are left out. */
+/** The maximum number of characters of all bodies and findings in one answer. The bodies beyond it are omitted. */
 const LETTERS_SHOWN = 16 * 1_048_576;
 const LETTERS_OF_FINDING_IN_PAGE = 100;
 const FINDINGS_SHOWN = 3;
@@ -312,7 +327,10 @@ export const eventQuery = z.strictObject({
   limit: z.coerce.number().int().min(0).max(100_000).default(100),
 });
 
-/** Returns the newest matching events as JSON text, the oldest first. Their bodies are unchanged. */
+/**
+ * Returns the newest events that match the query as JSON text, the oldest first. Their bodies are as they were
+ * received.
+ */
 export function eventPage(log: EventLog, { limit, ...filter }: z.output<typeof eventQuery>): string {
   const { events, total, dropped } = log.read(filter, limit);
   let letters = 0;
@@ -354,7 +372,10 @@ export function arrivedEvent({
   };
 }
 
-/** Returns a value by which events are found. Null if it is not a text or is too long. */
+/**
+ * Returns a value of an event by which the event can be found, such as its `uid`. Null if it is not a text or is too
+ * long.
+ */
 function identity(value: unknown): string | null {
   return typeof value === "string" && value.length <= 2048 ? value : null;
 }

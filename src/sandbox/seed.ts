@@ -31,12 +31,13 @@ import { projectNamed, type World } from "./world.ts";
 const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
- * A seed is stored without validation or write lock, like changes in the web console (management-api 4.2 rule 4). An
- * entry with the `_id` of an existing object changes that object. Any other entry creates one.
+ * Data for a sandbox. It is stored without the checks of the API and without the write lock, like changes in the web
+ * console (management-api 4.2 rule 4). An entry with the `_id` of an existing object changes that object. Any other
+ * entry creates one.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
-  /** Whether the API reports that the project does not exist. The data of the project remains stored. */
+  /** Whether the API reports that the project does not exist. Its data stays stored. */
   deleted: z.boolean().optional(),
   keys: list(keySchema.omit({ project: true })),
   appKeys: list(z.string().min(1)),
@@ -59,7 +60,10 @@ export const seedSchema = z.strictObject({
 type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
-/** Stores a seed and returns the IDs. Throws a RangeError if an option names a missing targeting or parent. */
+/**
+ * Stores a seed and returns the IDs of its objects. Throws a RangeError if an option names a targeting or parent that
+ * does not exist.
+ */
 export function plantSeed(world: World, seed: Seed) {
   const project = projectNamed(world, seed.project);
   checkOptions(project, seed);
@@ -93,7 +97,10 @@ export function plantSeed(world: World, seed: Seed) {
   return planted;
 }
 
-/** Checks that the parent of each option exists: in the project, or earlier in the seed. */
+/**
+ * Checks that the targeting and the parent of each option exist, in the project or earlier in the seed. Throws a
+ * RangeError.
+ */
 function checkOptions(project: Project, seed: Seed): void {
   const removed = new Set(seed.remove);
   const targetings = new Set(seed.targetings.map(({ _id }) => _id));
@@ -161,7 +168,8 @@ function removeAnything(project: Project, id: string): void {
 const MINUTE_MS = 60_000;
 
 /**
- * Returns a small shop with some wrong events. `newId` returns ascending ULIDs. `now` is in milliseconds since 1970.
+ * Returns the sample shop, with some wrong events. `newId` returns ascending ULIDs. `now` is in milliseconds since
+ * 1970.
  */
 function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];
@@ -260,8 +268,8 @@ type SeedChoice = "none" | "sample" | { readonly file: string };
 export class SeedError extends Error {}
 
 /**
- * Reads a seed (docs/reference/sandbox.md). Gives each targeting an `_id`, so that callers know the IDs. Throws a
- * SeedError if the file cannot be read or is not a seed.
+ * Reads a seed (docs/reference/sandbox.md). Gives each targeting without an `_id` one, so that the caller knows all
+ * IDs. Throws a SeedError if the file cannot be read or is not a seed.
  */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;

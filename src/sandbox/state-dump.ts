@@ -19,7 +19,7 @@ export const productSchema = z.strictObject({
   newOptions: sides.prefault({}),
 });
 
-/** `options` are the IDs of the options that the campaign includes or excludes. */
+/** A campaign. `options` are the IDs of the options that it includes or excludes. */
 export const campaignSchema = z.strictObject({
   _id: ulid,
   approved: z.boolean().default(true),
@@ -57,7 +57,7 @@ const projectSchema = z.strictObject({
   campaigns: z.array(campaignSchema),
 });
 
-/** A dump has all data except events, requests, faults and the keys from the settings. */
+/** The saved state of a sandbox: all data except events, requests, faults and the keys from the settings. */
 export const dumpSchema = z.strictObject({
   version: z.literal(1),
   keys: z.array(keySchema),
@@ -66,7 +66,7 @@ export const dumpSchema = z.strictObject({
 type Dump = z.output<typeof dumpSchema>;
 type ProjectDump = z.output<typeof projectSchema>;
 
-/** Returns a dump of the sandbox. Lists are in creation order, so equal data gives equal dumps. */
+/** Returns the state of the sandbox as a dump. Lists are in creation order, so equal data gives equal dumps. */
 export function dumpWorld(world: World): Dump {
   return {
     version: 1,
@@ -173,7 +173,10 @@ function loadProject(dump: ProjectDump): Project {
   return project;
 }
 
-/** Stores options, parents first. An option can have a lower ID than the group into which it was moved. */
+/**
+ * Stores the options of a dump, groups before their sub-options. The order of the dump is not enough, because an option
+ * may be older than the group into which it was moved.
+ */
 function loadOptions(project: Project, options: ProjectDump["options"]): void {
   let waiting = options;
   while (waiting.length > 0) {
@@ -196,7 +199,10 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
   }
 }
 
-/** How many milliseconds after a change the file is written, together with later changes. */
+/**
+ * How many milliseconds after a change the data file is written. Later changes in this time are written together with
+ * it.
+ */
 const GATHER_MS = 300;
 /** The mode of the data file. A sandbox contains no secrets, so all users may read it. */
 const READABLE_BY_ALL = 0o666;

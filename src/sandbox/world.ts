@@ -10,8 +10,8 @@ export interface World {
   readonly sources: Sources;
   readonly projects: Map<string, Project>;
   /**
-   * The keys of the management API. `givenKeys` come from the settings, `seededKeys` from seeds. A dump contains only
-   * `seededKeys`.
+   * The accepted keys of the management API. `givenKeys` come from the settings, `seededKeys` from seeds. A dump
+   * contains only `seededKeys`.
    */
   readonly givenKeys: readonly ManagementKey[];
   readonly seededKeys: Map<string, ManagementKey>;
@@ -28,7 +28,7 @@ export interface World {
 
 type WorldPart = "state" | "events" | "faults";
 
-/** `lockWaitMs`: how many milliseconds a write waits for another write of its project. */
+/** `lockWaitMs`: how many milliseconds a write waits for another write of its project before it gets a 409. */
 interface WorldOptions {
   readonly managementKeys: readonly ManagementKey[];
   readonly appKeys: readonly string[];
@@ -69,7 +69,7 @@ function observers() {
       for (const observer of all[part]) observer();
     },
     watch(part: WorldPart, observer: () => void): () => void {
-      // A new function, so that the same observer can be added twice and removed once.
+      // Each call adds a function of its own, so that the same observer can be added twice and removed once.
       const own = (): void => observer();
       all[part].add(own);
       return () => {
@@ -102,10 +102,15 @@ export function grantOf(world: World, key: string) {
   return { project: projectNamed(world, held.project ?? DEFAULT_PROJECT), scopes };
 }
 
-/** The acquired write lock of a project, or how long to wait before the next attempt. */
+/**
+ * The result of acquiring the write lock of a project: how to release it, or how long to wait before the next attempt.
+ */
 type Acquired = { readonly release: () => void } | { readonly retryAfterMs: number };
 
-/** Lets only one write of each project run at a time (management-api 4.2). `waitMs`: how long `acquire` waits. */
+/**
+ * Creates the lock that lets only one write of each project run at a time (management-api 4.2). `waitMs`: how many
+ * milliseconds `acquire` waits for it.
+ */
 function writeLock(waitMs: number, now: () => number) {
   const queues = new Map<string, (() => void)[]>();
   const heldUntil = new Map<string, number>();
@@ -122,7 +127,10 @@ function writeLock(waitMs: number, now: () => number) {
     };
   }
 
-  /** Calls `start` when the lock is free. Returns its entry in the queue. Undefined if the lock was free at once. */
+  /**
+   * Calls `start` when the lock is free. If it was not free at once, returns the entry in the queue, with which the
+   * write can leave the queue.
+   */
   function enqueue(project: string, start: (release: () => void) => void): (() => void) | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {
@@ -139,7 +147,10 @@ function writeLock(waitMs: number, now: () => number) {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** Returns the milliseconds until a `hold` ends. Without a `hold`, returns `waitMs`. */
+  /**
+   * Returns for how many more milliseconds `hold` keeps the lock, 0 after it has ended. Without a `hold` since the
+   * start, returns `waitMs`.
+   */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

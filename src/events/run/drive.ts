@@ -15,16 +15,16 @@ export interface EventWorld {
   readonly api: EventApi;
   readonly clock: Clock;
   readonly retryBudgetMs: number;
-  /** Returns the sentence that explains a reason. The file of failed rows contains these sentences. */
+  /** Returns the sentence that explains a reason, for the file of failed rows. */
   readonly words: (reason: Reason) => string | Promise<string>;
-  /** Looks up the verdict on an accepted event. Absent if the service does not show verdicts. */
+  /** Looks up the verdict on an event that the service accepted. Absent for a live service, which shows no verdicts. */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
 }
 
 type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
-/** The maximum number of events in one line of the journal. Requests can be sent between two lines. */
+/** The maximum number of events that one line of the journal describes. Requests can be sent between two lines. */
 const READ_AT_ONCE = 100;
 
 const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
@@ -48,12 +48,12 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     signal: run.signal,
     async beforeSend(objects) {
       record({ t: "leave", objects, at: clock.now() });
-      // If another process has taken over the run, it sends the announced events.
+      // If another process has taken over the run, this one stops, and the other one sends these events.
       await flush().finally(() => lease.lost.aborted && run.stop("interrupted"));
       await run.mayLeave();
     },
     onSettled(object, settlement, event) {
-      // If the run stops before an event is sent, the entry `stop` gives the event its outcome.
+      // An event that was not sent because the run stopped gets its outcome from the entry `stop`.
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
       const explained = autocorrects(header.call) ? withUncorrected(settlement, event) : settlement;
       settle(settledEntry(object, explained, clock.now()));
@@ -76,7 +76,10 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
   run.progress();
 }
 
-/** Yields the events without an outcome. Records new events, and rows that are not events. */
+/**
+ * Yields the events that have no outcome yet. Records the events that are read for the first time, and fails rows that
+ * are not events.
+ */
 async function* remainingEvents(
   { header: { runId, call }, state, part }: DrivenEvents,
   { record, now }: { readonly record: (entry: EventEntry) => void; readonly now: () => number },
@@ -104,7 +107,7 @@ async function* remainingEvents(
     );
 }
 
-/** Returns the verdict that the sandbox reports. Undefined if verdicts cannot be observed. */
+/** Returns the verdict on an accepted event that the sandbox reports. Undefined if verdicts cannot be observed. */
 async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,
@@ -115,7 +118,7 @@ async function observedVerdict(
     const seen = await observe(event);
     return seen && verdictOf(predicted, seen);
   } catch (thrown) {
-    // The event was sent, so its outcome is valid even if its verdict cannot be read.
+    // The event was accepted. It stays succeeded even if its verdict cannot be read.
     if (isApiError(thrown)) return undefined;
     throw thrown;
   }
@@ -123,13 +126,13 @@ async function observedVerdict(
 
 interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
-  /** Records an outcome. It is usually on disk within 100 ms. */
+  /** Records an outcome. It is written together with others, and is usually on disk within 100 ms. */
   readonly settle: (entry: EventEntry) => void;
   readonly flush: () => Promise<void>;
   readonly end: () => void;
 }
 
-/** How many milliseconds an outcome may wait to be written together with others. */
+/** How many milliseconds an outcome may wait, so that it is written together with others. */
 const SETTLED_WAIT_MS = 50;
 
 function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
@@ -193,7 +196,10 @@ async function sleepUntilAborted(stopped: AbortSignal, clock: Clock, ms: number)
 
 type Settled = Extract<EventEntry, { readonly t: "settled" }>;
 
-/** Returns whether an entry only says that an event was accepted at the first attempt. Such entries are combined. */
+/**
+ * Returns whether an entry only says that an event was accepted at the first attempt. Several such entries are written
+ * as one.
+ */
 function isSimplyAccepted(entry: EventEntry): entry is Settled {
   if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
   return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;
@@ -201,7 +207,10 @@ function isSimplyAccepted(entry: EventEntry): entry is Settled {
 
 /** A lease that was renewed longer ago than this (in milliseconds) is renewed before the next event is sent. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/** How often an event that is held back is tried. Without a limit, a slow machine would retry forever. */
+/**
+ * The maximum number of attempts to send an event within the time that a renewed lease allows. Without a limit, a slow
+ * machine would retry forever.
+ */
 const HELD_BACK_TRIES = 10;
 
 /** Sends events only while this process holds the lease. `track` throws a LeaseLostError once the lease is lost. */

@@ -27,7 +27,7 @@ import {
 } from "./run-state.ts";
 import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
-/** Events to send. The counts are absent as long as they are unknown. */
+/** The events of a call that are to be sent. Their counts are absent until the events have been counted. */
 export interface PlannedEvents extends Partial<EventCounts> {
   readonly source: EventSource;
   readonly onUnknown: "report" | "resend";
@@ -40,8 +40,8 @@ export type EventRun = Run<EventCall, EventRunState>;
 interface EventRunOfCall {
   readonly run: EventRun;
   /**
-   * What a repeated call does. `attached`: it sends nothing. `resumed`: it sends the event for the first time.
-   * `resent`: it sends the event again.
+   * What a call does that repeats an earlier one. `attached`: it sends nothing and returns the earlier run. `resumed`:
+   * it continues the earlier run, which had not sent the event yet. `resent`: it sends the event again.
    */
   readonly repeat?: "attached" | "resumed" | "resent";
 }
@@ -55,13 +55,16 @@ const SAME_EVENT_MS = 600_000;
 /** Runs with more events are not searched for an equal event. */
 const MOST_SEARCHED = 1000;
 
-/** The result of a dry run: what would become of each event. */
+/** The result of a dry run: the outcome that each event would have. */
 export interface EventDryRun {
   readonly entries: readonly EventEntry[];
   readonly state: EventRunState;
 }
 
-/** A run that sent equal events whose result is unknown. `indexes` are the indexes of these events in the call. */
+/**
+ * An earlier run that sent some of the same events without learning the result. `indexes` are the indexes of these
+ * events in the new call.
+ */
 export interface SentWithoutResult {
   readonly runId: string;
   readonly indexes: readonly number[];
@@ -76,7 +79,10 @@ export class EventRuns {
     this.runs = new KindRuns(eventKind(context), context);
   }
 
-  /** Starts a run in the background. If the same call is in progress, returns its run, because hosts repeat calls. */
+  /**
+   * Starts a run in the background. If an identical call is already in progress, returns the run of that call, because
+   * hosts repeat calls.
+   */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
     const call = callOf(planned);
@@ -88,12 +94,18 @@ export class EventRuns {
     );
   }
 
-  /** Returns the earlier run of the same call if it should be resumed. A finished run is only mentioned. */
+  /**
+   * Returns the earlier run of an identical call. An unfinished run should be resumed (`going`). A finished one is only
+   * mentioned (`ended`).
+   */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
-  /** Returns one run for equal calls at the same time, in any process. `arrivedAt` is in milliseconds since 1970. */
+  /**
+   * Returns the same run for identical calls that are made at the same time, in any process. `arrivedAt`: when this
+   * call arrived, in milliseconds since 1970.
+   */
   async once(
     planned: PlannedEvents,
     caller: string,
@@ -120,7 +132,7 @@ export class EventRuns {
     );
   }
 
-  /** Finds an earlier run of the same call, also one that ended and left nothing to send. */
+  /** Finds an earlier run of an identical call, also one that has recently ended with no events left to send. */
   async #runsBefore(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     const before = await this.findEarlierRun(planned, caller);
     if (before.going !== undefined || before.ended !== undefined) return before;
@@ -132,7 +144,10 @@ export class EventRuns {
     return isRecent ? { ended: { runId, status: rest.status, open: false } } : before;
   }
 
-  /** Sends one event. If the result of an equal recent call is unknown, returns its run instead. */
+  /**
+   * Sends one event. If an identical recent call has sent it and the result is unknown, returns the run of that call
+   * instead.
+   */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
     return this.#context.store.withCallLock(fingerprint, async () => {
@@ -144,8 +159,8 @@ export class EventRuns {
   }
 
   /**
-   * Returns the events of a call that another recent call of the caller sent, and whose result is unknown. Only runs of
-   * at most 1,000 events are searched.
+   * Returns which events of a call were already sent by another recent call of the same caller, with an unknown result.
+   * Only runs of at most 1,000 events are searched.
    */
   async sentWithoutResult(planned: PlannedEvents, caller: string): Promise<SentWithoutResult | undefined> {
     const { store, clock, project, environment } = this.#context;
@@ -192,8 +207,8 @@ export class EventRuns {
   }
 
   /**
-   * Starts a run. If the events exceed the storage share of the caller, their dry run is removed first. Throws a
-   * ShareFullError if that is not enough.
+   * Starts a run. If the storage share of the caller is too small for the events, removes the dry run of the same
+   * events first. Throws a ShareFullError if that is not enough.
    */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     const { store } = this.#context;
@@ -227,7 +242,10 @@ export class EventRuns {
     return driven && { run: driven, repeat: "attached" };
   }
 
-  /** Completes a run whose process ended while the outcome of its event was unknown. Sends nothing. */
+  /**
+   * Completes a run whose process ended before it knew the outcome of its event. The outcome becomes unknown; nothing
+   * is sent.
+   */
   async #endOf(run: EventRun): Promise<EventRun> {
     if (run.status() !== "interrupted" || resendsUnknown(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;
@@ -246,7 +264,10 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
   return { tool, input: { events: source.kept, onUnknown } };
 }
 
-/** The kind of runs that send events. Resuming a run needs its `EventSource` to send unknown events again. */
+/**
+ * The kind of runs that send events. To send events with an unknown outcome again, a resumed run needs their
+ * `EventSource`.
+ */
 type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
 function eventKind(world: EventWorld): EventKind {
@@ -259,7 +280,8 @@ function eventKind(world: EventWorld): EventKind {
     readBack,
     async start(run, { counting }) {
       if (counting === undefined) await run.flush();
-      // The first entry is written before anything is sent, because a run with an empty journal would begin again.
+      // The first entry is written before anything is sent. A run with an empty journal would begin again after a crash
+      // and send the events twice.
       await run.markStarted();
       if (counting !== undefined) await begin(run, counting, clock);
       await sendPending(run, world);
@@ -289,7 +311,10 @@ function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
 
 const NO_ROWS = { message: "there are no events to send", remedy: "Give at least one event, or a file with rows." };
 
-/** Starts a run once its events are counted. An unreadable or empty file becomes one failed event. */
+/**
+ * Records the first entry of a run once its events are counted. A file that cannot be read or is empty becomes one
+ * failed event.
+ */
 async function begin(
   run: RunExecution<EventCall, EventEntry, EventRunState>,
   counting: Promise<EventCounts>,
@@ -311,8 +336,8 @@ async function begin(
 }
 
 /**
- * Restores a stored run. Throws a NothingStoredError if no events are stored, or a DamagedRunError if the journal is
- * lost.
+ * Restores the state of a stored run. Throws a NothingStoredError if its events are no longer stored, or a
+ * DamagedRunError if its journal is lost.
  */
 async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
@@ -352,7 +377,10 @@ async function restoreBeginEntry({
   return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
 }
 
-/** Returns entries for events that were sent before a crash and whose answers are lost. */
+/**
+ * Returns the entries for events that were announced before a crash and have no recorded answer. Their outcome becomes
+ * unknown.
+ */
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   const lost = { t: "settled", outcome: "unknown", reason: ANSWER_LOST, attempts: 1, afterCrash: true } as const;
   return state.lost().map((object) => ({ ...lost, object, at: state.updatedAt }));
@@ -376,7 +404,10 @@ async function failedRowsOf(
   return rejectedRows(bytes, file, rowsOfEvents(kept), { failed: failedRows(state), words });
 }
 
-/** Deletes the events of a finished run that are no longer needed. Stores failed rows with reasons. */
+/**
+ * Called when a run has ended. Deletes the stored events that are no longer needed, and stores the failed rows with
+ * reasons.
+ */
 async function finish(
   { header, state, part, keep }: RunAccess<EventCall, EventRunState>,
   words: EventWorld["words"],
@@ -384,7 +415,8 @@ async function finish(
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
-  // If the events are already deleted, the process crashed after an earlier attempt, and nothing is left to do.
+  // If the events are already deleted, an earlier call of this function did it before the process crashed. Nothing is
+  // left to do.
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   const rejects = await failedRowsOf({ kept: events, bytes }, state, words);
@@ -394,8 +426,8 @@ async function finish(
   const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // In other formats, failed events stay stored while events are left to send, because the file of failed rows may be
-    // written again.
+    // In other formats, failed events stay stored only while there are events left to send, because then the file of
+    // failed rows may be written again.
     if (standing === "failed") return hasLeft || keepsFailed;
     return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };

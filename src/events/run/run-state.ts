@@ -27,7 +27,7 @@ export const eventCall = z.object({
       digest: z.string(),
       /** How to read the caller's file. Absent if the stored events are one JSON text per line. */
       file: inputFile.exactOptional(),
-      /** Whether misspelt names are corrected while the events are read. */
+      /** Whether misspelt names are corrected when the events are read (autocorrect). */
       mend: z.literal(true).exactOptional(),
     }),
     onUnknown: z.enum(["report", "resend"]),
@@ -57,13 +57,15 @@ const eventVerdict = z.object({
   ),
 });
 
-/** One line of the journal. Reading all lines in order gives the state of the run. */
+/** One line of the journal. Applying all lines in order restores the state of the run. */
 export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-  /** The events that are sent next. Without a later outcome, their outcome is unknown. */
+  /**
+   * The events that are sent next. If the process crashes before it records an outcome of one, that outcome is unknown.
+   */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
-  /** The predicted verdict on an event that is not sent, or the sandbox's verdict on a sent one. */
+  /** The predicted verdict on an event of a dry run, or the sandbox's verdict on a sent event. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
   z.object({
     t: z.literal("settled"),
@@ -75,13 +77,15 @@ export const eventEntry = z.discriminatedUnion("t", [
     verdict: eventVerdict.exactOptional(),
     /** Set if the service may have recorded the event twice, because an earlier attempt got no answer. */
     maybeTwice: z.literal(true).exactOptional(),
-    /** Set if the event was sent before a crash. Its predicted verdict is no longer known. */
+    /** Set if the event may have been sent before a crash. Its predicted verdict is not known any more. */
     afterCrash: z.literal(true).exactOptional(),
     at,
   }),
   z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
   stopEntry.extend({ waitedMs: z.number() }),
-  /** The run continues with events that were not applied; with `resend`, also with those of unknown outcome. */
+  /**
+   * The run was resumed. It sends the events that were not applied; with `resend`, also those with an unknown outcome.
+   */
   z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
 ]);
 export type EventEntry = Fixed<z.output<typeof eventEntry>>;
@@ -103,9 +107,9 @@ export class EventRunState implements RunView<EventEntry> {
   /** Whether a later call requested that events with an unknown outcome are sent again. */
   isResent = false;
   resumed: { readonly counts: Counts } | undefined;
-  /** How many events were read so far. Of the others, only the indexes are known. */
+  /** How many events were read so far. Of the other events, only the indexes are known. */
   described = 0;
-  /** How many sent events the service may not have recorded. */
+  /** How many accepted events the service may have dropped, because their predicted verdict is `uncertain`. */
   uncertain = 0;
   /** `rows` is set if the file has empty rows. */
   facts: { readonly rows?: RowCounts } = {};
@@ -116,7 +120,10 @@ export class EventRunState implements RunView<EventEntry> {
   readonly #left = new Set<number>();
   /** Events that are sent again although the service may have recorded an earlier attempt. */
   readonly #doubted = new Set<number>();
-  /** Events that were sent but not accepted. Another request for such an event counts as a repetition. */
+  /**
+   * Events that were sent but have neither succeeded nor failed. Another request for one of them counts as a
+   * repetition.
+   */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
   readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = { ...NO_COUNTS };
@@ -219,8 +226,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * Ends the run. An event without an outcome becomes unknown if an earlier attempt may have been recorded, otherwise
-   * not applied.
+   * Gives each event without an outcome one: unknown if an earlier attempt may have been recorded, otherwise not
+   * applied.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
@@ -243,7 +250,10 @@ export class EventRunState implements RunView<EventEntry> {
     if (skipped > 0) this.facts = { rows: { read: this.objects.length, merged: 0, skipped } };
   }
 
-  /** Counts the requests of an event. The first one is no repetition, unless an earlier call sent the event. */
+  /**
+   * Counts the requests for an event. All but the first are repetitions. If the event was tried before the run was
+   * resumed, the first one is a repetition, too.
+   */
   #countRequests(object: number, attempts: number, outcome: Outcome): void {
     if (attempts === 0) return;
     this.requests.sent += attempts;
@@ -253,7 +263,9 @@ export class EventRunState implements RunView<EventEntry> {
   }
 }
 
-/** Returns whether misspelt names in events are corrected before sending. Stored runs call it `mend`. */
+/**
+ * Returns whether misspelt names in events are corrected before sending. The field has the name `mend` in stored runs.
+ */
 export function autocorrects({ input }: EventCall): boolean {
   return input.events.mend === true;
 }

@@ -23,7 +23,7 @@ export interface IndexedEvent {
 }
 
 export interface SendReport {
-  /** How long events waited for a retry, in milliseconds. The time of several waiting events counts once. */
+  /** For how many milliseconds at least one event waited for a retry. */
   readonly waitedMs: number;
   readonly ended?: RunEnd;
 }
@@ -32,25 +32,30 @@ export interface SendOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   readonly concurrency?: number;
-  /** If an answer is lost: `report` the event as unknown, or `resend` it although it may be recorded twice. */
+  /**
+   * What to do if the answer to an event is lost. `report`: its outcome is unknown. `resend`: it is sent again, so that
+   * it may be recorded twice.
+   */
   readonly onUnknown?: "report" | "resend";
-  /** For how many milliseconds after its first attempt an event is retried. Default: 120,000. */
+  /** An event is retried for this many milliseconds after its first attempt. Default: 120,000. */
   readonly retryBudgetMs?: number;
   readonly signal?: AbortSignal;
-  /** Awaited before up to 100 events are sent. At most 100 more events wait meanwhile. */
+  /** Called with the indexes of up to 100 events before they are sent. Sending continues when it resolves. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
-  /** Awaited with the outcome of an event before the next event with the same `uid` is sent. */
+  /** Called with the outcome of an event. The next event with the same `uid` is sent when it resolves. */
   readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
 }
 
 const READ_AT_ONCE = 100;
 /** How many events are read ahead, so that events of many users can be sent at the same time. */
 const WINDOW = 1000;
-/** How many events are announced at a time. After a crash, the outcome of announced events is unknown. */
+/**
+ * How many events are announced with `beforeSend` at a time. After a crash, the outcome of announced events is unknown.
+ */
 const ANNOUNCED = 100;
 /**
- * While more than this many events wait for others of their user, no more are announced. Larger groups need fewer lines
- * in the journal.
+ * While more than this many announced events wait for an earlier event of the same user, no more are announced. So more
+ * can be announced at once, which needs fewer lines in the journal.
  */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
@@ -62,7 +67,10 @@ interface SenderState {
   readonly nearest: NearestName;
   answeredAt: number;
   ended: RunEnd | undefined;
-  /** The events that wait for a retry: how many, since when at least one waits (monotonic time), and the total time. */
+  /**
+   * The events that wait for a retry: how many there are, when the first of them began to wait (monotonic time), and
+   * for how long in all at least one has waited.
+   */
   readonly waiting: { events: number; since: number; totalMs: number };
 }
 
@@ -71,9 +79,9 @@ interface PreparedEvent extends IndexedEvent {
 }
 
 /**
- * Sends each event in its own request (event-tracking-api 4). Events with the same `uid` are sent in order. Events that
- * the service would drop or refuse are not sent. An error that concerns all events ends the run. Other errors are
- * thrown after running requests are completed.
+ * Sends each event in its own request (event-tracking-api 4). Events with the same `uid` are sent one after the other.
+ * Events that the service would drop or refuse are not sent. An error that affects all events, such as an invalid key,
+ * ends the run. Any other kind of error is thrown once the requests in progress are completed.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
@@ -122,7 +130,7 @@ async function* groupsOf<Entry>(
   if (group.length > 0) yield group;
 }
 
-/** Decides the outcomes of events that must not be sent. Returns the other events. */
+/** Fails the events that the service would drop or refuse. Returns the other events. */
 async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly PreparedEvent[]> {
   const admitted: PreparedEvent[] = [];
   for (const event of group) {
@@ -186,7 +194,7 @@ function pauseAfter(error: ApiError, attempt: number): number {
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
 }
 
-/** Waits before a retry. Returns false at once if the retry budget is used up or the run is over. */
+/** Waits before a retry. Returns false without waiting if the retry budget does not allow it or the run is over. */
 async function pauseBeforeRetry(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   const { waiting } = run;
@@ -232,7 +240,9 @@ function fairBuffer<Item>() {
       if (line === undefined) lines.set(key, [item]);
       else line.push(item);
     },
-    /** Removes and returns up to `most` items of as many keys as possible. Items with the same key stay in order. */
+    /**
+     * Removes and returns up to `most` items, taking one of each key in turn. Items with the same key stay in order.
+     */
     take(most: number): readonly Item[] {
       const taken: Item[] = [];
       while (taken.length < most && lines.size > 0) {
@@ -248,7 +258,10 @@ function fairBuffer<Item>() {
   };
 }
 
-/** Runs at most `concurrency` tasks at a time. Tasks with the same key stay in order. An error stops all. */
+/**
+ * Runs at most `concurrency` tasks at a time. Tasks with the same key run one after the other. After an error, no
+ * further task starts.
+ */
 function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>) {
   interface Entry {
     readonly key: string;
@@ -307,7 +320,10 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       ready.push({ key, task });
       begin();
     },
-    /** Resolves to the number of waiting tasks when only few are ready to start. Rejects with the error of a task. */
+    /**
+     * Waits until few tasks are ready to start and at most `few` wait in all. Resolves to the number of waiting tasks.
+     * Rejects with the error of a task.
+     */
     async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);
       return held - running;

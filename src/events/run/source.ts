@@ -27,7 +27,7 @@ export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
   readonly size?: number;
-  /** Counts the events. Set if their number is not known yet. */
+  /** The counts of the events. Set if they are still being counted. */
   readonly counting?: Promise<EventCounts>;
 }
 
@@ -37,7 +37,7 @@ export interface EventCounts {
   readonly repeatedPurchases?: number;
 }
 
-/** How to read the stored events: as the caller's file, or as one JSON text per line. */
+/** How to read the stored events: like the file of the caller, or as one JSON text per line. */
 type KeptEvents = EventCall["input"]["events"];
 
 export interface SourceEvent {
@@ -96,7 +96,7 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/** Yields the events in batches. Corrects only the names of columns. */
+/** Yields the events in batches as the caller wrote them. With autocorrect, only the names of columns are corrected. */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -133,7 +133,10 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
   });
 }
 
-/** Returns an event as reports show it. The user's identifier becomes a hash, which the service stores as well. */
+/**
+ * Returns what reports show of an event. The user's identifier is replaced by a hash; the service also stores only its
+ * hash.
+ */
 export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
   const corrections = mended?.slice(0, MAX_STORED_CORRECTIONS).map((one) => one.slice(0, MAX_CORRECTION_LENGTH));
   const place = { index, ...(line !== undefined && { line }), ...(corrections && { mended: corrections }) };
@@ -150,10 +153,12 @@ const LONGEST_NAME = 100;
 const MAX_STORED_CORRECTIONS = 10;
 const MAX_CORRECTION_LENGTH = 160;
 
-/** Replaces each removed event, so that the other events keep their indexes. */
+/** What replaces an event that is removed from the stored copy, so that the other events keep their indexes. */
 const GONE = { cells: ["-"], text: "{}" } as const;
 
-/** Writes a copy with only the events that stay stored. Line numbers may change; indexes do not. */
+/**
+ * Writes a copy of the events in which all but the wanted ones are replaced. Line numbers may change; indexes do not.
+ */
 export async function* filterEvents(
   { kept, bytes }: EventSource,
   isKept: (index: number) => boolean,
@@ -220,7 +225,7 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
   [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap(Object.entries<Parameter>),
 );
 
-/** The columns of a file of events: every field and parameter. `items` contains JSON. */
+/** The columns of a file of events: all fields and parameters. Cells of `items` contain JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
 /** Matches `items.0.item_id` and `items[0].item_id`. */
@@ -236,7 +241,7 @@ function itemColumn(heading: string): string | undefined {
 const eventRows: RowShape<EventRow> = {
   columns: EVENT_COLUMNS,
   required: [["uid"], ["eventName"]],
-  // An unknown column is an error, because a parameter in it would be lost.
+  // An unknown column is an error. Otherwise, a misspelt parameter would be lost.
   isStrict: true,
   spelt: itemColumn,
   nearest: nearestName,
@@ -291,7 +296,7 @@ const correctingEventRows: RowShape<EventRow> = {
   spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS) ?? synonymOf(name, EVENT_COLUMNS),
 };
 
-/** Signs of damage that undamaged page titles and product names may contain as well. */
+/** Kinds of damage that are ignored here, because undamaged page titles and product names may look like them. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
 
 /** Returns a reason if a spreadsheet or another program has probably changed a cell. */
@@ -308,14 +313,20 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
   return parameter?.type === "number" ? (numberIn(cell.trim(), delimiter) ?? cell) : cell;
 }
 
-/** Given instead of the delimiter: other numbers of the column have a comma as their decimal sign. */
+/** Passed to `numberIn` instead of the delimiter if other numbers of the column have a comma as their decimal sign. */
 const COMMA = "decimal comma";
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
-/** Matches numbers such as 1.250. In a file separated by semicolons, commas are decimal signs, so it may mean 1250. */
+/**
+ * Matches numbers such as 1.250. In a file separated by semicolons, commas are decimal signs, so such a number may mean
+ * 1250.
+ */
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
-/** Parses a number. Accepts 1.250,00 and 1,250.00, but not 1,250, or 1.250 in a file separated by semicolons. */
+/**
+ * Parses a number. Accepts 1.250,00 and 1,250.00. Undefined for a number that can be read in two ways: 1,250, or 1.250
+ * in a file separated by semicolons.
+ */
 function numberIn(text: string, delimiter: string | undefined): number | undefined {
   if (delimiter === COMMA && GROUPED_BY_POINTS.test(text)) return Number(text.replaceAll(".", ""));
   if (delimiter === ";" && GROUPED_BY_POINTS.test(text)) return undefined;

@@ -18,7 +18,7 @@ export interface EventVerdict {
 export interface VerdictGroup extends EventVerdict {
   readonly count: number;
   readonly objects: readonly number[];
-  /** Whether the messages fit only the first event, because the others break the rules in other ways. */
+  /** Whether the messages describe only the first event, because the other events break the rules in other ways. */
   readonly isOfFirst: boolean;
 }
 
@@ -28,18 +28,21 @@ interface VerdictKind {
   isOfFirst: boolean;
 }
 
-/** The maximum number of combinations of findings. Above it, events with the same first rule are grouped. */
+/** How many different combinations of findings are stored. Beyond that, events are grouped by their first rule only. */
 const MAX_VERDICT_KINDS = 200;
 const OBJECTS_NAMED = 10;
 const FINDINGS_KEPT = 5;
 
 const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
-/** Stores one number per event, and each combination of findings once. This saves memory. */
+/**
+ * Stores the verdicts on all events of a run. To save memory, it stores each combination of findings once, and one
+ * number for each event.
+ */
 export class VerdictKinds {
   readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
-  /** By event: the number of its verdict in `#kinds`, from 1. 0 if it has none yet. */
+  /** For each event, the number of its verdict in `#kinds`, from 1. 0 if it has none yet. */
   readonly #kindOf: number[] = [];
   #plain = 0;
 
@@ -47,7 +50,7 @@ export class VerdictKinds {
     for (let object = 0; object < items; object += 1) this.#kindOf.push(0);
   }
 
-  /** Stores the verdict on an event. Undefined means "recorded without findings". */
+  /** Stores the verdict on an event. An undefined verdict means "recorded without findings". */
   keep(object: number, verdict: EventVerdict | undefined): void {
     if (verdict === undefined && this.#plain === 0) this.#plain = this.#numberOf(PLAINLY_RECORDED);
     this.#kindOf[object] = verdict === undefined ? this.#plain : this.#numberOf(verdict);
@@ -58,7 +61,10 @@ export class VerdictKinds {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }
 
-  /** Returns uncertain verdicts first, then those of events that are not sent, then recorded ones. */
+  /**
+   * Returns the groups of events with the same verdict: first the uncertain ones, then events that are not sent, then
+   * recorded ones.
+   */
   groups(): readonly VerdictGroup[] {
     const groups = this.#kinds.map(({ verdict, isOfFirst }) => {
       const objects: number[] = [];
@@ -117,12 +123,14 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
   return { predicted: verdict, basis, ...(observed !== undefined && { observed }), findings: first };
 }
 
-/** The outcome of an event. `unknown`: sent, but perhaps not recorded. `notApplied`: it did not reach the service. */
+/**
+ * The outcome of an event. `unknown`: it was sent, but may not be recorded. `notApplied`: it did not reach the service.
+ */
 type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
- * Why an event has its outcome. `refused`: the service would drop or refuse it. `notSent`, `busy`: no attempt succeeded
- * within the retry budget. `runEnded`: the error of another event concerns all events.
+ * Why an event has its outcome. `refused`: it was not sent, because the service would drop or refuse it. `notSent`,
+ * `busy`: no attempt succeeded within the retry budget. `runEnded`: an error that affects all events has ended the run.
  */
 type SettlementReason =
   | "refused"
@@ -138,14 +146,20 @@ type SettlementReason =
 export interface EventSettlement {
   readonly outcome: EventOutcome;
   readonly predicted: Validation;
-  /** The verdict that the answer proves. Absent after `ok`, because the service answers `ok` to ignored events too. */
+  /**
+   * The verdict that the answer of the service proves. Absent after `ok`, because the service answers `ok` to ignored
+   * events, too.
+   */
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
   readonly problem?: Readonly<Record<string, unknown>>;
   /** Why autocorrect did not correct a refused event. Absent if it was not requested. */
   readonly uncorrected?: Uncorrected;
-  /** How many requests were sent. If an answer was lost, several of them may have recorded the event. */
+  /**
+   * How many requests were sent for the event. If an answer was lost, the event may have been recorded by more than
+   * one.
+   */
   readonly attempts: number;
   /** Set if an answer was lost, so that the service may have recorded an earlier attempt as well. */
   readonly maybeTwice?: true;
@@ -164,7 +178,7 @@ export interface Attempts {
   lost: boolean;
 }
 
-/** Decides the outcome of an event by the service's answer (event-tracking-api 4, 7). */
+/** Returns the outcome of an event after an answer of the service (event-tracking-api 4, 7). */
 export function settleByAnswer(attempts: Attempts, { statusCode, message }: EventAnswer): EventSettlement {
   const { predicted, count, lost } = attempts;
   if (message === EVENT_MESSAGES.invalid) {
@@ -193,13 +207,16 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
 
 const RUN_ENDING_KINDS: readonly RejectionKind[] = ["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"];
 
-/** Returns how an error ends the run. Undefined if other events may still succeed. */
+/**
+ * Returns the end of the run if an error affects all events, such as an invalid key. Undefined if other events may
+ * still succeed.
+ */
 export function runEndOf(error: ApiError): RunEnd | undefined {
   if (error.effect !== "rejected" || !RUN_ENDING_KINDS.includes(error.kind)) return undefined;
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
-/** Returns the end of a run whose requests got no answer for a whole retry budget. */
+/** Returns the end of a run because the service has not answered any event for a whole retry budget. */
 export function noAnswerEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };
@@ -219,8 +236,8 @@ const CODES = {
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
- * Returns the reason for the outcome of an event. `detail` has the decisive rule with its path and section, and the
- * validator's `finding` and `fix`.
+ * Returns the reason for the outcome of an event. `detail` contains the rule that decides it, the path and section, and
+ * the validator's `finding` and `fix`.
  */
 export function eventReason({
   reason,
@@ -264,7 +281,10 @@ function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }
 
-/** How many of the newest events are searched, because others may arrive at the same time. */
+/**
+ * How many of the newest events in the sandbox are searched for the sent one, because others may arrive at the same
+ * time.
+ */
 const LOOKED_AT = 50;
 /** The maximum length of a `uid` in a URL. Servers may reject longer URLs. */
 const LONGEST_UID = 512;

@@ -6,7 +6,9 @@ import { ANSWERS, type EventSuite, type ExpectedAnswer, eventsOf, TEST_UID_PREFI
 
 export const ADDRESS_VARIABLE = "EVENT_API_URL";
 
-/** Generated files use the key that every sandbox accepts, unless the environment has another one. */
+/**
+ * The app key in generated files: the one in this environment variable, otherwise the key that every sandbox accepts.
+ */
 export const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
 
 /** The command that starts a sandbox on a free port and prints no line for each event. */
@@ -53,7 +55,7 @@ function asLines(values: readonly unknown[]): string {
   return values.map((value) => `  ${JSON.stringify(value)},\n`).join("");
 }
 
-/** Ends a request body in the shell script. A body is one line of JSON, which never equals this text. */
+/** Marks the end of a request body in the shell script. A body is one line of JSON, so it never equals this text. */
 const END_OF_BODY = "END_OF_EVENT";
 
 /** Returns a shell script that posts every event. It starts a sandbox unless the environment has an address. */
@@ -90,8 +92,8 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 }
 
 /**
- * Starts a sandbox in a shell script. With `exec`, the sandbox replaces the shell of npx, which would not forward the
- * signal to stop.
+ * Shell code that starts a sandbox. With `exec`, the sandbox replaces the shell that npx starts, which would not
+ * forward the signal to stop.
  */
 const START_SANDBOX = `start_sandbox() {
   log=$(mktemp)
@@ -120,7 +122,10 @@ function quoted(text: string): string {
 
 const PROCESSES = "node:child_process";
 
-/** Returns a Vitest file that compares answers. It starts a sandbox unless the environment has an address. */
+/**
+ * Returns a Vitest file that sends every event and compares the answers. It starts a sandbox unless the environment has
+ * an address.
+ */
 export function emitVitest(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");
   return `${header.map((line) => `// ${line}\n`).join("")}import { spawn, spawnSync } from ${JSON.stringify(PROCESSES)};
@@ -159,7 +164,9 @@ describe("the event endpoint", () => {
 `;
 }
 
-/** Starts and stops a sandbox in a Vitest file. The sandbox is a child process of npx, so both are stopped. */
+/**
+ * Code for a Vitest file that starts and stops a sandbox. The sandbox is a child process of npx, so both are stopped.
+ */
 const START_SANDBOX_IN_VITEST = `function startSandbox() {
   const isWindows = process.platform === "win32";
   const sandbox = spawn("npx -y ${SANDBOX_ARGUMENTS}", {
@@ -247,7 +254,7 @@ function eventNamesOf({ cases }: EventSuite): readonly string[] {
   return names.length > 0 ? names : EVENT_NAMES;
 }
 
-/** Returns one line of source for each supported event, with its parameters. */
+/** Returns lines of source code for the generated test: each supported event with its parameters. */
 function catalogueLines(): string {
   return Object.entries<EventSpec>(EVENTS)
     .map(([name, { parameters }]) => `  ${name}: ${JSON.stringify(parameters)},\n`)

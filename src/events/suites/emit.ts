@@ -5,13 +5,16 @@ interface Format {
   readonly fileName: string;
   readonly mimeType: string;
   /**
-   * Returns the file with tests. A Playwright test expects events at `sandboxUrl`, unless its environment has another
-   * address.
+   * Returns the text of the test file. A Playwright test expects that events are sent to `sandboxUrl`, unless its
+   * environment has another address.
    */
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
-/** The formats of suites. Each is imported on first use, so that the server starts fast. */
+/**
+ * The formats in which a suite can be written. The code for each is imported on first use, so that the server starts
+ * fast.
+ */
 export const SUITE_FORMATS = {
   json: {
     fileName: "events.suite.json",
@@ -56,7 +59,10 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
   return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
-/** Returns a file with tests. Playwright tests expect events at `sandboxUrl`; other tests start their own sandbox. */
+/**
+ * Returns the text of a test file. A Playwright test expects that events are sent to `sandboxUrl`; other tests start
+ * their own sandbox.
+ */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

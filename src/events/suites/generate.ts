@@ -88,7 +88,7 @@ function sequences(eventNames: readonly EventName[], uid: string, seed: number):
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A case whose verdict is not known yet. `rule` is the rule that the event breaks. */
+/** A test case whose expected verdict is not determined yet. `rule` is the rule that its event breaks. */
 interface CaseDraft {
   /** The last part of the case's ID. Hyphens separate its words. */
   readonly about: string;
@@ -105,7 +105,10 @@ interface Subject {
   readonly full: Body;
 }
 
-/** A character of one UTF-16 unit, and a character of two. */
+/**
+ * A character of one UTF-16 unit (`WIDE`) and one of two (`WIDER`), because the document does not show which of them
+ * the limits count.
+ */
 const WIDE = "가";
 const WIDER = "😀";
 
@@ -126,7 +129,10 @@ function draft(about: string, title: string, body: Body, rule?: RuleName): CaseD
   return { about, title, body, ...(rule && { rule }) };
 }
 
-/** By kind: creates the cases for one event (event-tracking-api 2.2, 2.3, 7, 8). A sequence has several events. */
+/**
+ * For each kind of case: creates the cases for one event (event-tracking-api 2.2, 2.3, 7, 8). Cases of the kind
+ * `sequence` have several events and are created elsewhere.
+ */
 const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subject) => readonly CaseDraft[]>> = {
   minimal: ({ minimal }) => [draft("required", "only what is required", minimal)],
   full: ({ full }) => [draft("all", "every parameter", full)],
@@ -291,7 +297,10 @@ function seededRandom(seed: number): () => number {
 const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
 const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 
-/** Returns a sample value, the same in all events of a suite, so that a cart and a purchase have the same item. */
+/**
+ * Returns a sample value for a parameter. It is the same in all events of a suite, so that a cart and a purchase
+ * contain the same item.
+ */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
   const ownSeed = [...name].reduce((mixed, letter) => Math.imul(mixed, 31) + (letter.codePointAt(0) ?? 0), seed);

@@ -14,9 +14,9 @@ const caseResult = z.object({
   expected: z.enum(VERDICTS),
   basis: z.enum(BASES),
   rule: z.string().exactOptional(),
-  /** The result of a case. `unobservable`: no answer showed whether the verdict is the expected one. */
+  /** The result of a case. `unobservable`: the answers do not show whether the verdict was the expected one. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
-  /** The observed verdict. `accepted`: the service answered `ok`, which it answers to ignored events too. */
+  /** The observed verdict. `accepted`: the service answered `ok`, which does not show whether it recorded the event. */
   observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
   milliseconds: z.number(),
@@ -40,9 +40,11 @@ export type SuiteReport = Readonly<z.output<typeof suiteReport>>;
 export interface RunSuiteOptions {
   readonly api: EventApi;
   readonly clock: Clock;
-  /** Returns the sandbox's verdict on an event that was just sent. A live service shows no verdicts. */
+  /**
+   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, which shows no verdicts.
+   */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
-  /** After an abort, the remaining cases are unobservable. */
+  /** After an abort, the remaining cases are not run and become `unobservable`. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, cases: number) => void;
 }
@@ -53,7 +55,10 @@ const CONCURRENCY = 8;
 const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
-/** Runs several cases at a time, the events of each in order. Throws an ApiError if it prevents every test. */
+/**
+ * Runs a suite, several cases at a time. The events of one case are sent in order. Throws an ApiError that affects
+ * every case, such as an invalid key.
+ */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
   const results: CaseResult[] = [];
   let begun = 0;
@@ -96,8 +101,8 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
 }
 
 /**
- * Returns the observation that decides the result of a case: a mismatch if there is one, otherwise an unobservable
- * event.
+ * Returns the observation of an event that decides the result of its case: a mismatch if there is one, otherwise one
+ * that shows no verdict.
  */
 function decisiveObservation(expected: Verdict, observations: readonly Observation[]): Observation {
   const withStatus = (status: CaseStatus) =>

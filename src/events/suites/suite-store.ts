@@ -24,10 +24,13 @@ export interface SuiteStore {
   /** Stores a suite. The same suite in the same format gets the same ID again. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
-  /** Calls `run` once per approval token, in any process. Throws a RunStoreError if there is no report yet. */
+  /**
+   * Calls `run` once for the approval token `yes`, whichever process is asked. A repeated call returns the stored
+   * report. Throws a RunStoreError if there is none yet.
+   */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
   wasRun(yes: string): Promise<boolean>;
-  /** Stores tests that wait for approval. `yes` is the token of that approval. */
+  /** Stores tests until a person approves them. `yes` is the token of that approval. */
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
   planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
@@ -41,7 +44,7 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/** Returns the name under which planned tests are stored, apart from the caller's suites. */
+/** Returns the name under which the planned tests of a caller are stored, apart from the caller's suites. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
 /** Creates the store of suites. Several processes may share its `texts`. */

@@ -52,8 +52,8 @@ export function addOptions(
 }
 
 /**
- * Checks items. `settled` has the errors that are already known, by index. Items with an error use no names, Context
- * IDs or room.
+ * Checks the items of a request. `settled` contains the errors that are already known, by index of the item. An item
+ * with an error claims no names, Context IDs or room, so it causes no errors of later items.
  */
 function checkItems(
   project: Project,
@@ -100,8 +100,8 @@ function placeError(project: Project, item: OptionToAdd, parent: string): Busine
 }
 
 /**
- * Returns an error if `parent` is not in the targeting (404) or is not a top-level option group (management-api 7.4
- * case 4).
+ * Returns an error if the option `parent` is not in the targeting (404), or is not an option group at the top level
+ * (management-api 7.4 case 4).
  */
 export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
   const group = project.options.get(parent);
@@ -110,7 +110,10 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/** Returns an error with the IDs of the options that have the names, if names are taken. */
+/**
+ * Returns an error if options have one of the names already. It contains the IDs of these options. `except` is the
+ * option that may have the name.
+ */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],
@@ -121,8 +124,9 @@ export function namesTaken(
 }
 
 /**
- * Returns the errors of new top-level options, by index of the item. If the options of a targeting together exceed the
- * limit of an ad product, all of them fail (management-api 7.2).
+ * Returns the errors of new top-level options, by index of the item. An ad product may require new options of a
+ * targeting. If all new options of a targeting together exceed the limit of the ad product, all of them fail
+ * (management-api 7.2).
  */
 function productErrors(
   project: Project,
@@ -147,13 +151,13 @@ function productErrors(
   return failed;
 }
 
-/** Returns times and IDs. `now` returns milliseconds since 1970. Each new ID sorts after all earlier IDs. */
+/** The sources of times and IDs. `now` returns milliseconds since 1970. Each new ID sorts after all earlier IDs. */
 export interface Sources {
   now(): number;
   newId(): string;
 }
 
-/** Returns the type of a new option. With `children` but without `type`, it is a group (assumed). */
+/** Returns the type of a new option. An option with `children` and without `type` is a group (assumed). */
 function typeOf(option: NewOption): OptionType {
   return option.type ?? (option.children === undefined ? "atomic" : "collection");
 }
@@ -175,8 +179,8 @@ export function shapeError(option: NewOption): BusinessError | undefined {
 }
 
 /**
- * Reserves the Context IDs of options that are created together, if they are valid. `targeting` is undefined for a new
- * targeting.
+ * Checks the Context IDs of options that are created together, and claims them in `claims`, so that later items cannot
+ * use them. `targeting` is undefined if the targeting is created, too.
  */
 export function claimContexts(
   claims: Claims,

@@ -66,7 +66,7 @@ export function updateOptions(
   });
 }
 
-/** Returns the new name of an option, and its targeting. `names` is empty if the name stays the same. */
+/** Returns the targeting of an option (`place`) and its new name. `names` is empty if the name does not change. */
 function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
   const option = project.options.get(item._id);
   const changes = item.name !== undefined && option !== undefined && option.name !== item.name;
@@ -95,13 +95,19 @@ function typeError(project: Project, option: StoredOption, item: OptionUpdate): 
   return isGroup && item.parent !== undefined ? NOT_SUPPORTED : undefined;
 }
 
-/** Returns whether the API cannot change an option: a group inside a group, or an option of such a group. */
+/**
+ * Returns whether an option cannot be changed through the API: a group inside a group, or an option inside such a
+ * group.
+ */
 function isUnchangeable(project: Project, option: StoredOption): boolean {
   if (option.parent === undefined) return false;
   return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
 }
 
-/** Checks a move. `to` is null for the top level (management-api 7.2, 7.4 cases 4 and 6). */
+/**
+ * Checks the move of an option to the group `to`, or to the top level if `to` is null (management-api 7.2, 7.4 cases 4
+ * and 6).
+ */
 function moveError(
   claims: UpdateClaims,
   option: StoredOption,
@@ -160,7 +166,10 @@ function contextsError(claims: UpdateClaims, option: StoredOption, changes: Cont
   return projectContextError(claims, after.size - option.contexts.length);
 }
 
-/** Returns the Context IDs after a change. `set` replaces all. Otherwise `add` is applied first, then `remove`. */
+/**
+ * Returns the Context IDs of an option after a change. `set` replaces all. Otherwise, those in `add` are added first,
+ * and then those in `remove` are removed.
+ */
 function contextsAfter(before: readonly string[], changes: ContextChanges): ReadonlySet<string> {
   if (changes.set !== undefined) return new Set(changes.set);
   const after = new Set(before);
@@ -196,7 +205,7 @@ function writeContexts(claims: UpdateClaims, option: StoredOption, after: Readon
   replaceContexts(claims.project, option, after);
 }
 
-/** Applies only the `add` of an update that failed before its `remove` (management-api 4.1). */
+/** Applies only the `add` of an update that has both and failed before its `remove` (management-api 4.1). */
 function applyAddAlone(claims: UpdateClaims, option: StoredOption, item: OptionUpdate): void {
   const add = item.contexts?.add;
   if (add === undefined || item.contexts?.remove === undefined) return;
@@ -204,7 +213,7 @@ function applyAddAlone(claims: UpdateClaims, option: StoredOption, item: OptionU
   writeContexts(claims, option, contextsAfter(option.contexts, { add }));
 }
 
-/** Refuses a whole request that deletes too many option groups and sub-options (management-api 7.2). */
+/** Returns the error of a request that deletes too many option groups and sub-options (management-api 7.2). */
 export function treeItemsError(project: Project, ids: readonly string[]): BusinessError | undefined {
   const limit = LIMITS.groupItems.value;
   const treeItems = [...new Set(ids)].filter((id) => {
@@ -248,7 +257,10 @@ export function deleteOptions(
   return applyUnit(checked, interference);
 }
 
-/** Removes each group from `targets` whose sub-options cannot inherit its settings. Returns their errors. */
+/**
+ * Removes those groups from `targets`, the options to delete, whose remaining sub-options cannot inherit the settings
+ * of the group. Returns the errors of these groups.
+ */
 function groupErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const before: RequiredIncreases = new Map();
   const errors = new Map<string, BusinessError>();
@@ -266,7 +278,10 @@ function groupErrors(project: Project, targets: Map<string, StoredOption>): Read
   return errors;
 }
 
-/** Removes sub-options from `targets`: a group without own Context IDs must keep one (management-api 7.4 case 6). */
+/**
+ * Removes sub-options from `targets`, the options to delete, if their group would be empty: a group without own Context
+ * IDs must keep one sub-option (management-api 7.4 case 6).
+ */
 function lastChildErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const staying = new Map<string, number>();
   const errors = new Map<string, BusinessError>();

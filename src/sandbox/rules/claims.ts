@@ -2,20 +2,26 @@ import { LIMITS } from "../../spec/limits.ts";
 import { type BusinessError, businessError } from "./outcome.ts";
 import { type AdProduct, idsBy, type Project } from "./store.ts";
 
-/** A group as `detail.conflicts` names it (management-api 7.3). A group of the same request may have no ID yet. */
+/**
+ * A group as `detail.conflicts` of an error names it (management-api 7.3). A group that the same request creates may
+ * have no ID yet.
+ */
 interface GroupName {
   readonly collection: { readonly _id?: string; readonly name: string };
   readonly targeting?: { readonly _id?: string; readonly name?: string };
 }
 
 /**
- * The names, Context IDs and room that earlier items of a request use or free. All items are applied at the same time,
- * so later items can use none of them (management-api 4.1).
+ * What the earlier items of a request claim: Context IDs of groups, and room for Context IDs. All items of a request
+ * are applied at the same time, so later items cannot use what earlier items claim or free (management-api 4.1).
  */
 export interface Claims {
   readonly project: Project;
   readonly groupContexts: Map<string, GroupName>;
-  /** How many Context IDs the project had before the request, and how many earlier items have added. */
+  /**
+   * How many Context IDs the project had before the request (`contextsBefore`), and how many its earlier items add
+   * (`contextsAdded`).
+   */
   readonly contextsBefore: number;
   contextsAdded: number;
 }
@@ -25,7 +31,7 @@ export function noClaims(project: Project): Claims {
 }
 
 /**
- * Refuses Context IDs that another group or an earlier item uses (management-api 7.2
+ * Returns an error if another group or an earlier item uses one of the Context IDs (management-api 7.2
  * `TARGETING_COLLECTION_CONTEXT_DUPLICATED`). `self` is the group that gets them.
  */
 export function ownContextError(claims: Claims, added: Iterable<string>, self?: string): BusinessError | undefined {
@@ -54,7 +60,7 @@ export function storedGroupName(project: Project, id: string): GroupName {
   };
 }
 
-/** Refuses more Context IDs than a project may have (management-api 8.1). */
+/** Returns an error if a project would get more Context IDs than it may have (management-api 8.1). */
 export function projectContextError(claims: Claims, count: number): BusinessError | undefined {
   const total = claims.contextsBefore + claims.contextsAdded + count;
   return count > 0 && total > LIMITS.projectContextIds.value
@@ -67,8 +73,8 @@ export function claimGroupContexts(claims: Claims, values: Iterable<string>, gro
 }
 
 /**
- * By index of each item that repeats a name within its `place`: the index of the first item with that name
- * (management-api 7.3 `duplicateOfIndex`).
+ * Returns for each item that repeats a name the index of the first item with that name (management-api 7.3
+ * `duplicateOfIndex`). Undefined for other items. Names are compared only within one `place`, such as a targeting.
  */
 export function repeatedNames(
   items: readonly { readonly place: string; readonly names: readonly string[] }[],
@@ -87,12 +93,12 @@ export function repeatedNames(
   });
 }
 
-/** By ID of an ad product: how many more required options it would get. */
+/** How many more required options each ad product would get, by ID of the ad product. */
 export type RequiredIncreases = Map<string, number>;
 
 /**
- * Refuses too many required options of an ad product (management-api 7.2, 8.1). `before` is the increase by earlier
- * items.
+ * Returns an error if an ad product would get too many required options (management-api 7.2, 8.1). `before` is the
+ * increase that earlier items cause.
  */
 export function requiredLimitError(
   project: Project,
@@ -113,16 +119,16 @@ export function requiredLimitError(
 }
 
 /**
- * Returns how many more required options ad products get with new top-level options. These options inherit the settings
- * of some ad products.
+ * Returns how many more required options each ad product gets if `count` top-level options are added to a targeting. An
+ * ad product may require all new options of a targeting.
  */
 export function increasesByNewOptions(project: Project, targeting: string, count: number): RequiredIncreases {
   return increases(project, (product) => (product.newOptions.has(targeting) ? count : 0));
 }
 
 /**
- * Returns how many more required options ad products get if the sub-options `heirs` inherit the settings of their
- * group. `groupGoes`: the group is deleted.
+ * Returns how many more required options each ad product gets if the sub-options `heirs` leave their group and inherit
+ * its settings. `groupGoes`: the group is deleted, so it is not required any more.
  */
 export function increasesByHeirs(
   project: Project,
@@ -149,7 +155,7 @@ export function addIncreases(total: RequiredIncreases, more: RequiredIncreases):
   for (const [id, increase] of more) total.set(id, (total.get(id) ?? 0) + increase);
 }
 
-/** Applies the settings of ad products for new options of a targeting. */
+/** Makes a new top-level option required in the ad products that require all new options of its targeting. */
 export function takeOverAsNew(project: Project, targeting: string, option: string): void {
   for (const product of project.products.values()) {
     const setting = product.newOptions.get(targeting);
@@ -157,7 +163,7 @@ export function takeOverAsNew(project: Project, targeting: string, option: strin
   }
 }
 
-/** Gives an option that was a sub-option the settings of its group (management-api 7.2). */
+/** Makes an option that has left a group required in the ad products that require the group (management-api 7.2). */
 export function inheritRequiredSetting(project: Project, group: string, heir: string): void {
   for (const product of project.products.values()) {
     const setting = product.required.get(group);

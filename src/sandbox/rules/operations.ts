@@ -16,10 +16,13 @@ import {
 
 export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
 
-/** A checked request: how to apply it, or its problems as a list or one sentence (management-api 2.2). */
+/**
+ * A checked request: the function that applies it, or its problems, which are a list or one sentence (management-api
+ * 2.2).
+ */
 type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
 
-/** The parts of a request that rules need. `body` is the parsed JSON. Undefined if the request has no body. */
+/** The parts of a request that the rules need. `body` is the parsed JSON, undefined if the request has no body. */
 export interface RequestParts {
   readonly pathId: string;
   readonly query: Readonly<Record<string, unknown>>;
@@ -53,7 +56,7 @@ export const OPERATIONS = {
 
 export type ManagementOperation = keyof typeof OPERATIONS;
 
-/** Gives each schema the type of its result, so that `write` can look one up by its operation. */
+/** The same schemas, typed so that `write` gets the type of the body from its operation. */
 const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
 
 function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
@@ -72,13 +75,16 @@ function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Pr
   };
 }
 
-/** Checks the ID in a path. An invalid ID is answered with one sentence (management-api 2.2). */
+/**
+ * Checks the ID in the path of a request. The problem of an invalid ID is one sentence, not a list (management-api
+ * 2.2).
+ */
 function withPathId(preparer: (pathId: string) => Preparer): Preparer {
   return (parts) =>
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
 }
 
-/** Applies items. Returns one outcome for each (management-api 4.1). */
+/** A function that applies the items of a request. Returns one outcome for each item (management-api 4.1). */
 type ItemsRule<Item> = (
   project: Project,
   items: readonly Item[],
@@ -90,7 +96,10 @@ function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
   return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });
 }
 
-/** Applies a rule to one object. The answer is the data or the error of that object (management-api 4 rule 5). */
+/**
+ * Applies a rule for several items to one object. The answer is the data or the error of that object (management-api 4
+ * rule 5).
+ */
 function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
   return (project, sources, interference) => {
     const [outcome] = rule(project, [item], interference, sources);

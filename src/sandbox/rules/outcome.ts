@@ -23,13 +23,16 @@ export type Checked = { readonly write: () => Readonly<Record<string, unknown>> 
 
 export interface Interference {
   readonly error: BusinessError;
-  /** Returns whether an item fails. If items are applied together, one failing item makes all fail. */
+  /**
+   * Returns whether a fault makes an item fail. If all items are applied together, one failing item makes all of them
+   * fail.
+   */
   hits(index: number): boolean;
-  /** If set, the `add` of a failing update with `add` and `remove` is applied (management-api 4.1). */
+  /** Whether the `add` of a failing update is applied although its `remove` is not (management-api 4.1). */
   readonly addApplied: boolean;
 }
 
-/** Applies valid items together or not at all (management-api 4.1). */
+/** Applies the items without an error, all of them or none (management-api 4.1). */
 export function applyUnit(items: readonly Checked[], interference: Interference | undefined): readonly ItemOutcome[] {
   const struck = interference !== undefined && items.some((_, index) => interference.hits(index));
   return items.map((item) => {
@@ -58,7 +61,10 @@ function errorFields(error: BusinessError): {
   return error.detail === undefined ? fields : { ...fields, detail: { ...error.detail } };
 }
 
-/** An answer, or its failure. "reset": a broken connection. "silence": no answer. */
+/**
+ * The answer to a request, or what the client gets instead. "reset": the connection breaks. "silence": there is no
+ * answer.
+ */
 export type Reply = Answer | "reset" | "silence";
 
 export interface Answer {
@@ -82,7 +88,7 @@ export function businessAnswer(error: BusinessError, now: number): Answer {
   return { status: fields.statusCode, body: { ...fields, timestamp } };
 }
 
-/** Returns an answer with a status. Only server errors have the field `error` (management-api 2.2). */
+/** Returns the answer with a status. Only the answers of server errors have the field `error` (management-api 2.2). */
 export function statusAnswer(status: number, message: string = STATUS_CODES[status] ?? "Error"): Answer {
   const error = STATUS_CODES[status] ?? "Error";
   return { status, body: { statusCode: status, message, ...(status >= 500 ? { error } : {}) } };
@@ -98,7 +104,7 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
     return RESPONSE_ALREADY_SENT;
   }
   headers.set("Content-Type", "application/json; charset=utf-8");
-  // The body is converted in pieces, because one long string would stay in memory next to its bytes.
+  // The body is converted to bytes in pieces. Otherwise, a large answer would be in memory as one long string as well.
   const body = Buffer.concat([...jsonPieces(reply.body)].map((piece) => Buffer.from(piece)));
   return new Response(body, { status: reply.status, headers });
 }
@@ -106,10 +112,13 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
 /** The body of a request. `tooLarge` is the size of a body that exceeds the limit (management-api 7.1, 413). */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
-/** If a body exceeds the limit by more than this factor, the rest is not read. */
+/** If a body is more than this many times as large as the limit, the rest of it is not read. */
 const PATIENCE = 8;
 
-/** Reads a body. One over the limit is not stored but read, as a client that still sends cannot get the answer. */
+/**
+ * Reads a body. A body over the limit is read to its end but not stored, because a client that is still sending cannot
+ * receive the answer.
+ */
 export async function readBody(request: IncomingMessage): Promise<RequestBody> {
   const limit = LIMITS.bodyBytes.value;
   const chunks: Buffer[] = [];

@@ -3,8 +3,8 @@ import { isJsonObject } from "../../platform/json.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 
-// The schemas of requests (management-api 2.1, 4, 8; some fields are assumed). Their messages imitate class-validator,
-// which the service seems to use.
+// The schemas of requests (management-api 2.1, 4, 8; some fields are assumed). Their messages are written like those of
+// class-validator, which the service seems to use.
 
 const ONLY_LETTERS = "must contain only Korean letters, English letters, digits, spaces and ~ % & + -";
 
@@ -140,7 +140,7 @@ export type ContextChanges = z.output<typeof contextChanges>;
 export type ListQuery = z.output<typeof QUERIES.listOptions>;
 export type GetQuery = z.output<typeof QUERIES.getOption>;
 
-/** A valid value, or all problems of an invalid one (management-api 2.2). */
+/** The parsed value of a valid body, or all problems of an invalid one (management-api 2.2). */
 type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
 
 /** Validates a body. Each problem is a sentence that begins with the path of the field. */
@@ -159,8 +159,8 @@ function sentences(issue: z.core.$ZodIssue): readonly string[] {
 export type BodyOperation = keyof typeof BODIES;
 
 /**
- * Returns the problems of a whole request (management-api 8.1). Invalid entries count towards its limits, too, so that
- * one answer lists every problem.
+ * Returns the problems with the totals of a request, such as too many Context IDs (management-api 8.1). Entries that
+ * are invalid themselves are counted as well, so that one answer lists every problem.
  */
 export function requestProblems(operation: BodyOperation, body: unknown): readonly string[] {
   const items = "items" in BODIES[operation].shape ? listAt(body, "items") : [body];

@@ -20,7 +20,7 @@ export interface StoredOption {
   exposeChildren: boolean;
   contexts: readonly string[];
   contextBytes: number;
-  /** The IDs of the sub-options. Options that never had any share one empty list, which saves memory. */
+  /** The IDs of the sub-options. All options that never had any share one empty list, which saves memory. */
   children: OrderedIds;
   readonly createdAt: string;
   updatedAt: string;
@@ -30,8 +30,8 @@ export interface StoredOption {
 type RequiredAs = "include" | "exclude";
 
 /**
- * An ad product. `required`: the options that it requires. `newOptions`: the targetings whose new top-level options
- * become required. Both are IDs.
+ * An ad product. `required`: how it requires options, by option ID. `newOptions`: how it requires all new top-level
+ * options of a targeting, by targeting ID.
  */
 export interface AdProduct {
   readonly _id: string;
@@ -41,8 +41,8 @@ export interface AdProduct {
 }
 
 /**
- * A campaign. Until it ends, its options cannot move into a group. If it is approved, their targetings cannot be
- * deleted either.
+ * A campaign. Until it has ended, its options cannot move into a group. If it is also approved, the targetings of its
+ * options cannot be deleted.
  */
 interface Campaign {
   readonly _id: string;
@@ -51,11 +51,14 @@ interface Campaign {
   readonly options: Set<string>;
 }
 
-/** The API cannot read or change an audience targeting, but no targeting can have the same name (management-api 1). */
+/**
+ * An audience targeting. The API cannot read or change it, but no other targeting can have its name (management-api 1).
+ */
 type AudienceTargeting = Pick<AdProduct, "_id" | "name">;
 
 /**
- * The content of a project. Only the functions of this file may change it, because they keep the indexes consistent.
+ * The content of a project. Only the functions of this file may change it, because they keep its maps consistent with
+ * each other.
  */
 export interface Project {
   readonly _id: string;
@@ -67,7 +70,7 @@ export interface Project {
   readonly products: Map<string, AdProduct>;
   readonly campaigns: Map<string, Campaign>;
   readonly targetingNames: IdIndex;
-  /** By own Context ID of option groups: the IDs of the groups. */
+  /** The IDs of the option groups that have a Context ID of their own, by that Context ID. */
   readonly groupContexts: IdIndex;
   contextCount: number;
 }
@@ -139,7 +142,7 @@ function dropTree(project: Project, option: StoredOption): void {
 type NewStoredOption = Pick<StoredOption, "_id" | "targeting" | "name" | "type" | "createdAt" | "updatedAt"> &
   Partial<Pick<StoredOption, "parent">> & {
     readonly exposeChildren?: boolean | undefined;
-    /** The caller has trimmed them. */
+    /** The Context IDs, already trimmed. */
     readonly contexts: Iterable<string>;
   };
 
@@ -148,7 +151,8 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   const targeting = project.targetings.get(record.targeting);
   const option: StoredOption = {
     _id,
-    // Each item of a request has its own copy of the ID, so the copy that is already stored is used.
+    // All options of a targeting use one copy of its ID, which saves memory. Each item of a request has a copy of its
+    // own.
     targeting: targeting?._id ?? record.targeting,
     name,
     type,
@@ -224,7 +228,10 @@ function siblings(project: Project, option: StoredOption): OrderedIds | undefine
   return parent?.children;
 }
 
-/** IDs by name or Context ID. The web console can create duplicates (management-api 4.2 rule 4). */
+/**
+ * IDs by name or by Context ID. There may be several, because the web console can create duplicates (management-api 4.2
+ * rule 4).
+ */
 type IdIndex = Map<string, string | readonly string[]>;
 
 function indexId(index: IdIndex, text: string, id: string): void {
@@ -250,7 +257,10 @@ export function targetingRecordOf(targeting: StoredTargeting): TargetingRecord {
   return { _id, name, optionCount, createdAt, updatedAt };
 }
 
-/** Returns an option as the API does (management-api 2.1), with its first 50 sub-options and their number (8.1). */
+/**
+ * Returns an option as the API returns it (management-api 2.1): with its first 50 sub-options, and the number of all
+ * (8.1).
+ */
 export function optionRecordOf(option: StoredOption): OptionRecord {
   const { _id, targeting, name, type, parent, exposeChildren, children, createdAt, updatedAt } = option;
   return {
@@ -271,8 +281,8 @@ export function optionRecordOf(option: StoredOption): OptionRecord {
 const CHUNK = 512;
 
 /**
- * IDs in creation order, which is also their alphabetical order. Each operation takes time proportional to the square
- * root of the size.
+ * A list of IDs in creation order, which is also their alphabetical order. Adding, removing and finding an ID take time
+ * proportional to the square root of the size.
  */
 export class OrderedIds implements Iterable<string> {
   readonly #chunks: string[][] = [];
@@ -332,7 +342,7 @@ export class OrderedIds implements Iterable<string> {
 
 const NO_CHILDREN = new OrderedIds();
 
-/** Returns the first of `length` indexes for which `before` is false (binary search). */
+/** Returns the first index from 0 to `length` for which `before` is false (binary search). */
 function lowerBound(length: number, before: (position: number) => boolean): number {
   let low = 0;
   let high = length;

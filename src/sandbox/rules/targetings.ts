@@ -71,8 +71,8 @@ function createError(
 }
 
 /**
- * Returns an error if a name is taken. Unless an audience targeting has the name, the error contains the ID of the
- * targeting (management-api 4.3).
+ * Returns an error if a targeting has the name already. The error contains the ID of that targeting, except for an
+ * audience targeting (management-api 4.3).
  */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
   const holders = idsBy(project.targetingNames, name, except);
