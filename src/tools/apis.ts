@@ -18,7 +18,8 @@ import {
 } from "./define-tool.ts";
 
 /**
- * Throws a ToolError if settings that a tool needs are missing or invalid. The toolset `either` needs one of both APIs.
+ * Throws a ToolError if settings that a tool needs are missing or invalid. A tool of the toolset `either` needs only
+ * one of the two APIs.
  */
 export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
@@ -35,7 +36,10 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
   );
 }
 
-/** Returns the management API for a call. A read throws a DeadlineExceeded when the call must be answered. */
+/**
+ * Returns the management API for a call. A read throws a DeadlineExceeded if it is not finished when the call must be
+ * answered.
+ */
 export function managementOf(context: Waiting & Pick<ToolContext, "management">): ManagementApi {
   const management = configured("management", context.management);
   return aroundReads(management.forCall?.() ?? management, (read, options) =>
@@ -52,14 +56,17 @@ export function testBenchOf({ testBench }: ToolContext): TestBench {
   return { ...bench, sandbox: withRefusalsExplained(bench.sandbox) };
 }
 
-/** Returns the address to which a page sends its events in a generated Playwright test. */
+/** Returns the address to which the page in a generated Playwright test sends its events. */
 export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
 
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
-/** Returns the sandbox whose events are inspected. A read throws a DeadlineExceeded when the call must be answered. */
+/**
+ * Returns the sandbox whose events are inspected. A read throws a DeadlineExceeded if it is not finished when the call
+ * must be answered.
+ */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
   if (sandbox === undefined) {
@@ -109,10 +116,10 @@ function configured<Service>(api: keyof typeof SETTINGS, service: Service | unde
   throw new ToolError(`the ${api} API is not configured`, SETTINGS[api]);
 }
 
-/** A read was aborted because its call must be answered now (`TARGETING_MCP_WAIT_MS`). */
+/** Thrown if a read was aborted because the call must be answered now (`TARGETING_MCP_WAIT_MS`). */
 export class DeadlineExceeded extends ToolError {}
 
-/** Runs `read`. When the call must be answered, aborts the read and throws a DeadlineExceeded. */
+/** Runs `read`. If it is not finished when the call must be answered, aborts it and throws a DeadlineExceeded. */
 export async function withinWait<Value>(
   { arrivedAt, waitMs, clock }: Waiting,
   signal: AbortSignal | undefined,
@@ -136,7 +143,10 @@ export async function withinWait<Value>(
   }
 }
 
-/** Waits for `read`. When the call must be answered, throws a DeadlineExceeded; the read continues. */
+/**
+ * Waits for `read`. If it is not finished when the call must be answered, throws a DeadlineExceeded. The read
+ * continues.
+ */
 export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Value>): Promise<Value> {
   const waitMs = Math.max(waiting.waitMs, LEAST_READ_MS);
   const finished = read.then((value) => ({ value }));
@@ -148,7 +158,7 @@ export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Valu
   );
 }
 
-/** Waits for `read`. When the call must be answered, returns undefined; the read continues. */
+/** Waits for `read`. If it is not finished when the call must be answered, returns undefined. The read continues. */
 export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
   const over = new AbortController();
   const late = clock.sleep(Math.max(0, arrivedAt + waitMs - clock.now()), over.signal).then(() => undefined);

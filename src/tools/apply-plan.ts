@@ -46,7 +46,7 @@ export const applyPlan = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Returns the run of a plan or a dry run. Throws a ToolError if the run is neither of them. */
+/** Returns the run that stores a plan or a dry run. Throws a ToolError if the run stores neither. */
 export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
   const run = await ownRun(runId, context);
   if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
@@ -57,7 +57,9 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
   );
 }
 
-/** Applies a planned run, with approval if it needs one. A run that was already started is only reported. */
+/**
+ * Applies the plan or dry run of a run, with approval if it needs one. If the run was already started, only reports it.
+ */
 async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
@@ -117,7 +119,10 @@ async function carryOut({ header }: ChangeRun, plan: Plan, context: ToolContext)
   );
 }
 
-/** Finishes the check of a plan in the background. Then the run starts, or waits for approval if it removes data. */
+/**
+ * Finishes the check of a plan in the background. Then starts the run or, if it removes data, lets it wait for
+ * approval. If the call only checks the plan or repeats a question, throws a ToolError instead.
+ */
 async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {
     planning.plan.catch(() => undefined);

@@ -37,7 +37,10 @@ export function targetingArgumentsOf<Given extends TargetingReference>({
   return { reference: { targetingId, targetingName }, others };
 }
 
-/** A targeting that was found. `note`: the name did not match exactly. `seen`: it was found by a remembered name. */
+/**
+ * A targeting that the arguments name. `note`: says how the name differs from the given one. `seen`: the ID and name in
+ * the list of seen targetings; absent if the arguments contain the ID.
+ */
 export interface FoundByName {
   readonly _id: string;
   readonly note?: string | undefined;
@@ -45,9 +48,9 @@ export interface FoundByName {
 }
 
 /**
- * Returns the targeting that the arguments name; undefined if they name none. Reads its current name, because
- * targetings can be renamed elsewhere. Throws a ToolError if the name is unknown or ambiguous (with candidates), or if
- * the targeting has another name now.
+ * Returns the targeting that the arguments name; undefined if they name none. A targeting that was found by name is
+ * read, because it may have been renamed elsewhere. Throws a ToolError if the name is unknown or ambiguous (with
+ * candidates), or if the targeting has another name now.
  */
 export async function findTargeting(
   reference: TargetingReference,
@@ -60,7 +63,10 @@ export async function findTargeting(
   return found;
 }
 
-/** Remembers the current name of a targeting. Throws a ToolError if it was found by another name. */
+/**
+ * Compares the current name of a targeting with the name by which it was found. If they differ, stores the current name
+ * and throws a ToolError.
+ */
 export async function checkSameName(
   { _id, name: seen }: Pick<SeenTargeting, "_id" | "name">,
   name: string,
@@ -75,7 +81,10 @@ export async function checkSameName(
   );
 }
 
-/** Returns the targeting that the arguments name, as it was last seen. Throws a ToolError with candidates. */
+/**
+ * Returns the targeting that the arguments name, from the list of seen targetings. Throws a ToolError with candidates
+ * if the name is unknown or ambiguous.
+ */
 export async function findSeenTargeting(
   { targetingId, targetingName }: TargetingReference,
   { memory }: Pick<ToolContext, "memory">,
@@ -118,7 +127,10 @@ export async function neededTargeting(reference: TargetingReference, context: To
   );
 }
 
-/** Finds the targeting of an item. If the name is unknown or ambiguous, only this item fails. */
+/**
+ * Finds the targeting of an item by name. If the name is unknown or ambiguous, does not throw, so that only this item
+ * fails.
+ */
 export async function seenTargeting(name: string, { memory }: Pick<ToolContext, "memory">): Promise<NamedTargeting> {
   const found = await memory.resolve(name);
   if (found.kind === "one") return { currentName: name, _id: found.thing._id };
@@ -145,7 +157,7 @@ export function ulidArgument(argument: string, value: string): string {
   );
 }
 
-/** Returns the targeting in the arguments. Without one, returns the targeting in the file's column Targeting. */
+/** Returns the targeting that the arguments name or, if they name none, the one in the file's column Targeting. */
 export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
   const named = opened?.file.seen?.targeting;
   if (given.targetingId || given.targetingName) return given;
@@ -159,7 +171,7 @@ export function referenceOf(given: TargetingReference, opened: OpenedFile | unde
   return isUlid(named) ? { targetingId: named } : { targetingName: named };
 }
 
-/** Adds the ID and the names by which rows of the file may name the targeting of the call. */
+/** Returns the file, with the ID and the names by which its rows may name the targeting of the call. */
 export async function aboutTargeting(
   opened: OpenedFile | undefined,
   found: FoundByName | undefined,
@@ -176,7 +188,9 @@ export async function aboutTargeting(
   return { ...opened.file, targeting: [found._id, ...(isSame ? [named] : [])] };
 }
 
-/** Returns a function that finds an option by name. The options are read only once. */
+/**
+ * Returns a function that finds an option of a targeting by name. All options are read at the first search, only once.
+ */
 export function optionsNamed(targetingId: string, api: ManagementApi, signal: AbortSignal) {
   let index: Promise<NameIndex<OptionRecord>> | undefined;
   return async (name: string): Promise<FoundByName> => {
@@ -278,7 +292,10 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
   };
 }
 
-/** Opens the file of a call, which must not also have the argument `beside`. Detects a sheet's form if time allows. */
+/**
+ * Opens the file of a call, which must not also have the arguments in `beside`. If time allows, detects how a sheet
+ * must be read.
+ */
 export async function openedFile(
   given: FileArguments,
   beside: Readonly<Record<string, unknown>>,
@@ -306,8 +323,8 @@ export async function openedFile(
 }
 
 /**
- * Returns the allowed folders from the settings or, over HTTP, from the token. Without any, returns the client's
- * folders.
+ * Returns the folders that a call may read: those in the settings or, over HTTP, in the caller's token. If there are
+ * none, returns the folders (roots) of the client.
  */
 export async function readableDirs({
   allowedDirs,
@@ -346,7 +363,7 @@ export function openObject() {
     });
 }
 
-/** The maximum depth of an event. No event needs more, and parsers accept far deeper values. */
+/** The maximum depth of an event. The parser accepts far deeper values, but no event needs them. */
 const DEEPEST = 100;
 
 /** Throws a ToolError for values that JSON cannot represent: too large numbers and cyclic references. */

@@ -29,7 +29,7 @@ export const cancelRun = {
     const driven = runs.driven(runId);
     let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
     if (isEventRun(run) && run.status() === "planned") return removeDryRun(run, context);
-    // A waiting run is withdrawn, so that no process can start it.
+    // A run that has not started is withdrawn, so that no process can start it.
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     const isGoing = run.status() === "running" || run.status() === "interrupted";
     const notes =
@@ -42,7 +42,7 @@ export const cancelRun = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Removes a dry run of events, because nothing of it can be stopped. */
+/** Deletes a dry run of events. Nothing of it is being executed, so there is nothing to stop. */
 async function removeDryRun({ header, state }: EventRun, context: ToolContext): Promise<ToolAnswer> {
   const { runId, call } = header;
   const { environment } = context;

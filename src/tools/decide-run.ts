@@ -19,7 +19,7 @@ const input = () =>
     secret: z.string().describe("From the _meta of the answer that waits for the decision"),
   });
 
-/** Records a decision that a person makes in a view. The view calls this tool; models do not see it. */
+/** The tool with which a view sends the decision of a person. Models do not see this tool. */
 export const decideRun = {
   name: "decide_run",
   title: "Decide on a run",
@@ -31,8 +31,8 @@ export const decideRun = {
   output: runOutput,
   async handler({ runId, decision, secret }, context) {
     const { digest = "" } = (await waitingRun(runId, context))?.state.facts.waits ?? {};
-    // Checked first, because the secret is valid only for a waiting run of this caller. So nobody learns about runs of
-    // others.
+    // The secret is checked first. It is valid only for a waiting run of this caller, so nobody learns anything about
+    // the runs of others.
     if (!(await isSecretFor({ runId, digest }, secret, context))) throw nothingToDecide();
     const answer = decision === "approve" ? "approved" : "declined";
     const saw = (seen: string): boolean => seen === digest;
@@ -53,8 +53,8 @@ function nothingToDecide(): ToolError {
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Starts approved work, once for all processes. "stale" if the work would differ now. Undefined if it was already
- * started.
+ * Starts work that a person approved, only once even if several processes try it. Returns "stale" if the work would
+ * differ now from what was approved. Undefined if it was already started.
  */
 export async function grant(
   approval: ApprovalRun,
@@ -100,7 +100,9 @@ async function workOf(
   };
 }
 
-/** Resumes a run for a person who pressed Resume. Pressing it is also the approval, if one is needed. */
+/**
+ * Resumes a run for a person who pressed Resume. If resuming it needs approval, pressing the button is the approval.
+ */
 export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
   const { runId } = run.header;
   if (!isChangeRun(run)) {
@@ -126,7 +128,9 @@ export interface RunQuestion {
   readonly message: string;
 }
 
-/** Returns the question about a waiting run. Undefined if nothing is left to decide. */
+/**
+ * Returns the question about a waiting run. Undefined if the run waits for no decision, or if its effect has changed.
+ */
 export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
   const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
   if (waits === undefined || waits.stale !== undefined) return undefined;
@@ -134,7 +138,9 @@ export async function runQuestion(runId: string, context: ToolContext): Promise<
   return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
 }
 
-/** Records a decision that the client reports. The decision is valid only for the effect in the question. */
+/**
+ * Carries out a decision that the client reports. The decision is valid only for the effect that the question showed.
+ */
 export function decideInClient(
   { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
   isApproved: boolean,

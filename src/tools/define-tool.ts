@@ -16,7 +16,7 @@ import type { HalfPair } from "../settings/environment.ts";
 /** The toolset of a tool. A tool of `either` is listed if `targeting` or `events` is on. */
 export type Toolset = "targeting" | "events" | "either";
 
-/** What a tool may change. It determines the annotations of the tool and whether read-only mode lists it. */
+/** What a tool may change. This determines its annotations, and whether it is listed in read-only mode. */
 export type Effect =
   | "reads"
   | "adds"
@@ -30,36 +30,42 @@ export interface ToolAnswer {
   readonly structured: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly isError: boolean;
-  /** What a view needs to send the decision of a person. It is in `_meta`, which models do not read. */
+  /** The secret with which a view sends the decision of a person. It is sent in `_meta`, which models do not read. */
   readonly decision?: { readonly runId: string; readonly secret: string };
-  /** The ID of the waiting run for which the client is asked to open the page. */
+  /** The ID of a run that waits for approval. The client is asked to open its web page. */
   readonly opens?: string;
 }
 
 /**
- * A question to a person, which a tool may return if `context.canAsk()` is true. After the reply, the tool is called
+ * A question to the person. A tool may return it if `context.canAsk()` is true. After the reply, the tool is called
  * again with `context.reply`.
  */
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
-    /** A text of at most a few hundred bytes that comes back in `context.reply`. The server signs it. */
+    /**
+     * A text of at most a few hundred bytes that comes back in `context.reply`. The server signs it, so it cannot be
+     * changed.
+     */
     readonly token: string;
     /**
-     * Returns the answer if nobody decided. After "closed", it must not ask again, as perhaps nobody saw the question.
+     * Returns the answer if the person did not decide. After "closed", it must not ask again in the client, because the
+     * client may have closed the question without showing it.
      */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
-    /** Asks the person on the web page after the question was closed. Absent if `undecided` does that. */
+    /** Asks the person on the web page after the client closed the question. Absent if `undecided` does that. */
     readonly onPage?: (() => Promise<ToolAnswer>) | undefined;
   };
 }
 
-/** Why nobody decided: the call had to be answered first, or the question was closed. */
+/**
+ * Why there is no decision. "unanswered": the call had to be answered first. "closed": the client closed the question.
+ */
 export type Undecided = "unanswered" | "closed";
 
 export interface UndecidedAnswer {
   readonly answer: ToolAnswer;
-  /** Carries out a decision that comes after the answer to the call. Absent if the question ends with the call. */
+  /** Carries out a decision that comes after the call was answered. Absent if such a decision is ignored. */
   readonly later?: (accepted: boolean) => Promise<void>;
 }
 
@@ -79,7 +85,10 @@ export interface ToolFacts {
 export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends ToolFacts {
   /** Returns the strict schema of the arguments. It is created at the first call, so that the server starts fast. */
   readonly input: () => Input;
-  /** Returns the schema of the structured answer. It must also accept errors: `{environment, error}`. */
+  /**
+   * Returns the schema of the structured answer. It must also accept the answer to a failed call: `{environment,
+   * error}`.
+   */
   readonly output: () => z.ZodObject;
   /**
    * Handles a call. May throw a ToolError, an ApiError or an UnsupportedEventError; the server turns them into answers.
@@ -122,7 +131,7 @@ export class ToolError extends Error {
   }
 }
 
-/** Returns a function that calls `make` once and then always returns the first value, even a rejected promise. */
+/** Returns a function that calls `make` once and always returns its value. A rejected promise is returned again too. */
 export function once<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | undefined;
   return () => {
@@ -131,7 +140,7 @@ export function once<Value>(make: () => Value): () => Value {
   };
 }
 
-/** A failure of a call, with a code if programs must recognise it. */
+/** A failure of a call. `errorCode` is set if programs must recognise the failure. */
 export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
   readonly runId?: string;
@@ -153,7 +162,10 @@ export function failureAnswer(
   };
 }
 
-/** An event API to which tests send events, and a sandbox that shows how they were judged. */
+/**
+ * Where event tests run: an event API to which they send events, and the sandbox behind it, which shows how it judged
+ * them.
+ */
 export interface TestBench {
   /** Returns the address of the sandbox. Starts the sandbox if it belongs to this process. */
   readonly url: () => Promise<string>;
@@ -166,19 +178,21 @@ export interface DecisionLine {
   readonly runId: string;
   readonly decision: "approved" | "declined";
   readonly where: "client" | "view" | "page" | "token" | "terminal";
-  /** The user of this machine, the name in the access file, or issuer and subject of a login. */
+  /**
+   * Identifies the person: the user of this machine, the name in the access file, or the issuer and subject of a login.
+   */
   readonly who: string;
   readonly caller: string;
   readonly project: string;
 }
 
-/** The web page on which a person decides about runs that wait for approval. */
+/** The web page on which a person approves or declines waiting runs. */
 export interface DecisionPage {
   readonly isOffered: () => boolean;
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
-  /** Returns whether persons must not approve their own requests through the client or with a token. */
+  /** Returns whether another person than the requester must approve. Such approvals are possible only on the page. */
   readonly needsOther?: () => boolean;
-  /** Returns the address that people open themselves. Absent if the server opens the page for them. */
+  /** Returns the address of the page, which people or clients open. Absent if the server opens the page itself. */
   readonly address?: () => string;
   /** What to do if no person can be asked. Default: the text for stdio. */
   readonly remedy?: string;
@@ -190,7 +204,9 @@ export interface ToolServices {
   /** Absent if the management API is not configured. The tools that need it are then not listed. */
   readonly management?: ManagementApi;
   readonly events?: EventApi;
-  /** By API: its incomplete settings. The tools of such an API are listed; their answers name what is missing. */
+  /**
+   * By API: its incomplete settings. The tools of such an API are listed, but their answers only name what is missing.
+   */
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
   readonly blocked?: HalfPair;
   readonly memory: TargetingMemory;
@@ -200,39 +216,42 @@ export interface ToolServices {
   readonly saves?: SaveRuns;
   readonly approvals: Approvals;
   readonly sending?: EventRuns;
-  /** Where event tests run. A live server has its own sandbox for them. */
+  /** Where event tests run. A server with the live APIs uses a sandbox of its own for this. */
   readonly testBench?: TestBench;
   readonly sandbox?: SandboxApi;
   readonly suites: SuiteStore;
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";
-  /** Whether an approval in a view of the client is enough although `confirm` is `strict`. */
+  /** Whether a person may approve in a view of the client even if `confirm` is `strict`. */
   readonly trustViews: boolean;
   readonly project: { readonly id: string; readonly name: string };
   readonly page?: DecisionPage;
-  /** The name of the person who decides on this machine. Absent if a login identifies the person. */
+  /** The name of the person who approves changes on this machine. Absent if each person logs in. */
   readonly person?: string;
   readonly noteDecision?: (line: DecisionLine) => void;
   readonly sealKey: () => Promise<Uint8Array>;
   /** The IDs of the targetings that may be changed. Absent if all may be. */
   readonly allowedTargetings?: readonly string[];
   readonly maxDeletes: number;
-  /** How long finished runs are stored, in days, and how many of each caller. */
+  /** How long finished runs are stored, in days, and how many runs of each caller. */
   readonly keep: { readonly days: number; readonly runs: number };
-  /** The maximum share of a targeting's options that one plan may change or delete, in percent. */
+  /**
+   * The maximum share of a targeting's options that one plan may change or delete, in percent. Plans above it are not
+   * applied.
+   */
   readonly maxChangePercent: number;
   /**
-   * The address of the management API, or a fixed word if the API is part of this process. A plan is valid only for one
-   * address.
+   * The address of the management API, or a fixed word for a sandbox inside this process. A plan is valid only for the
+   * address for which it was made.
    */
   readonly apiUrl: string;
   /** The absolute paths of the folders that `file` and `saveTo` may use. Over HTTP, the caller's token names them. */
   readonly allowedDirs: readonly string[];
   readonly maxLineBytes: number;
   readonly clock: Clock;
-  /** How long a call may take, in milliseconds. Longer work continues as a run. */
+  /** How long a call may take until it is answered, in milliseconds. Longer work continues as a run. */
   readonly waitMs: number;
-  /** Aborted when the server stops. Running work finishes its current step. */
+  /** Aborted when the server stops. Runs then end after their current step. */
   readonly stopping: AbortSignal;
 }
 
@@ -242,34 +261,46 @@ export interface Reply {
 }
 
 export interface ToolContext extends ToolServices {
-  /** Who makes the call. A run or a confirmation belongs to one caller. */
+  /**
+   * The caller (user, token or login) who makes the call. A run or a confirmation can be used only by the caller who
+   * requested it.
+   */
   readonly caller: string;
-  /** Where the call came from, for the list of runs: the name that the client gives itself, and the input file. */
+  /**
+   * Shown to people in lists of runs and in approvals: the name that the client gives itself, and the name of the file
+   * that the call reads or writes.
+   */
   readonly requested?: Requested;
-  /** When the call arrived, in milliseconds since 1970. In protocol 2026-07-28, a reply to a question is a new call. */
+  /**
+   * When the call arrived, in milliseconds since 1970. In protocol version 2026-07-28, a reply to a question is a new
+   * call.
+   */
   readonly arrivedAt: number;
   /** Reports progress. `total` is undefined if it is not known. Absent if the client did not request progress. */
   readonly progress?: (done: number, total: number | undefined, message: string | undefined) => void;
-  /** Called when the call waits for a run. `rest` resolves when the run ends, which may be after the answer. */
+  /** Called when the call starts or follows a run. `rest` resolves when the run ends, which may be after the answer. */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
-  /** Returns the client's working folders that may be read. Absent if it has none. */
+  /** Returns the folders (roots) of the client that may be used. Absent if the client has none or they are ignored. */
   readonly roots?: (() => Promise<readonly string[]>) | undefined;
   readonly signal: AbortSignal;
   readonly canAsk: () => boolean;
   /**
-   * Asks the client to open the page. "asked": the call is answered with this request. "page": the call waits for a
-   * decision on the page. "view": the client shows a view.
+   * Asks the client to open the web page for a run. "asked": the answer to the call contains this request. "page": the
+   * call waits for a decision on the page. "view": the client shows a view instead.
    */
   readonly opens?: (runId: string, context: ToolContext) => Promise<"asked" | "page" | "view">;
-  /** Whether the client shows the run of this call in a view in which a person can decide. */
+  /** Whether the client shows the run of this call in a view, and a person may decide there. */
   readonly inView?: boolean;
-  /** Whether the client follows the run as a task. The call is then answered once the run is stored. */
+  /**
+   * Whether the client follows the run as a task. Then the call does not wait for the run's end: it is answered once
+   * the run is stored.
+   */
   readonly asTask?: boolean;
-  /** The reply to the question of the tool, if the tool is called again after a question. */
+  /** The reply to the tool's earlier question. Absent if the tool has not asked. */
   readonly reply?: Reply;
 }
 
-/** A read is started only if at least this many milliseconds are left. */
+/** A read is not started if fewer milliseconds than this are left. */
 export const LEAST_READ_MS = 1000;
 
 export type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;

@@ -18,13 +18,13 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** The empty options of a targeting. `counted` says which were found. */
+/** The empty options to delete. `counted` is a sentence for the answer that counts them. */
 interface EmptyOptions {
   readonly ids?: string[];
   readonly counted?: string;
 }
 
-/** Returns the empty options of a targeting. If there are none, returns an answer. */
+/** Returns the empty options of a targeting. If there are none, returns the answer to the call. */
 async function findEmpty(targetingId: string, context: ToolContext): Promise<EmptyOptions | ToolAnswer> {
   const all = await everyOption(targetingId, {}, context);
   const empty = emptyOptions(all.map(({ step }) => step.option));
@@ -40,7 +40,10 @@ async function findEmpty(targetingId: string, context: ToolContext): Promise<Emp
   return { structured, text, isError: false };
 }
 
-/** Counts empty options apart from groups that become empty with them, because get_targeting counts only the former. */
+/**
+ * Counts empty options separately from groups that become empty with them. `get_targeting` counts only the empty
+ * options, so the numbers can be compared.
+ */
 function countedWords(found: ReturnType<typeof emptyOptions>): string {
   const groups = found.filter((option) => !isEmpty(option)).length;
   const also = groups === 0 ? "" : `, and ${many(groups, "group")} with only empty sub-options`;

@@ -28,7 +28,10 @@ import { sendingOf, undefinedIfLate } from "./apis.ts";
 import { LEAST_READ_MS, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
 
-/** Throws a ToolError if a recent call sent an equal event and its result is not known. */
+/**
+ * Throws a ToolError if one of the events was sent shortly before and its result is unknown, because sending it again
+ * could record it twice.
+ */
 export async function checkNotSentWithoutResult(planned: PlannedEvents, context: ToolContext): Promise<void> {
   if (planned.onUnknown === "resend") return;
   const sent = await sendingOf(context).sentWithoutResult(planned, context.caller);
@@ -59,7 +62,7 @@ interface ReportedEvents extends Omit<ReportedRun, "counts" | "failures" | "resu
 function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): RenderedReport {
   const { runId, status } = rest;
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
-  // The service did not record failed events, so their corrections are not reported.
+  // Failed events were not recorded, so how they were corrected is not reported.
   const hasFailed = (_: unknown, object: number): boolean => state.standing(object) === "failed";
   const corrections = correctionNotes(
     state.objects.filter((_, object) => !hasFailed(_, object)),
@@ -86,7 +89,7 @@ function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): Ren
   });
 }
 
-/** What a call without `dryRun` would do with each event. */
+/** What a call with `dryRun` found: what would happen to each event. */
 interface PlannedEventRun extends EventDryRun {
   readonly uids: ReadonlyMap<number, string>;
   readonly requests: NonNullable<ReportedRun["eventRequests"]>;
@@ -139,7 +142,7 @@ export async function planEvents(
   return { entries, state, uids, requests, first, repeatedPurchases: purchases.count() };
 }
 
-/** Stores a dry run. If it cannot be stored, returns a note that says why. */
+/** Stores a dry run, so that get_run can show it. If it cannot be stored, returns a note that says why. */
 export async function storeDryRun(
   planned: PlannedEvents,
   dryRun: EventDryRun,
@@ -153,7 +156,7 @@ export async function storeDryRun(
   }
 }
 
-/** Reports a dry run. Without `runId`, it is not stored. */
+/** Returns the report of a dry run. Absent `runId`: the dry run could not be stored. */
 export function plannedEventReport(
   about: Pick<ReportedRun, "environment" | "tool" | "file" | "runId" | "autocorrects">,
   { state, uids, requests, first, repeatedPurchases: repeated }: PlannedEventRun,
@@ -175,7 +178,9 @@ export function plannedEventReport(
   });
 }
 
-/** Returns the steps after a dry run of events: how to send them, and how to see all that would fail. */
+/**
+ * Returns the next steps after a dry run of events: how to send the events, and how to see all events that would fail.
+ */
 function dryRunOfEventsSteps(
   { runId, tool, file, autocorrects }: Pick<ReportedRun, "runId" | "tool" | "file" | "autocorrects">,
   state: EventRunState,
@@ -190,13 +195,13 @@ function dryRunOfEventsSteps(
   return [sendingStep({ sent: pending, failed, uncertain: uncertainOf(state), mayCorrect }), ...all];
 }
 
-/** Returns how many events would be sent although the documents do not say whether the service records them. */
+/** Returns how many events would be sent although the API document does not say whether the service records them. */
 function uncertainOf(state: EventRunState): number {
   const uncertain = state.verdicts().filter(({ predicted }) => predicted === "uncertain");
   return uncertain.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** Up to this number, the examples in an answer name every event that would fail. */
+/** If at most this many events would fail, the answer names each of them. So no next step to see them is needed. */
 const MOST_EXAMPLES = 20;
 
 interface Sending {
@@ -207,7 +212,7 @@ interface Sending {
   readonly mayCorrect: boolean;
 }
 
-/** Returns the step after a dry run of events. `failed` events would not be sent. */
+/** Returns the next step that sends the events of a dry run. `failed` of them would not be sent. */
 function sendingStep({ sent, failed, uncertain, mayCorrect }: Sending): string {
   const fix = `fix what would fail${mayCorrect ? ' ("autocorrect": true corrects misspelt names)' : ""}`;
   if (sent === 0) return `${fix}, then make the same call without dryRun`;
@@ -217,7 +222,7 @@ function sendingStep({ sent, failed, uncertain, mayCorrect }: Sending): string {
   return `${fix}. The same call without dryRun sends only the other ${many(sent, "event")}${which}`;
 }
 
-/** Returns what the report of a stored dry run of events has in addition. */
+/** Returns the additional parts of the report of a stored dry run of events. */
 export function eventDryRunReport({ header, state }: EventRun, context: ToolContext): Partial<ReportedRun> {
   const { runId, call } = header;
   const about = { runId, tool: call.tool, file: call.input.events.file, autocorrects: autocorrects(call) };
@@ -235,7 +240,10 @@ export function checkNoEventDryRun(run: Run, cannot: string): void {
 
 const UIDS_KEPT = 2000;
 
-/** Reports a run of events. Failed and uncertain events get their original `uid`, from `source` or the stored input. */
+/**
+ * Returns the report of a run of events. Each failed or uncertain event gets its `uid`, from `source` or from the
+ * stored input.
+ */
 export async function eventRunReport(
   run: EventRun,
   context: ToolContext,

@@ -37,12 +37,14 @@ export interface GuardParts
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 
-/** For how many plans the result of the check is remembered. The web page often checks each waiting run. */
+/** For how many plans the result of the check is remembered. The web page checks every waiting run often. */
 const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, NotAllowed | undefined>;
 
-/** Returns the check before each execution of a run: the settings, the caller's rights, and the changes. */
+/**
+ * Returns the check before a run is executed: whether the settings and the caller's current rights allow its changes.
+ */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
   return async (run) => {
@@ -163,7 +165,7 @@ async function planNotApplied(
     plans.set(runId, refused);
     return refused;
   } catch (thrown) {
-    // The check passes, because applying the plan will report that the plan is not completely stored.
+    // The check passes: applying the plan will report that the plan is not completely stored.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
@@ -182,10 +184,13 @@ export function allowedText(allowed: readonly string[]): string {
 /** How many options are remembered as allowed. An option never moves to another targeting, so it stays allowed. */
 const MAX_KNOWN = 100_000;
 
-/** By list of allowed targetings: the options that are known to be allowed. */
+/** For each list of allowed targetings: the options that are known to belong to one of them. */
 const known = new WeakMap<readonly string[], Set<string>>();
 
-/** Throws a ToolError if the settings do not allow a call to change a targeting. `bytes` is the call's file. */
+/**
+ * Throws a ToolError if the settings forbid a call to change one of its targetings. `bytes` is the content of the
+ * call's file.
+ */
 export async function checkAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,
@@ -201,7 +206,10 @@ interface Allowed {
   readonly signal: AbortSignal;
 }
 
-/** Returns why a call may not change its targetings. Options that do not exist are ignored. */
+/**
+ * Returns why the settings forbid a call to change its targetings. Undefined if they allow it. Options that do not
+ * exist are ignored.
+ */
 export async function notAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,

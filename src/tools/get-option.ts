@@ -55,7 +55,10 @@ export const getOption = {
 
 const position = z.strictObject({ at: z.int().min(0).max(LIMITS.getOffset.value), seen: z.string().optional() });
 
-/** Returns a page of an option's Context IDs, saves all of them, or compares them with those of another option. */
+/**
+ * Returns a page of an option's Context IDs, saves all of them to a file, or compares them with those of another
+ * option.
+ */
 export async function readOption(
   { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: GetOption,
   context: ToolContext,
@@ -132,7 +135,7 @@ const CHANGED =
 
 const MARK_LENGTH = 6;
 
-/** Returns a mark that differs if what was read differs. */
+/** Returns a short digest of what was read. A cursor contains it, so that a change between two pages is noticed. */
 function markOf(read: unknown): string {
   return createHash("sha256").update(JSON.stringify(read)).digest("base64url").slice(0, MARK_LENGTH);
 }
@@ -157,7 +160,10 @@ const KINDS = ["onlyHere", "onlyThere", "shared"] as const;
 type Kind = (typeof KINDS)[number];
 const place = z.strictObject({ shown: z.record(z.enum(KINDS), z.int().min(0)), seen: z.string().optional() });
 
-/** Compares the Context IDs of two options. Returns counts and a page; IDs that only one option has come first. */
+/**
+ * Compares the Context IDs of two options. Returns counts and one page of IDs, of which those that only one option has
+ * come first.
+ */
 async function compareOptions(
   optionId: string,
   otherId: string,
@@ -182,7 +188,7 @@ async function compareOptions(
   const seen = start.seen ?? now;
   const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
-  // The kinds take turns, so that each page shows Context IDs of every kind.
+  // IDs of the different kinds alternate, so that each page shows every kind.
   const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
   const budget = pageBudget({ beside: [row, other, row, other] });
   const page = takeRows(

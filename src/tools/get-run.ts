@@ -111,7 +111,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const isWanted = (object: number): boolean => {
     const standing = state.standing(object);
     if (outcome !== undefined) return standing === outcome;
-    // With `includeInput`, items that succeeded are left out, because their input is not stored.
+    // `includeInput` omits items that succeeded, because their input is not stored.
     return !includeInput || (standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped");
   };
   const wanted: number[] = [];
@@ -122,7 +122,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const picked = await reportOf(run, context);
   const undoNote = includeInput ? undefined : await undoNoteOf(run, context);
   const whole = undoNote === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), undoNote] };
-  // Only the first page has the reasons of failures and the notes.
+  // Only the first page contains the reasons of failures and the notes.
   const report =
     from > 0
       ? { ...whole, failures: [], notes: [], file: undefined }
@@ -141,22 +141,27 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   return renderReport({ ...withShort(fitting.length), results: fitting, page: { cursor, matching: wanted.length } });
 }
 
-/** Says why a page has fewer rows than requested. `all` is where all of them are. */
+/** Returns the note that a page has fewer rows than requested. `all`: the call or the resource that has all rows. */
 function fewerNote(shown: number, requested: number, all: string): string {
   return `${thousands(shown)} of the ${thousands(requested)} requested rows are shown, because an answer holds no more. All of them: ${all}`;
 }
 
-/** Returns the call that saves all rows of a run as a sheet. If there is no such call, returns the resource. */
+/**
+ * Returns the call that saves all rows of a run as a sheet. If no sheet can have all of them, returns the address of
+ * the resource that has them.
+ */
 function allRowsOf(run: Run, outcome: Asked["outcome"], hasRejects: boolean, { allowedDirs }: ToolContext): string {
   const { runId } = run.header;
   const found = sheetRunOf(run);
-  // Of events, the sheet has only the rows that were not sent.
+  // The sheet of a run of events has only the rows that were not sent.
   const isWhole = found?.run !== undefined && allowedDirs.length > 0;
   if (isWhole) return sheetCall(runId, found.run.header.call.tool === "apply_plan" ? undefined : outcome);
   return hasRejects && outcome === "failed" ? rejectsUri(runId) : resultsUri(runId);
 }
 
-/** Waits at most `waitMs` milliseconds until a run is decided and has ended. Returns its new state. */
+/**
+ * Waits until a run has been decided and has ended, for at most `waitMs` milliseconds. Returns the run as it is then.
+ */
 async function waitForRun(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
   if (waitMs === undefined) return run;
   const { clock } = context;
@@ -172,7 +177,7 @@ async function waitForRun(run: Run, waitMs: number | undefined, context: ToolCon
   return found;
 }
 
-/** Returns the resumed run if `run` is the approved request to resume it. Otherwise returns `run`. */
+/** If `run` is an approved request to resume another run, returns that other run. Otherwise returns `run`. */
 export async function followResumedRun(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
@@ -180,13 +185,13 @@ export async function followResumedRun(run: Run, context: ToolContext): Promise<
 
 const PLACES_BESIDE = 3;
 
-/** The default number of rows of a page, without and with their input. */
+/** How many rows a page has if the call does not say, without and with their input. */
 const MAX_SHOWN = 20;
 const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
 const HEADING_TOKENS = 40;
 
-/** Leaves out the hash and the rule of an event if its input is shown, because the input says the same. */
+/** If the input of an event is shown, omits fields of its result that repeat the input. */
 function rowOf(
   result: ObjectResult,
   input: unknown,
@@ -240,7 +245,10 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
   return runs;
 }
 
-/** Returns whether a run is a dry run that was not applied. Lists contain such runs only if the filter is `planned`. */
+/**
+ * Returns whether a run is a dry run that was not applied. Lists show such runs only if the caller asks for the status
+ * `planned`.
+ */
 export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
   return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
 }

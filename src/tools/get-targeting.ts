@@ -56,7 +56,8 @@ export const getTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Returns one targeting, with `counting` also its counts. If none is named, lists the targetings that were seen before.
+ * Returns one targeting. With `counting`, also counts its options. If the arguments name none, lists the targetings
+ * that were seen before.
  */
 export async function readTargeting(
   reference: TargetingReference,
@@ -117,7 +118,10 @@ async function readOne(
   }
 }
 
-/** Lists the targetings whose names contain the text. Undefined if one has exactly this name or none contains it. */
+/**
+ * Lists the seen targetings whose names contain the given text. Undefined if the text names a targeting, or if no name
+ * contains it.
+ */
 async function withPart(
   { targetingId, targetingName }: TargetingReference,
   { environment, memory }: ToolContext,
@@ -156,13 +160,16 @@ const place = z.strictObject({
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
-/** The counts of a targeting as far as it was read. Without a cursor, all of it was read. */
+/** The counts of a targeting, of the part that was read so far. Without a cursor, the whole targeting was read. */
 interface CountedSoFar {
   readonly summary: TargetingSummary;
   readonly cursor?: string;
 }
 
-/** Counts the options of a targeting until the call must be answered. The returned cursor continues the count. */
+/**
+ * Counts the options of a targeting until the call must be answered. Then returns a cursor with which the next call
+ * continues.
+ */
 export function summaryOf(
   targetingId: string,
   given: string | undefined,
@@ -184,7 +191,7 @@ export function summaryOf(
     let behind: WalkPosition = from;
     try {
       const now = await positionNow(api, list, from);
-      // If the option counted last is gone, the count starts again.
+      // If the option at which the last call stopped no longer exists, counting starts again.
       const before = now.isLost ? NOTHING : known;
       counts = { ...before };
       behind = now.isLost ? { top: 0 } : behind;

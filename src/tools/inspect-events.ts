@@ -136,8 +136,8 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
 const MAX_UNSUPPORTED_SHOWN = 5;
 
 /**
- * Reports on the checked events. `matching`: those with the requested name and verdict; undefined if none was
- * requested.
+ * Returns the facts, texts and notes about the events for the answer. `matching`: the events with the requested name
+ * and verdict; undefined if the call requests neither.
  */
 function checkedOf(
   arrived: readonly SandboxEvent[],
@@ -175,7 +175,8 @@ function checkedOf(
 }
 
 /**
- * Returns a test for the requested name and verdict. Misspelled names that are corrected to the requested name pass.
+ * Returns a check whether a kind of wrong event has the requested name and verdict. A misspelled name counts as the
+ * requested name if it is similar.
  */
 function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>
@@ -230,7 +231,10 @@ function instant(since: string | number | undefined): number | undefined {
   );
 }
 
-/** Continues before the event number `before`. Invalid once the sandbox has removed further events (`dropped`). */
+/**
+ * The content of a cursor: the next page ends before the event with the number `before`. It is invalid if `dropped`,
+ * the number of events that the sandbox has deleted, has changed.
+ */
 const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
 
 function pageOf(
@@ -295,7 +299,10 @@ interface Checks {
   readonly notes: readonly string[];
 }
 
-/** Checks events. With `uids`, and for order or time of several users, each user is checked separately. */
+/**
+ * Checks events. If the call names several users, or checks order or time and there are several users, checks the
+ * events of each user separately.
+ */
 export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
   const { expect = [], inOrder = false, withinMs, uids } = given;
   const users = uids ?? (inOrder || withinMs !== undefined ? usersWith(arrived, expect) : []);

@@ -45,7 +45,9 @@ export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<T
   return withRefusal(answer, refusal);
 }
 
-/** Adds a note to the answer about a plan if this server must not apply the plan. */
+/**
+ * Adds to the answer about a plan why this server must not apply it. Without a refusal, returns the answer unchanged.
+ */
 export function withRefusal(answer: ToolAnswer, refusal: Refusal | undefined): ToolAnswer {
   if (refusal === undefined) return answer;
   return {
@@ -85,7 +87,7 @@ export function renderKeptPlan(
   });
 }
 
-/** Returns the requests of a plan: those stored with the run or, if there are none, computed ones. */
+/** Returns the requests of a plan. They are computed if they are not stored with the run. */
 export function requestsFor(
   document: PlanDocument,
   { facts }: Pick<ChangeRun["state"], "facts">,
@@ -93,7 +95,9 @@ export function requestsFor(
   return facts.foreseen ?? requestsOf(changesOfDocument(document));
 }
 
-/** Returns the changes of a stored plan, without the state that the plan was compared with. */
+/**
+ * Returns the changes of a stored plan. They do not contain the state of the service with which the plan was compared.
+ */
 export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };
@@ -109,7 +113,7 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** Returns the next steps for a plan. None if the plan exceeds a limit, because only a person can raise limits. */
+/** Returns the next steps for a plan. A plan that exceeds a limit has none, because only a person can raise limits. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId)];
@@ -124,7 +128,10 @@ function fixSteps({ conflicts, problems }: StatePlan): readonly string[] {
   return [`resolve ${what} in the file as said above, and make the same call of plan_targeting again`];
 }
 
-/** Returns the step that makes a new base. A plan with this base overwrites what others have changed. */
+/**
+ * Returns the step that makes a new base. A plan with the new base overwrites what others have changed since the old
+ * one.
+ */
 function renewSteps({ targeting: { _id }, conflicts }: StatePlan, runId: string): readonly string[] {
   if (_id === undefined || !conflicts.some(({ base }) => base !== undefined)) return [];
   const name = `now-${runId.slice(-6)}`;
@@ -136,7 +143,7 @@ function renewSteps({ targeting: { _id }, conflicts }: StatePlan, runId: string)
 
 type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
-/** Returns the reasons why a plan cannot be applied. Empty if it can be. */
+/** Returns the reasons why a plan must not be applied. Empty if it may be applied. */
 export function whyNotApplied({ plan, wayBack }: PlanDocument, thresholds: Thresholds): readonly string[] {
   // An undo changes only what the undone run changed, and deletes only what it created. So the limits do not apply.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
@@ -168,7 +175,7 @@ export function notApplicable(
   };
 }
 
-/** Returns the data that a stored plan removes. Empty if removing it needs no approval. */
+/** Returns the data that applying a stored plan removes. Empty if its removals need no approval. */
 export async function lossesOfStoredPlan(runId: string, context: ToolContext): Promise<readonly Loss[]> {
   const document = await documentOf(runId, context);
   checkApplicable(document, context);

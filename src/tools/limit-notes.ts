@@ -21,13 +21,16 @@ interface FullOption {
 interface FullTargeting {
   readonly _id: string;
   readonly name: string;
-  /** The number of options, if the limit for options stopped the run. */
+  /** The number of options. Set only if the limit for options stopped the run. */
   readonly options?: number;
-  /** The number of Context IDs. An ID counts once for each option that has it. */
+  /** The number of Context IDs in the targeting. An ID that several options have counts several times. */
   readonly contextIds?: number;
 }
 
-/** The objects before or after the first one that exceeded a limit: how many there are, and how many were applied. */
+/**
+ * The objects of the run before or after the object that reached the limit: how many there are, and how many were
+ * applied.
+ */
 interface Side {
   readonly count: number;
   readonly isIn: number;
@@ -43,7 +46,10 @@ interface LimitsMet {
   readonly isProject: boolean;
 }
 
-/** Returns which limits stopped a run, the current counts, how many more fit, and what was applied. */
+/**
+ * Returns notes about the limits that stopped a run: what the limit is, how much is stored now, how much more fits, and
+ * what was applied.
+ */
 export async function limitNotes(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const met = await limitsMet(run, context);
   return [...limitPlace(met), ...met.targetings.flatMap(targetingWords), ...optionsWords(met), ...projectWords(met)];
@@ -71,7 +77,7 @@ function targetingWords({ _id, name, options }: FullTargeting): readonly string[
 
 function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
   const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
-  // Options that do not exist any more were not read. If some options were omitted, the list is not complete.
+  // Options that no longer exist were not read. If further options were omitted, the list is incomplete.
   const hasMore = optionsOmitted > 0 && options.length > 0;
   const more = hasMore
     ? [`${many(optionsOmitted, "more option")} reached the limit; get_option shows their counts`]
@@ -92,8 +98,8 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
 }
 
 /**
- * Returns what is known about the limit of the project. The service cannot list targetings, so the total is only partly
- * known.
+ * Returns what is known about the limit of the project. The service cannot list targetings, so the total of the project
+ * is known only in part.
  */
 function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   if (!isProject) return [];
@@ -120,7 +126,10 @@ const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
 const OPTIONS_READ = 3;
 const MAX_LISTED = 5000;
 
-/** Returns which limit a run reached (management-api 8.1), at which object, and how much is stored now. */
+/**
+ * Returns which limit a run reached (management-api 8.1), the object at which it was reached, and how much is stored
+ * now.
+ */
 async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
   const api = shortReads(context);
   const { signal } = context;

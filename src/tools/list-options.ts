@@ -97,7 +97,7 @@ export const listOptions = {
 
 const EMPTY_NOTE = `Empty: ${EMPTY_WORDS}. delete_options with onlyEmpty also counts groups with only empty sub-options.`;
 
-/** Adds to a list of empty options what counts as empty. */
+/** Adds to a list of empty options a note that says which options count as empty. */
 function withEmptyNote({ structured, text, isError }: ToolAnswer): ToolAnswer {
   const note = typeof structured.note === "string" ? `${structured.note} ${EMPTY_NOTE}` : EMPTY_NOTE;
   return { structured: { ...structured, note }, text: `${text}\n${EMPTY_NOTE}`, isError };
@@ -141,7 +141,7 @@ async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolC
   const api = managementOf(context);
   const { parent, sortBy } = query;
   const show = async <P>(reading: Promise<Part<P>>): Promise<ToolAnswer> => {
-    // If the name of the group cannot be read, the list is shown without it.
+    // If the name of the group cannot be read, the list is returned without the name.
     const group =
       parent === undefined
         ? undefined
@@ -217,7 +217,10 @@ const LOST =
 
 const DIGEST_DIGITS = 6;
 
-/** Returns a digest of a page and the total, because a page can stay the same while the list grows. */
+/**
+ * Returns a digest of a page and of the total. The total is included because a page can stay the same while the list
+ * grows.
+ */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
   return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
@@ -275,7 +278,7 @@ interface SearchEnd extends Readonly<Record<"stopped" | "isWhole", boolean>> {
   readonly read: number;
 }
 
-/** From this number of options on, a search by Context ID takes seconds. */
+/** With at least this many options, a search by Context ID takes seconds. */
 const MANY_OPTIONS = 1000;
 
 function noteOf(query: OptionsQuery, end: SearchEnd): string | undefined {
@@ -293,7 +296,7 @@ function noteOf(query: OptionsQuery, end: SearchEnd): string | undefined {
   ]);
 }
 
-/** Names the Context IDs that no option holds. */
+/** Returns a note that names the searched Context IDs that no option has. Undefined before all options were read. */
 function nowhereNote(query: OptionsQuery, { isWhole, hits }: SearchEnd): string | undefined {
   const { contextIds = [], search, empty, parent } = query;
   const held = new Set(hits.flatMap(({ matched = [] }) => matched));
@@ -309,7 +312,7 @@ function nowhereNote(query: OptionsQuery, { isWhole, hits }: SearchEnd): string 
   return `No option${among} holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${others}${list}`;
 }
 
-/** Returns the first Context IDs of options, by option ID. Options that cannot be read are left out. */
+/** Returns the first Context IDs of each option, by option ID. Options that cannot be read are omitted. */
 async function firstContextIds<P>(
   { hits }: Part<P>,
   api: ManagementApi,

@@ -40,13 +40,13 @@ interface FoundOption extends Hit {
   readonly counted: Counted;
 }
 
-/** The options that a search has found. `next` is absent if all options were read. */
+/** The options that a search has found, and where it stopped. `next` is absent if all options were read. */
 interface Found {
   readonly hits: readonly FoundOption[];
   readonly counted: Counted;
   readonly next: WalkPosition | undefined;
   readonly stopped: boolean;
-  /** Whether options before these may have been skipped, because a list changed since the last call. */
+  /** Whether earlier options may have been skipped, because the list has changed since the previous call. */
   readonly isLost: boolean;
 }
 
@@ -59,10 +59,13 @@ interface SearchJob {
   readonly fresh: boolean | undefined;
 }
 
-/** After how many options a search reports progress. */
+/** A search reports progress after each this many options. */
 const PROGRESS_INTERVAL = 500;
 
-/** Reads until `most` options match, all were read, or time is up. Starts again if a list changes meanwhile. */
+/**
+ * Reads options until `most` of them match, all were read, or the call must be answered. Reads again if the list
+ * changes meanwhile.
+ */
 export function searchOptions(
   api: ManagementApi,
   context: ToolContext,
@@ -89,7 +92,7 @@ export function searchOptions(
         };
         next = step.next;
         const read = counted.topLevel + counted.subOptions;
-        // Reading starts again if a list changes, but progress never goes back.
+        // If a list changes, it is read again from the start. The reported progress must not go back then.
         if (read >= reported + PROGRESS_INTERVAL) {
           reported = read;
           progress?.(read, undefined, `${thousands(read)} options read`);
@@ -108,7 +111,10 @@ export function searchOptions(
 }
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
-/** The cursor of a sorted list. `after`: the last option's sort key. `scan`: where reading continues. */
+/**
+ * The cursor of a sorted list. `after`: the sort key of the last returned option. `scan`: where to continue reading, if
+ * the previous call could not read all options.
+ */
 const place = z.strictObject({
   after: key.optional(),
   scan: z
@@ -127,7 +133,7 @@ type Key = z.output<typeof key>;
 const MAX_SORTED = 100;
 const MAX_SCANS = 16;
 
-/** By ID: the matches of searches that take several calls. A cursor would be too small for them. */
+/** By ID: the matches found so far by searches that take several calls. They would not fit in a cursor. */
 const begun = new Map<string, readonly FoundOption[]>();
 
 function keep(id: string, hits: readonly FoundOption[]): void {
@@ -136,8 +142,9 @@ function keep(id: string, hits: readonly FoundOption[]): void {
 }
 
 /**
- * Returns the next options of a list that is sorted by name, or with the most Context IDs first. All options must be
- * read before. If one call is too short for that, returns a cursor.
+ * Returns the next options of a list that is sorted by name, or by number of Context IDs with the largest first.
+ * Sorting needs all options, so if one call cannot read them, it returns only a cursor with which the next call
+ * continues.
  */
 export async function sortedPart(
   query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },
@@ -206,12 +213,12 @@ function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
 }
 
-/** Compares options by ID. IDs begin with the time of creation. */
+/** Compares options by ID and thereby by the time of their creation, with which IDs begin. */
 function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
   return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }
 
-/** Compares texts by code points. `<` compares UTF-16 units, which gives a wrong order for some characters. */
+/** Compares texts by code points, because `<` compares UTF-16 units, which gives a wrong order for some characters. */
 function byCodePoints(one: string, other: string): number {
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
@@ -221,13 +228,16 @@ function byCodePoints(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** Returns a sort key for a UTF-16 unit. Surrogates come after all other units, as their code points do. */
+/** Returns a sort key for a UTF-16 unit. Surrogates are sorted after all other units, as their code points are. */
 function inOrder(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
 
-/** Returns all options that match. Throws a ToolError if one call is too short; the next call continues. */
+/**
+ * Returns all options that match. Throws a ToolError if one call is too short to read them. A repeated call then
+ * continues.
+ */
 export async function everyOption(
   targetingId: string,
   { contextIds }: Pick<Wanted, "contextIds">,
@@ -257,7 +267,7 @@ export interface Part<Position> extends OptionsTotals {
 interface RowForm {
   readonly detail: "concise" | "detailed";
   readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** The name of the group, if all options are its sub-options. */
+  /** The name of the group if the list contains only the sub-options of one group. */
   readonly groupName?: string | undefined;
 }
 
@@ -275,7 +285,7 @@ export function rowsOf(hits: readonly Hit[], { detail, contexts, groupName: only
   });
 }
 
-/** Returns an answer with as many options as fit. If there are more, adds a cursor and the reason. */
+/** Returns an answer with as many options as fit. If some do not fit, adds a cursor and a note that says why. */
 export function optionsAnswer<Position>(
   query: unknown,
   part: Part<Position>,
@@ -294,10 +304,10 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows are not counted, because the estimate for the rest is too high by about as much.
+    // The marks around the rows are not counted. The estimate for everything else is too high by about as many tokens.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
-  // If the rows do not fit with complete IDs, shortened IDs are used.
+  // If the rows do not fit with complete IDs, the IDs are shortened.
   const whole = fitting(undefined);
   const brief = whole < all.length ? briefList(all.slice(0, MAX_IN_BRIEF)) : undefined;
   const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MAX_IN_BRIEF));
@@ -325,7 +335,7 @@ export interface OptionsQuery extends Wanted {
   readonly sortBy: "contextCount" | "name" | undefined;
 }
 
-/** How options are listed. With `fresh`, everything is read again. */
+/** How options are listed. With `fresh`, stored Context IDs are not used. */
 export interface ListForm extends PageAsked {
   readonly detail: "concise" | "detailed";
   readonly fresh: boolean | undefined;
@@ -345,7 +355,10 @@ const REMEDIES = {
   option: "Leave cursor out to start at the beginning.",
 } as const;
 
-/** Returns the position in a cursor, or the beginning. Throws a ToolError for the cursor of another query. */
+/**
+ * Returns the position in a cursor, or the beginning if there is no cursor. Throws a ToolError if the cursor belongs to
+ * another query.
+ */
 export function placeOf<Schema extends z.ZodType>(
   of: keyof typeof REMEDIES,
   cursor: string | undefined,
@@ -357,7 +370,7 @@ export function placeOf<Schema extends z.ZodType>(
   throw new ToolError(`cursor does not come from this ${of}`, REMEDIES[of]);
 }
 
-/** Saves the options that match a query. The work is a run that may continue after the answer. */
+/** Saves the options that match a query to a file. A run does this, and may continue after the call was answered. */
 export async function savedList(
   { targetingId, parent, search, contextIds, empty }: OptionsQuery,
   { saveTo, delimiter }: SaveArguments,

@@ -12,7 +12,7 @@ import { planInTime } from "./write/planned.ts";
 
 interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
   readonly plannedBy: PlanningTool;
-  /** The arguments with which the plan can be made again, and the digest of its file. */
+  /** The arguments of the call, with which the plan can be made again, and the digest of its file. */
   readonly from: { readonly given: object; readonly fileDigest?: string };
   readonly targetings: readonly string[];
   readonly make: (signal: AbortSignal) => Promise<Made>;
@@ -20,7 +20,10 @@ interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
   readonly answer: (made: Made) => Promise<ToolAnswer>;
 }
 
-/** Returns the answer with a plan, or with the run that will store it. Throws a PlanningError if a read failed. */
+/**
+ * Returns the answer with a plan. If making it takes too long for the call, returns the answer about the run that will
+ * store it. Throws a PlanningError if a read failed.
+ */
 export async function planNowOrInBackground<Made extends object>(
   work: PlanWork<Made>,
   context: ToolContext,
@@ -38,7 +41,10 @@ export async function planNowOrInBackground<Made extends object>(
   return reportRun(await changes.planLater(unfinished, { plan: plan.then(work.textOf), stop }, earlier), context);
 }
 
-/** Returns the answer about a new plan, which also says if this server must not change the targetings of the plan. */
+/**
+ * Returns the answer about a new plan. The answer also says if the settings forbid this server to change the targetings
+ * of the plan.
+ */
 export async function newPlanAnswer(
   document: PlanDocument,
   header: ChangeHeader,

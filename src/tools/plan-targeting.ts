@@ -69,7 +69,10 @@ export const planTargeting = {
   handler: (given, context) => planDesiredState(given, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Plans a desired state and stores the plan as a run. `earlier` is the run of an interrupted plan. */
+/**
+ * Plans a desired state and stores the plan as a run. `earlier`: the run of an interrupted call. The plan is then
+ * stored in this run instead of in a new one.
+ */
 export async function planDesiredState(
   given: DesiredArguments,
   context: ToolContext,
@@ -81,24 +84,24 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingArgument(given);
-  // The base is not updated if the caller names another one, or if the file is in a folder of the client, where nothing
-  // is written.
+  // After the plan is applied, the base next to the file is updated. Not so if the caller names another base, or if the
+  // file is in a folder (root) of the client, where nothing is written.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
   let reading: Promise<ReadDesired> | undefined = readState(bytes, source, context);
-  // The error is ignored here. If the call is answered before the state is read, the run reports the error.
+  // Prevents an unhandled rejection. If the call is answered before the state was read, the run reports the error.
   reading.catch(() => undefined);
   const read = await undefinedIfLate(context, reading.then(withoutOptions));
   const notes = read === undefined ? [] : read.notes;
-  // As long as the state is not read, the sheet cannot be returned with marked problems.
+  // Before the state was read, its format may be unknown, and then the sheet cannot be returned with marked problems.
   const file = read === undefined ? unread : read.file;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
     const runId = sheet && (await storeProblems(given, { ...(await reading), digest }, sheet, context, earlier));
     return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
-  // As long as the state is not read, only the arguments can name the targeting.
+  // Before the state was read, the targeting is known only if the arguments name it.
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
     : whichTargeting({ given: targeting, file: read?.targeting, base, byName, memory }));
@@ -111,7 +114,7 @@ export async function planDesiredState(
       targetings: targetingId === undefined ? [] : [targetingId],
       async make(signal) {
         const found = await (reading ?? readState(bytes, source, context));
-        // Frees the memory of a large state before its requests are planned, because they need as much again.
+        // Frees the memory of a large state, because planning the requests needs as much memory again.
         reading = undefined;
         if (found.problems.length > 0) {
           const made = sheet && (await problemsPlan(given, { ...found, digest }, context));
@@ -133,7 +136,7 @@ export async function planDesiredState(
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
       async answer({ document, there, notes }) {
         const { caller, requested } = context;
-        // What is stored with the plan. The base is updated after `apply_plan` has applied the plan.
+        // This is stored with the plan. When `apply_plan` has applied the plan, it updates the base.
         const kept = {
           text: planBytes(document),
           plannedBy: "plan_targeting",
@@ -173,7 +176,7 @@ async function readRemembering(
   return there;
 }
 
-/** Returns a desired state without its options, because there may be many. */
+/** Returns what is needed of a desired state without its options, which may need much memory. */
 function withoutOptions(read: ReadDesired) {
   const { problems, file, desired } = read;
   return { problems, file, targeting: desired.targeting, notes: readNotes(read) };
@@ -202,12 +205,12 @@ async function readState(
   source: StateSource,
   { maxLineBytes }: Pick<ToolContext, "maxLineBytes">,
 ): Promise<ReadDesired> {
-  // Reading a large state takes long, so waiting work of other calls runs first.
+  // Reading a large state takes long, so other calls run first.
   await nextTurn();
   if (source.folder !== undefined) return readDesired({ bytes, ...source, maxLineBytes });
   const read = await readDesired({ bytes, ...source });
   const text = Buffer.from(bytes).toString("utf8");
-  // This state comes from the arguments of the call. Only options of a file have line numbers.
+  // This state comes from the arguments, which have no lines. Only options from a file have line numbers.
   const options = read.desired.options.map((option) => ({ ...option, line: 0 }));
   const problems = read.problems.map((problem) => ({
     ...problem,
@@ -241,7 +244,7 @@ function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefin
 
 const MAX_NEAR = 3;
 
-/** Stores an empty plan for a sheet with problems, so that the sheet can be returned with marked problems. */
+/** Stores an empty plan for a sheet with problems, so that the sheet can be saved with the problems marked. */
 async function storeProblems(
   given: DesiredArguments,
   read: ProblemsRead,
@@ -279,15 +282,17 @@ async function problemsPlan(
   };
 }
 
-/** Returns undefined if the time for a read is up. Planning then continues without the read. */
+/**
+ * Returns undefined if a read was stopped because the call must be answered. Planning then continues without the read.
+ */
 function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }
 
-/** After this many bytes were read, waiting work of other calls runs. */
+/** While a large state is read, other calls run after each this many bytes. */
 const PIECE_BYTES = 4_194_304;
 
-/** Returns the format of a sheet without reading its rows. Undefined if the desired state is no sheet. */
+/** Returns how to read a sheet, without reading its rows. Undefined if the desired state is not in a sheet. */
 async function unreadSheet(
   bytes: Uint8Array,
   { format, path = "", sheet = {} }: StateSource,
@@ -303,7 +308,7 @@ async function unreadSheet(
   try {
     return (await unreadBytes(pieces, { path, format, maxLineBytes }, sheet)).file;
   } catch (thrown) {
-    // Reading the state itself will report the FileError.
+    // The FileError is ignored, because reading the rows will report it.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
@@ -318,8 +323,8 @@ function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
 }
 
 /**
- * Reads the base that the call names, or else the base next to the file. With `byName`, the latter belongs to another
- * targeting and is not read.
+ * Reads the base that the call names or, if it names none, the base next to the file. With `byName`, the base next to
+ * the file belongs to another targeting, so it is not read.
  */
 async function baseOf(
   { file, base, byName }: DesiredArguments,

@@ -1,6 +1,6 @@
 import { type Tool, toolOf } from "./define-tool.ts";
 
-/** The tools. A call needs only one tool, so each is loaded when it is needed. */
+/** The functions that load the tools. A call needs only one tool, so each tool is loaded with its first call. */
 const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   get_targeting: async () => toolOf((await import("./get-targeting.ts")).getTargeting),
   list_options: async () => toolOf((await import("./list-options.ts")).listOptions),

@@ -42,14 +42,14 @@ const RESULTS: Readonly<Record<Standing, string>> = {
   unknown: "Unknown",
 };
 
-/** What the column Result says about the rows of a dry run of events. */
+/** The texts of the column Result in the sheet of a dry run of events. */
 const DRY_RUN_RESULTS: typeof RESULTS = { ...RESULTS, failed: "Would fail", pending: "Would be sent" };
 
 function resultsIn({ events }: SheetRun): typeof RESULTS {
   return events?.status() === "planned" ? DRY_RUN_RESULTS : RESULTS;
 }
 
-/** Detects how to read the sheet of a run, if this was still unknown when the run began. */
+/** Detects how to read the sheet of a run, if that was not detected before the run began. */
 export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
@@ -73,7 +73,7 @@ interface SheetRows {
   readonly only?: Standing | undefined;
 }
 
-/** Yields the sheet of a run with the result of each row. Counts the results. */
+/** Yields the sheet of a run with the result of each row, and counts the results. */
 export async function* resultSheet(
   found: SheetRun,
   form: SheetFormat,
@@ -114,12 +114,18 @@ export async function* resultSheet(
   yield* writtenSheet({ name, above, rows: resultRows(source, form) }, form);
 }
 
-/** With failed rows, those are wanted that were not applied because of one: they are sent again together. */
+/**
+ * Returns whether a row is wanted. With `failed`, this includes rows that were not applied because another row failed,
+ * because both are sent again together.
+ */
 function isWanted({ result, needsFailed = false }: RowResult, wanted: string, only: Standing | undefined): boolean {
   return result === wanted || (only === "failed" && needsFailed);
 }
 
-/** Returns a function that finds the option of a row. Rows with the same key are about one option, as in planning. */
+/**
+ * Returns a function that returns the key of a row's option. Rows with the same key describe the same option, as in
+ * planning.
+ */
 function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string | undefined {
   const [id, name] = [header.at("_id"), header.at("name")];
   const oneARow = header.at("contextId") >= 0;
@@ -129,8 +135,8 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
 /**
- * Returns the results of event rows. Rows that were or may have been sent are left out, because sending them again
- * would count twice.
+ * Returns a function that returns the result of each event row. Rows that were or may have been sent have no result and
+ * are omitted, because sending them again would record them twice.
  */
 function resultsOfEvents({ state }: EventRun, results: typeof RESULTS): ResultSource["resultOf"] {
   let index = 0;
@@ -168,7 +174,7 @@ async function resultsOf(
     const howToFix = "Write the service's value into the sheet, or plan with a new base.";
     failed(conflict.line, `others have changed it: ${differenceLine(conflict)}`, { howToFix });
   }
-  // A sheet with problems was not compared with the service.
+  // A sheet with problems was never compared with the service, so its other rows were not applied.
   const isUncompared = problems.length > 0 && document?.plan.items.length === 0;
   const ids = new Map(adopted.map(({ name, _id }) => [name, _id]));
   const actions = { bulk_add_options: "Add", update_contexts: "Edit" } as const;
@@ -229,7 +235,7 @@ function neededSheet(run: Run): SheetRun {
   );
 }
 
-/** Checks whether a sheet with only the rows of this outcome can be saved. */
+/** Throws a ToolError if the run cannot save a sheet with only the rows of this outcome. */
 function checkOnly({ run, events }: SheetRun, only: Standing): void {
   const { header, state } = run ?? events;
   const { runId } = header;
@@ -277,8 +283,8 @@ async function savedFailedRows(
 }
 
 /**
- * Saves the sheet of a run with the result of each row, or only the rows of an outcome. For a file that is no
- * sheet, saves its failed rows.
+ * Saves the sheet of a run with the result of each row, or only the rows with one outcome. If the file of the run is
+ * not a sheet, saves its failed rows.
  */
 export async function savedResults(
   run: Run,
@@ -338,7 +344,7 @@ function againCall({ run, events, file: { given = {} } }: SheetRun, file: string
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }
 
-/** Saves the results of a run to a path that a person gave to a command. All folders are allowed. */
+/** Saves the results of a run to a path in a command line. A person chose the path, so every folder is allowed. */
 export async function savedResultsAt(
   run: Run,
   { saveTo, delimiter }: SaveArguments,

@@ -80,12 +80,13 @@ export async function resumeChange(
   await checkStarted(run, context);
   const counts = run.state.counts();
   const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
-  // If the server stopped after the last answer, nothing is left to send, but the end must be recorded.
+  // If the server stopped after the last answer of the service, nothing is left to send. But the end of the run must be
+  // recorded.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context, [], { notes: usedBeforeNote(run) });
   const goOn: ResumeWith = async (decision) => {
     const { approved, resumed } = await resumedBy(run, decision, context);
-    // If no new approval was needed, the earlier one is reported.
+    // If no new approval was needed, the report shows the earlier one.
     const approval = approvalOf(approved ?? { asked: "not_needed", ...run.state.facts });
     return reportRun(resumed, context, [], { approval, alwaysReportsApproval: true });
   };
@@ -96,7 +97,7 @@ export async function resumeChange(
 
 type ResumeWith = (decision: Decision | undefined) => Promise<ToolAnswer>;
 
-/** Resumes a run and stores the new approval with it, so that later reports show the approval. */
+/** Resumes a run. Stores a new approval with the run, so that later reports show it. */
 async function resumedBy(
   run: ChangeRun,
   decision: Decision | undefined,
@@ -125,7 +126,7 @@ function resumeDigest(runId: string): string {
   return `resume ${runId}`;
 }
 
-/** Returns whether the server stopped before the plan was completely stored. */
+/** Returns whether the run is a plan that was not completely stored before the server stopped. */
 async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
   if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
   return (await context.runs.isUnstarted(header.runId)) === true;
@@ -153,7 +154,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   checkNoDryRun(run);
-  // A planned run passes: its plan was completed after its call had been answered.
+  // The status of a run whose plan was completed after its call was answered is `planned`. Such a run can be resumed.
   if (run.status() === "planned") return;
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
     const what = run.header.unplanned
@@ -163,7 +164,10 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
   }
 }
 
-/** Returns the removals whose approval is older than ten minutes: they must be approved again. Undefined if none. */
+/**
+ * Returns the removals that a person must approve again before a run is resumed. Undefined if there are none, or for a
+ * planned change that began less than ten minutes ago.
+ */
 export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
   const { tool } = header.call;
@@ -175,7 +179,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
-  // The run has no plan yet, so its changes may differ from those that were approved.
+  // The run has no plan yet, so the changes that it will make may differ from those that were approved.
   if (!state.planned) {
     const sentence = `This starts ${tool} as it was approved; it was interrupted before it was planned.`;
     const note = "It was interrupted before anything was sent. Resuming it starts it as it was requested.";
@@ -292,7 +296,10 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
   return reportRun(await context.runs.find(runId), context, [], { approval, alwaysReportsApproval: true });
 }
 
-/** Answers if nobody decided. If the call had to be answered first, a later approval still resumes the run. */
+/**
+ * Returns the answer if nobody decided. If this is because the call had to be answered first, a later approval still
+ * resumes the run.
+ */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;
   const answer = renderReport({
@@ -312,7 +319,9 @@ const kept = z.object({ given: z.record(z.string(), z.unknown()) });
 const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
-/** Makes a plan again if the server stopped before the plan was made. If it was made, stores it. */
+/**
+ * Makes a plan again if the server stopped before the plan was made. If the plan was made, only stores what is missing.
+ */
 export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
   const value = parseJson(text);
@@ -328,7 +337,7 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
   return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
 }
 
-/** Stores the rest of a plan whose server stopped after it had stored the document. */
+/** Stores what is missing of a plan that is already made. Its server stopped after it had stored the document. */
 async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
   const { call, caller } = header;
   if (call.tool !== "apply_plan")

@@ -154,7 +154,7 @@ async function runLive(
   if (before !== undefined) return notRun(kept, context, before);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? randomBytes(16).toString("base64url");
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
-    // The tests are stored under this ID, so that a call needs only the token to run them.
+    // The tests are stored under this ID, so that the call with the confirmation needs no other arguments.
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
     const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
@@ -214,7 +214,7 @@ async function reportApprovedTests(
   return suiteReportAnswer({ ...picked, ...(place !== undefined && { savedTo: place.path }) });
 }
 
-/** Runs the tests that a person approved on the page. `yes` is the ID of the run that waited for approval. */
+/** Runs the tests that a person approved on the page. `yes`: the ID of the run that waited for the approval. */
 export async function runApprovedTests(
   yes: string,
   { suiteId, saveTo }: { readonly suiteId: string; readonly saveTo: string },
@@ -227,7 +227,10 @@ export async function runApprovedTests(
   if (place !== undefined) await saveFile(place, [junitXml(report, `event tests ${suiteId}`)]);
 }
 
-/** What the token approves. The suite is stored with the tests. */
+/**
+ * The confirmation token approves this, the same text for all tests. The tests are stored under the run ID in the
+ * token.
+ */
 const LIVE_TESTS = "live tests";
 
 async function confirmed(token: string, given: RunTestsInput, context: ToolContext): Promise<ToolAnswer> {

@@ -23,8 +23,9 @@ export function resultLine({ state }: Pick<Run, "state">, object: number): strin
 }
 
 /**
- * Yields what a run removed, as JSON lines for `bulk_add_options` and `update_contexts`. With "not-removed", yields
- * what it did not remove (`removed: "no"`) or may not have removed (`"unknown"`).
+ * Yields the data that a run removed, as JSON lines that `bulk_add_options` and `update_contexts` accept. With
+ * "not-removed", yields the data that it was going to remove but did not (`removed: "no"`) or may not have removed
+ * (`"unknown"`).
  */
 export async function* removedLines(
   run: Run,
@@ -56,8 +57,8 @@ type Taken = "removed" | "notRemoved" | "unknown";
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
 
 /**
- * Returns a function that says whether a run removed the data of a line. The lines contain everything that the run was
- * going to remove.
+ * Returns a function that says whether a run removed the data in a line. Before a run removes data, it stores all of it
+ * as such lines.
  */
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
@@ -71,7 +72,7 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
     const [one = "unknown", ...others] = all;
     return others.length === 0 ? one : "unknown";
   };
-  // If the object of a line is unknown, its result is certain only if all objects have the same result.
+  // If a line names no known object, its result is certain only if all objects of the run have the same result.
   const ofAll = sameForAll(new Set(byId.values()));
   return (line) => {
     const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
@@ -108,7 +109,7 @@ export type SheetRun = { readonly file: InputFile; readonly part: "input" | "she
   | { readonly events: EventRun; readonly run?: never }
 );
 
-/** Returns the sheet that was the input of a run or of its plan. Undefined if there was none. */
+/** Returns the sheet from which a run or its plan was made. Undefined if it was not made from a sheet. */
 export function sheetRunOf(run: Run): SheetRun | undefined {
   if (isEventRun(run)) {
     const { file } = run.header.call.input.events;
@@ -125,7 +126,7 @@ export function isSheet({ format }: InputFile): boolean {
   return format === "csv" || format === "xlsx";
 }
 
-/** Returns whether some events were not sent. The rows of sent events are not stored. */
+/** Returns whether some events were not sent. Only their rows are stored, not the rows of sent events. */
 function hasOpenRows({ state }: EventRun): boolean {
   const { failed, notApplied, pending } = state.counts();
   return failed + notApplied + pending > 0 && state.reason(0)?.code !== "FILE_UNREADABLE";
@@ -135,11 +136,13 @@ interface PartContext extends Pick<ToolServices, "runs"> {
   readonly caller: string;
 }
 
-/** The maximum number of characters of a part. A message over stdio must stay far below 10 MiB. */
+/** The maximum number of characters of one part of a resource. A message over stdio must stay far below 10 MiB. */
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 
-/** Returns "damaged" if the journal of a run is lost. The removals of such a run can still be read. */
+/**
+ * Returns a run of the caller. Returns "damaged" if its journal is lost; the data that it removed can still be read.
+ */
 async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promise<Run | "damaged" | undefined> {
   try {
     return await runs.findOwn(runId, caller);
@@ -150,8 +153,8 @@ async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promi
 }
 
 /**
- * Returns the results from object `from` on as JSON lines, or another part from byte `from` on. A long part ends with
- * the next address.
+ * Returns one part of a resource of a run: results from the object `from` on, or other data from the byte `from` on, as
+ * JSON lines. If more follows, the part ends with the address of the next part.
  */
 export async function readPart(
   runId: string,

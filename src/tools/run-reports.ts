@@ -38,7 +38,10 @@ import { effectOf, endIfExpired } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;
 
-/** Returns a run of the caller. Throws a ToolError if there is none with this ID, or a DamagedRunError. */
+/**
+ * Returns a run of the caller. Throws a ToolError if the caller has no run with this ID, and a DamagedRunError if the
+ * run cannot be read.
+ */
 export async function ownRun(
   runId: string,
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
@@ -50,7 +53,7 @@ export async function ownRun(
 
 type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly notes?: readonly string[] | undefined;
-  /** Default: an agent. */
+  /** Who reads the report. Default: an agent. */
   readonly reader?: Reader;
 };
 
@@ -63,7 +66,7 @@ export async function reportRun(
 ): Promise<ToolAnswer> {
   if (run === undefined)
     throw new ToolError("there is no run with this ID", "Check runId: get_run without it lists the runs.");
-  // The interrupted runs are read while the call waits, because no time is left afterwards.
+  // The interrupted runs are read while the call waits for the run, because there is no time afterwards.
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);
@@ -71,7 +74,7 @@ export async function reportRun(
   return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 
-/** Says that the run was applied before this call, which only reports it. */
+/** Returns a note that the run was applied before this call, so that the call only reports it. */
 export function usedBeforeNote({ header, state, status }: Run): readonly string[] {
   return appliedBeforeNote({ status: status(), at: changedAt(header, state) });
 }
@@ -103,7 +106,7 @@ export async function reportedRun(
   return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
 }
 
-/** Returns the answer about a file that a run has saved. Undefined if the run saves no file. */
+/** Returns the answer about the file that a run has saved. Undefined if the run has not saved a file. */
 export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "environment">): ToolAnswer | undefined {
   if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
   const { runId, call } = run.header;
@@ -125,7 +128,10 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   return limitNotes(run, context);
 }
 
-/** Returns the data for the report of a run, with an approval that it needs only since its call was answered. */
+/**
+ * Returns the data for the report of a run. It includes an approval that the run needs only since its call was
+ * answered.
+ */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };
@@ -163,7 +169,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const planned = { run: header.runId, digest: lossDigest(losses) };
   const effect = await effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   const confirmation = await askFor(planned, effectText(effect), context);
-  // A plan that is approved but not applied yet is reported as a plan.
+  // For a plan, this is apply_plan, which takes the confirmation, not the tool that made the plan.
   const { tool } = header.call;
   const nextSteps = [confirmationStep(tool, confirmation)];
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
@@ -181,15 +187,15 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
     const note = notUndoneNote((await documentOf(header.runId, context)).wayBack?.rows ?? [], undoes);
     return { undoes, ...(note !== undefined && { notes: [note] }) };
   } catch (thrown) {
-    // An undo whose planning failed has no complete plan, so a FileError is ignored.
+    // If planning an undo failed, its plan was not completely stored. So a FileError is ignored.
     if (thrown instanceof FileError) return { undoes };
     throw thrown;
   }
 }
 
 /**
- * Returns whether a run was not planned and cannot be planned any more. A run that only makes a plan can, if its input
- * is stored.
+ * Returns whether a run was interrupted before it was planned and cannot be planned any more. A run that only makes a
+ * plan can still be planned if its input is stored.
  */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
@@ -245,7 +251,7 @@ export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | un
   return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
 }
 
-/** Returns what the reports of all kinds of runs contain, with the first results. */
+/** Returns the part of a report that is the same for all kinds of runs, with the first results. */
 export function reported(run: Run, environment: "live" | "sandbox", reader?: Reader): ReportedRun {
   const { header, state, status } = run;
   const { call } = header;
@@ -270,7 +276,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
     ...(call.tool === "update_contexts" && { options: optionCounts(state) }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
-    // The form of the sheet may have been detected after the answer.
+    // How to read the sheet may have been detected only after the call was answered.
     ...(isChangeRun(run) && { file: file && isUndetected(file) ? { ...file, ...run.state.facts.look } : file }),
     ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
     hasRejects: fileCall.safeParse(call).success && status() !== "running" && state.counts().failed > 0,
@@ -288,7 +294,9 @@ const withFile = z.object({ file: z.object({}) });
 const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFile })]) });
 
 const DAY_MS = 86_400_000;
-/** Returns a sentence about the undo of a run: whether it was complete and is still in effect. */
+/**
+ * Returns a sentence about the undo of a run: whether everything was undone, and whether the undo is still in effect.
+ */
 export async function undoneWords(runId: string, state: ChangeRun["state"], context: ToolContext): Promise<string> {
   const by = undoneByRun(state);
   const undo = by === undefined ? undefined : await undefinedIfUnreadable(context.runs.find(by));
@@ -310,7 +318,7 @@ export async function undoneWords(runId: string, state: ChangeRun["state"], cont
 
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Returns a sentence that says whether and until when a finished run can be undone. */
+/** Returns a sentence that says whether a finished run can be undone, and until when. */
 export async function undoNoteOf(run: Run, context: ToolContext): Promise<string | undefined> {
   const { keep } = context;
   const status = run.status();
@@ -325,12 +333,12 @@ export async function undoNoteOf(run: Run, context: ToolContext): Promise<string
     runId,
     hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // Runs that removed data are stored even above the maximum number of runs.
+    // Runs that removed data are kept even if there are more runs than the maximum.
     mostRuns: deleted + gone > 0 ? undefined : keep.runs,
   });
 }
 
-/** Returns the error for undoing a run that is not stored, which says whether the run is too old. */
+/** Returns the error for undoing a run that is not stored. It says whether the run is older than runs are kept. */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
     `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +

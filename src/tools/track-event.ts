@@ -12,7 +12,10 @@ import { dryRunArgument, runOutput } from "./write/write.ts";
 
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
 
-/** Returns fields with the documented types that accept any value, because the rules of the service judge the value. */
+/**
+ * Returns a schema that shows the documented types of the fields but accepts any value. The rules of the service judge
+ * the values, with better messages.
+ */
 function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
   const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {
     string: () => z.unknown().meta({ type: "string" }),

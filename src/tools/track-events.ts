@@ -65,7 +65,7 @@ export const trackEvents = {
     }
     const events = given.events ?? sameAsEvents;
     const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
-    // Values that JSON cannot represent are refused, because storing the events would change them.
+    // Storing events with values that JSON cannot represent would change them, so such values are refused.
     const meant = (events ?? []).map(parseNestedJson);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
@@ -81,7 +81,7 @@ export const trackEvents = {
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? countGiven(meant) : await undefinedIfLate(context, counting);
     if (counts?.items === 0) throw noEvents();
-    // The error is ignored here. If counting takes too long for the call, the run continues to count.
+    // Prevents an unhandled rejection. If counting takes too long for the call, the run continues to count.
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
@@ -101,7 +101,10 @@ export const trackEvents = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Up to this number, events are compared one by one. More events, and files, are compared as a whole. */
+/**
+ * At most this many events are compared with recently sent events one by one. More events, and files, are compared as a
+ * whole.
+ */
 const MOST_COMPARED = 50;
 
 function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
@@ -126,7 +129,7 @@ function noEvents(): ToolError {
   return new ToolError("there are no events to send", "Give events, or a file with rows.");
 }
 
-/** Yields the events. Throws a ToolError if there are none or if reading takes too long for the call. */
+/** Yields the events. Throws a ToolError if there are none, or if reading them takes too long for the call. */
 async function* checked(
   events: AsyncIterable<readonly SourceEvent[]>,
   waiting: Waiting,

@@ -41,7 +41,10 @@ interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
 
-/** Plans the undo of a run and stores the plan as a run. `earlier` is the run of an interrupted plan. */
+/**
+ * Plans the undo of a run and stores the plan as a run. `earlier`: the run of an interrupted call. The plan is then
+ * stored in this run instead of in a new one.
+ */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make, undoes, notes, undone } = await undoPlanOf(runId, context);
   return planNowOrInBackground<PlannedUndo>(
@@ -68,10 +71,13 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
   );
 }
 
-/** How many of the caller's latest runs are looked through, and how many of them are read, to find later changes. */
+/** To find later changes: how many of the caller's latest runs are listed, and how many of these are read at most. */
 const LATER_RUNS = { listed: 100, read: 10 } as const;
 
-/** Names the caller's later runs that prevent a part of an undo. */
+/**
+ * Returns a note that names the caller's later runs that prevent a part of an undo. To undo that part too, these runs
+ * must be undone first.
+ */
 async function laterRunsNote(
   undoes: string,
   { rows }: Pick<PlannedUndo, "rows">,
@@ -109,8 +115,8 @@ async function laterRunsNote(
 }
 
 /**
- * Returns a check whether a later run prevents the undo of a row: it changed the object of the row, put options into
- * it, or gave its former name to another object.
+ * Returns a function that says whether a later run prevents the undo of a row in the undo plan. This is so if the later
+ * run changed the row's object, put options into it, or gave its previous name to another object.
  */
 function preventing({ options, targetings }: Pick<Done, "options" | "targetings">): (row: UndoRow) => boolean {
   const changed = new Set([...options, ...targetings].map(({ _id }) => _id));
@@ -141,7 +147,8 @@ async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const { doneByRun, undoes = runId, ...more } = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
-  // The changes of the run are computed again, so that no copy of them uses memory next to the plan.
+  // The changes of the run are computed again when the plan is made, so that no copy of them uses memory next to the
+  // plan.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
     planUndo(
       await doneByRun(),
@@ -153,14 +160,14 @@ async function undoPlanOf(runId: string, context: ToolContext) {
 
 interface Undoable {
   readonly doneByRun: () => Promise<Done>;
-  /** The ID of the run to undo, if it is a later run than the requested one. */
+  /** The ID of the run that is undone. Absent if it is the requested run itself, not a later one. */
   readonly undoes?: string;
   readonly notes?: readonly string[];
-  /** If the run was undone before: the error to throw if nothing is left to undo. */
+  /** Set if the run was undone before: the error to throw if nothing is left to undo. */
   readonly undone?: ToolError;
 }
 
-/** Returns which run to undo and what that run changed. Throws if the run cannot be undone. */
+/** Returns which run to undo, and what that run changed. Throws if it cannot be undone. */
 async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<Undoable> {
   const former = context.runs.part(runId, "former");
   try {
@@ -172,7 +179,8 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // A targeting is gone if it cannot be read although, by the header of the run, the keys are those of its project.
+    // A targeting counts as deleted if it cannot be found. This is certain only if the run's header is readable, which
+    // shows that the keys belong to the run's project.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     const doneByRun = async () => {
@@ -196,7 +204,7 @@ function byUndo(runId: string) {
   return { plannedBy: "undo_run", undoes: runId } as const;
 }
 
-/** Stores an undo plan. A plan without changes is stored only if a run waits for it. */
+/** Stores an undo plan. A plan without changes is stored only in an existing run, for which it was made. */
 async function storeUndoPlan(
   runId: string,
   { rows, already, isEmpty, document, changes, text }: PlannedUndo,
@@ -233,8 +241,8 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
 }
 
 /**
- * Returns what is left to undo of a run that was undone before. If its undo was undone too, a later run is undone
- * instead.
+ * Returns what is left to undo of a run that was undone before. If that undo was undone too, the changes in effect are
+ * those of a later run, which is undone instead.
  */
 async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undoable> {
   const { runId } = run.header;
@@ -253,7 +261,7 @@ async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undo
   return { doneByRun, notes: [`Run ${by} has undone the rest before.`], undone: error };
 }
 
-/** Returns whether `undo_run` would still change something for a run that was undone before. */
+/** Returns whether `undo_run` would still change something, for a run that was undone before. */
 export async function isLeftToUndo(run: ChangeRun, context: ToolContext): Promise<boolean> {
   try {
     await undoableAgain(run, context);
@@ -271,7 +279,7 @@ function undoneError(by: string | undefined): ToolError {
   );
 }
 
-/** Returns the undos of a run. Throws if one of them is not finished, because its effect is not known yet. */
+/** Returns the runs that undid a run. Throws if one of them is not finished, because its effect is not known yet. */
 async function undosOf({ state }: ChangeRun, context: ToolContext): Promise<readonly EarlierUndo[]> {
   const undos = await earlierUndos(state, {
     find: (runId) => changeRunOf(runId, context),
@@ -302,7 +310,10 @@ interface LeftRun {
   readonly undos: readonly EarlierUndo[];
 }
 
-/** Returns the run whose changes are in effect: one that undid an undo, or `run` if some of its changes are left. */
+/**
+ * Returns the run whose changes are in effect: a run that undid an undo, or `run` itself if some of its changes were
+ * not undone. Undefined if nothing is in effect.
+ */
 async function runToUndo(
   run: ChangeRun,
   undos: readonly EarlierUndo[],
@@ -314,7 +325,7 @@ async function runToUndo(
       if (found !== undefined) return found;
     }
   }
-  // If an undo is no longer stored, its effect is unknown, so nothing can be planned.
+  // If an undo is no longer stored, its effect is unknown, so no further undo can be planned.
   if (undos.length < undoingRuns(run.state).length || (isUndone(run.state) && undos.length === 0)) return undefined;
   const former = context.runs.part(run.header.runId, "former");
   const left = withoutUndone(await effectsOfRun(run.state, former()), undos);

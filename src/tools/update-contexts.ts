@@ -44,7 +44,7 @@ const input = () => {
   });
 };
 
-/** Returns which Context IDs are removed from which options, and a note about IDs that no option holds. */
+/** Returns the options from which Context IDs are removed, with these IDs, and a note about IDs that no option has. */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
@@ -119,11 +119,13 @@ const LINES_NAMED = 5;
 
 interface ListedItems<Item> {
   readonly items: readonly Item[];
-  /** How files with headings were read. */
+  /** Notes that say how files with a heading row were read. */
   readonly notes: readonly string[];
 }
 
-/** Adds the Context IDs in the files that items name. Throws a FileError if a spreadsheet has damaged a line. */
+/**
+ * Adds to items the Context IDs in the files that they name. Throws a FileError if a line was damaged by a spreadsheet.
+ */
 async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,

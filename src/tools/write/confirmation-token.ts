@@ -3,7 +3,7 @@ import { CONFIRMATION_MS } from "../../changes/change-kinds.ts";
 import { ulidBytes, ulidOfBytes } from "../../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "../define-tool.ts";
 
-/** Returns a confirmation token with its effect: the text that the person approves. */
+/** Returns a confirmation token with its effect, the text that the person approves by it. */
 export async function askFor(
   planned: Pick<Agreement, "run" | "digest">,
   effect: string,
@@ -14,7 +14,7 @@ export async function askFor(
   return { token, effect, expiresAt: new Date(expiresAt).toISOString() };
 }
 
-/** Opens a token, even an expired one. Throws a ToolError if this server did not issue it to this caller. */
+/** Reads a token, even an expired one. Throws a ToolError if this server did not issue it to this caller. */
 export async function confirmationIn(
   token: string,
   { sealKey, caller, clock }: Pick<ToolContext, "sealKey" | "caller" | "clock">,
@@ -27,10 +27,11 @@ export async function confirmationIn(
   );
 }
 
-/** Throws a ToolError if a token has expired, or if `confirm` is `strict` now. Under `strict`, no token counts. */
+/** Throws a ToolError if a token has expired, or if `confirm` is `strict` now, because no token is accepted then. */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
-  // If more time is left than any token is valid for, the clock was ahead when this token was issued.
+  // If more time is left than a token is valid for, the clock was ahead when the token was issued. So it is not
+  // accepted.
   if (leftMs < 0 || leftMs > CONFIRMATION_MS) throw expired();
   if (confirm !== "strict") return;
   throw new ToolError(
@@ -55,7 +56,7 @@ export interface Confirmation extends Pick<Agreement, "run" | "expiresAt"> {
   readonly isFor: (digest: string) => boolean;
 }
 
-/** The sizes of the parts of a token in bytes. Their sum is 30, which gives 40 characters in base64url. */
+/** The sizes of the four parts of a token in bytes. Their sum of 30 bytes gives 40 characters in base64url. */
 const RUN = 16;
 const SECONDS = 3;
 const MARK = 5;
@@ -64,8 +65,8 @@ const SECONDS_ROUND = 2 ** (8 * SECONDS);
 const TOKEN_LETTERS = 40;
 
 /**
- * Returns a token of 40 characters. It contains the run, the time of expiry, and two signatures of the caller. The
- * second signature also covers the effect. `key` has at least 32 bytes.
+ * Returns a token of 40 characters. It contains the run, the time of expiry, and two signatures that only this caller's
+ * token can have. The second one also covers the effect. `key` has at least 32 bytes.
  */
 export function sealConfirmation(key: Uint8Array, agreement: Agreement): string {
   const seconds = Buffer.alloc(4);
@@ -75,8 +76,8 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
 }
 
 /**
- * Opens a token. Undefined if this server did not sign it for this caller. The three bytes of the time repeat every
- * half year, so the time nearest to `now` is meant.
+ * Reads a token. Undefined if this server did not sign it for this caller. The time in it has only three bytes, which
+ * repeat every half year, so the time nearest to `now` is taken.
  */
 function openConfirmation(
   key: Uint8Array,
@@ -84,7 +85,7 @@ function openConfirmation(
   { caller, now }: { readonly caller: string; readonly now: number },
 ): Confirmation | undefined {
   const bytes = Buffer.from(token, "base64url");
-  // Several texts decode to the same bytes. Only one of them is accepted as the token.
+  // Several texts decode to the same bytes. Only one of them, the encoded form of these bytes, is accepted.
   if (token.length !== TOKEN_LETTERS || bytes.toString("base64url") !== token) return undefined;
   const run = ulidOfBytes(bytes.subarray(0, RUN));
   const expiresAt = nearestTime(bytes.readUIntBE(RUN, SECONDS), now);
@@ -94,7 +95,7 @@ function openConfirmation(
   return { run, expiresAt, isFor: (digest) => timingSafeEqual(sealsFor(digest).effect, given.effect) };
 }
 
-/** Returns the time nearest to `now` whose seconds end with the three bytes `seconds`. */
+/** Returns the time nearest to `now` whose last three bytes, in seconds, are `seconds`. */
 function nearestTime(seconds: number, now: number): number {
   const round = Math.round((now / 1000 - seconds) / SECONDS_ROUND);
   return (round * SECONDS_ROUND + seconds) * 1000;
@@ -116,12 +117,14 @@ export interface InView {
 
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
-/** Returns whether a person may decide in a view. Only the host can prevent that the model decides there. */
+/**
+ * Returns whether a person may decide in a view. Only the host of the client can prevent that the model decides there.
+ */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
 }
 
-/** Returns a secret that is valid only for this run, its effect and this caller. */
+/** Returns the secret with which a view sends a decision. It is valid only for this run, its effect and this caller. */
 export async function decisionFor(about: InView, sealing: Sealing): Promise<NonNullable<ToolAnswer["decision"]>> {
   return { runId: about.runId, secret: (await secretOf(about, sealing)).toString("base64url") };
 }

@@ -28,7 +28,7 @@ export interface GivenConfirmation {
   readonly dryRun?: boolean | undefined;
 }
 
-/** Starts the run of a confirmation token. A run that was already started is only reported. */
+/** Starts the run of a confirmation token. If the run was already started, only reports it. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);
@@ -84,8 +84,8 @@ async function startConfirmed(
 }
 
 /**
- * Returns "started" if another call has started the run. That run may already have deleted objects, so a failure of
- * the planning is ignored then.
+ * Plans a run, or returns "started" if another call has started it. Planning may then fail because that run has already
+ * deleted objects, so the failure is ignored.
  */
 async function plannedOrStarted<P>(
   runId: string,

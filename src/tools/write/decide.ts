@@ -32,15 +32,18 @@ import {
 import { mayDecideInView } from "./confirmation-token.ts";
 import { effectOf, waitingAnywhere } from "./waiting.ts";
 
-/** Where a person decides. A channel only identifies the person; this file checks what the person may do. */
+/** Where a person decides. A channel only identifies the person. This file checks what the person may do. */
 type Channel = Decided["where"];
 
 export interface Person {
   readonly who: string;
   readonly caller: string;
-  /** Returns whether the person may decide about a run of another caller. Absent if they never may. */
+  /**
+   * Returns whether the person may decide about a run of another caller. Absent if the person may decide only about
+   * their own.
+   */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /** Set if people must not approve their own requests: the caller that the person uses. */
+  /** Set if people must not approve their own requests: the caller whose requests the person makes. */
   readonly except?: string | undefined;
 }
 
@@ -48,7 +51,7 @@ export interface Decision {
   readonly answer: "approved" | "declined";
   readonly channel: Channel;
   readonly person: Person;
-  /** Returns whether the person saw the effect with this digest. */
+  /** Returns whether the effect with this digest is the one that was shown to the person. */
   readonly saw: (digest: string) => boolean;
   readonly until?: number;
 }
@@ -56,11 +59,16 @@ export interface Decision {
 export interface Looked {
   readonly run: Pick<Run, "header">;
   readonly digest: string;
-  /** Starts the run. Undefined if another process has started it. "stale" if its effect has changed. */
+  /**
+   * Starts the run. Undefined if another process has already started it. "stale" if the effect of the run has changed.
+   */
   readonly start: (approved: Approved) => Promise<Run | "stale" | undefined>;
 }
 
-/** Starts approved work other than a change. Undefined if it was already started. "stale" if its effect has changed. */
+/**
+ * Starts approved work other than a change. Undefined if it was already started. "stale" if its effect has changed
+ * since the approval was requested.
+ */
 type Grant = (approval: ApprovalRun, approved: Approved, services: ToolServices) => Promise<Run | "stale" | undefined>;
 
 export interface Approved {
@@ -78,8 +86,8 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * The result of a decision. "decided": another decision came first. "changed": the person saw another effect. "stale":
- * the run would differ now.
+ * What became of a decision. "decided": another decision came first. "changed": the person saw another effect than the
+ * current one. "stale": the run would do something else now.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -88,7 +96,10 @@ export type Outcome =
 
 type Rights = Pick<ToolServices, "readOnly" | "confirm" | "trustViews" | "environment" | "project" | "page">;
 
-/** Returns why a person must not decide about a run. Declining needs no key of the run's project. */
+/**
+ * Returns why a person must not decide about a run; undefined if they may. To decline it, the server needs no key of
+ * the run's project.
+ */
 export function refusal(
   { caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">,
   elsewhere: "client" | "token" | undefined,
@@ -107,8 +118,9 @@ export function refusal(
 }
 
 /**
- * Carries out the decision of a person, once for all processes. Checks their rights and the effect that they saw.
- * Stores the decision before anything is sent. Without `looked`, the run must be waiting, and it is planned again.
+ * Carries out the decision of a person, only once even if several processes try it. Checks the person's rights and the
+ * effect that they saw. Stores the decision before anything is sent. Without `looked`, the run must be waiting for a
+ * decision, and is planned again.
  */
 export async function decide(
   runId: string,
@@ -127,7 +139,8 @@ export async function decide(
   if (decision.until !== undefined && decision.until < at) return { is: "expired" };
   const decided = { who: person.who, where: channel, at };
   if (answer === "declined") {
-    // The client also asks about plans that are not stored as waiting runs, so these decisions count too.
+    // The client is also asked about plans that are not stored as waiting runs, so a decision in the client is accepted
+    // without a waiting run.
     const isAsked = waiting !== undefined || channel === "client";
     return isAsked ? declined(run, decided, services) : { is: "decided" };
   }
@@ -173,7 +186,7 @@ export function plannedChange(
   };
 }
 
-/** Starts a run that was planned in the background. Undefined if it must be approved first. */
+/** Starts a run that was planned in the background. Undefined if a person must approve it first. */
 export async function beginPlanned(
   header: ChangeHeader,
   plan: Plan,
@@ -229,7 +242,7 @@ function note(
   noteDecision?.({ at: new Date(at).toISOString(), runId, decision, where, who, caller, project });
 }
 
-/** Starts a change that was just planned. Without a decision, it must not need approval. */
+/** Starts a change that was just planned. `decision` is undefined only for a change that needs no approval. */
 export async function startDecided(
   header: ChangeHeader,
   plan: Plan,
@@ -246,7 +259,10 @@ export async function startDecided(
   return changes.runs.find(header.runId);
 }
 
-/** Returns an approval in the client. By default, `saw` accepts every effect, because it was compared before. */
+/**
+ * Returns an approval in the client. By default it accepts every effect, because the caller has already compared the
+ * effects.
+ */
 export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: Decision["saw"] = () => true): Decision {
   return { answer: "approved", channel: "client", person: personOf(context), saw };
 }
@@ -258,7 +274,7 @@ export function refusedError(): ToolError {
   );
 }
 
-/** Returns the person who answers in the client or uses the token of a call. */
+/** Returns the person behind a call: the one who answers in the client or uses a confirmation token. */
 export function personOf({ person, caller }: Pick<ToolContext, "person" | "caller">): Person {
   return { who: person ?? caller, caller };
 }
@@ -269,23 +285,26 @@ interface ApprovalRequest<R> {
   /** Returns the effect. Computing it takes long for a large plan, so this is called only if a person is asked. */
   readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
-  /** Asks on the page after the question was closed. Absent if `undecided` does that. */
+  /** Asks the person on the web page after the client closed the question. Absent if `undecided` does that. */
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   readonly declined: () => Promise<R> | R;
-  /** Asks the person in a view or on the web page. Absent if the request cannot be decided there. */
+  /** Asks the person in a view or on the web page. Absent if approval there is not possible for this request. */
   readonly onPage?: () => Promise<R>;
   readonly token: () => Promise<R>;
 }
 
 type NextStep = "start" | "ask" | "page" | "token" | "refuse";
 
-/** Returns whether a person decides in a view of the client or on the page. */
+/** Returns whether a person can decide in a view of the client or on the web page. */
 export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | "inView">): boolean {
   return inView === true || page?.isOffered() === true;
 }
 
-/** Returns the first channel that is available. In strict mode, a token is not. */
+/**
+ * Returns how to continue with a request: start it, or use the first available channel to ask a person. In strict mode,
+ * a token is not a channel.
+ */
 export function chooseChannel(
   needsApproval: boolean,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,
@@ -297,7 +316,10 @@ export function chooseChannel(
   return confirm === "strict" ? "refuse" : "token";
 }
 
-/** Starts a request, asks a person first, or follows the reply of the person. Asks again if the effect has changed. */
+/**
+ * Starts a request, asks a person first, or follows the person's reply. If the effect has changed since the question,
+ * asks again.
+ */
 export async function decided<R>(
   wish: ApprovalRequest<R>,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,
@@ -354,7 +376,7 @@ const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.
 
 type Question = Readonly<z.output<typeof askedForm>>;
 
-/** Returns the question that a reply answers. Undefined if `decided` did not create the token. */
+/** Returns the question to which a token belongs. Undefined if `decided` did not create the token. */
 export function readQuestion(token: string): Question | undefined {
   return askedForm.safeParse(parseJson(token)).data;
 }

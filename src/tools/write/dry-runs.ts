@@ -27,12 +27,12 @@ import { applySteps, type Given, planInTime, unstartedReport } from "./planned.t
 
 interface Shown {
   readonly plan: Plan;
-  /** Returns the plan without predicted failures. When it is applied, the service decides what fails. */
+  /** Returns the plan without the predicted failures. When the plan is applied, the service decides what fails. */
   readonly withoutPredictions: () => Plan;
   readonly notes: readonly string[];
 }
 
-/** Reports what a call would do and what would fail. Stores the plan for `apply_plan`. */
+/** Reports what a call would do and which items would fail. Stores the plan, so that `apply_plan` can apply it. */
 export async function dryRun(given: Given, context: ToolContext): Promise<ToolAnswer> {
   const { call, bytes } = given;
   const changes = changesOf(context);
@@ -40,7 +40,7 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
   const shown = await planToShow(given, repeats, context);
   if ("stop" in shown) return reportRun(await goOn(given, shown, context), context);
   const { plan } = shown;
-  // If finding the first rows takes too long, they are left out.
+  // If the call must be answered before the first rows are found, they are left out.
   const notes = [...((await undefinedIfLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
@@ -53,7 +53,10 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
   }
 }
 
-/** Plans a dry run again. If the plan must not be applied, returns an answer. */
+/**
+ * Plans a dry run again before it is applied. If the effect has changed or the call only checks the dry run, returns an
+ * answer instead of the plan.
+ */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
   { isDry }: { readonly isDry: boolean },
@@ -78,7 +81,10 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/** Continues to plan. Rejects with a FileError if the plan differs from the one that was shown. */
+/**
+ * Returns planning that continues after the answer. It rejects with a FileError if the plan differs from the one that
+ * was shown.
+ */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
   { header, state: { facts } }: Pick<ChangeRun, "header" | "state">,
@@ -99,7 +105,7 @@ function checkWhenPlanned(
   return { plan: checked(), stop };
 }
 
-/** Continues to plan in the background. Returns the run that will store the plan. */
+/** Continues to plan a dry run in the background. Returns the run that will store the plan. */
 async function goOn({ call, bytes }: Given, planning: Planning, context: ToolContext): Promise<ChangeRun> {
   const changes = changesOf(context);
   const about = { ...context.requested, dryRun: true, unplanned: true } as const;
@@ -140,7 +146,9 @@ async function planToShow(
   }
 }
 
-/** Stores the plan with a digest, which is compared when the plan is applied. */
+/**
+ * Stores the plan of a dry run with its digest. When the dry run is applied, the digest of the new plan must be equal.
+ */
 async function propose(runId: string, plan: Plan, context: ToolContext): Promise<void> {
   const changes = changesOf(context);
   const stored = await changes.runs.stored(runId);
@@ -161,7 +169,7 @@ function answerOf(
   const state = new RunState(plan);
   const effect = plan.losses.length > 0 ? effectText(effectOfCall(plan.losses, plan.objects, plan.facts)) : undefined;
   const asks = effect === undefined ? [] : [`${asksFirst(plan, context)}${effect}`];
-  // An effect that needs approval already lists the changes, so they are listed only without an effect.
+  // An effect that needs approval already lists the changes, so the answer lists them only if there is no such effect.
   const changed = effect === undefined ? plannedChanges(state) : [];
   const same = changed.filter(changesNothing).length;
   return renderReport({
@@ -176,7 +184,7 @@ function answerOf(
   });
 }
 
-/** Returns the requests to show. None if no item would be applied, because the answer then offers no call to apply it. */
+/** Returns the requests to show. Empty if no item would be applied, because there is nothing to send then. */
 function requestsToSend({ steps }: Plan, state: RunState): readonly PlannedRequest[] {
   return countsOf(state).pending === 0 ? [] : weighed(steps, plannedRequests(steps));
 }
@@ -219,7 +227,7 @@ function nameIn(side: KnownChange["from"]): string | undefined {
   return typeof side === "string" ? side : side?.name;
 }
 
-/** Returns, in numbers, how a plan differs from the one that was shown. */
+/** Returns a text with the numbers of items by which a plan differs from the one that was shown. */
 function changesSince(before: RunState, plan: Plan): string {
   const now = new RunState(plan);
   const items = Math.max(before.objects.length, now.objects.length);
@@ -247,7 +255,7 @@ function changesSince(before: RunState, plan: Plan): string {
   return parts.length === 0 ? "other requests would be sent" : parts.join("; ");
 }
 
-/** Returns a digest of a plan. Plans with the same digest make the same changes. */
+/** Returns a digest of a plan. Plans with the same digest would make the same changes. */
 function planDigest(plan: Plan): string {
   const hash = createHash("sha256").update(lossDigest(plan.losses));
   for (const entry of plan.entries()) {

@@ -23,7 +23,10 @@ import { type Given, waitWithinCall } from "./planned.ts";
 
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
-/** Answers with a token because nobody opened the page. In strict mode, throws a ToolError. */
+/**
+ * Answers with a token, because nobody opened the web page. In strict mode, which accepts no tokens, throws a
+ * ToolError.
+ */
 export function tokenInstead(
   effect: string,
   { confirm }: Pick<ToolContext, "confirm">,
@@ -37,7 +40,7 @@ export function tokenInstead(
 }
 
 const PAGE_WAIT_MS = 24 * 3_600_000;
-/** How often a call checks for a decision, in milliseconds. The decision may come through another process. */
+/** How often a waiting call checks for a decision, in milliseconds. Another process may store the decision. */
 const LOOK_MS = 100;
 
 export async function keepWaiting(header: ChangeHeader, plan: Plan, context: ToolServices): Promise<void> {
@@ -50,7 +53,10 @@ export async function keepWaiting(header: ChangeHeader, plan: Plan, context: Too
   await changesOf(context).propose(header, plan);
 }
 
-/** Stores a call's run and waits for a decision on the page. If nobody opens the page, answers with `otherwise`. */
+/**
+ * Stores the run of a call and waits for a decision on the web page. If nobody opens the page, answers with
+ * `otherwise`.
+ */
 export async function decideOnPage(
   { call, bytes }: Given,
   plan: Plan,
@@ -65,7 +71,10 @@ export async function decideOnPage(
   return "run" in kept ? kept : { outcome: await askOnPage(kept.header, context, () => otherwise(kept.header)) };
 }
 
-/** Asks on the page about an answered call's run. If nobody opens the page, the agent can request a token. */
+/**
+ * Returns a function that asks on the web page about a run whose call was already answered. If nobody opens the page, a
+ * later call of the agent gets a confirmation token.
+ */
 export function askLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     await keepWaiting(header, plan, context);
@@ -79,7 +88,10 @@ export function askLater(context: ToolContext) {
   };
 }
 
-/** Waits for a decision on the page about a plan's stored run. If nobody opens the page, answers with `otherwise`. */
+/**
+ * Waits for a decision on the web page about the stored run of a plan. If nobody opens the page, answers with
+ * `otherwise`.
+ */
 export async function decidePlanOnPage(
   header: ChangeHeader,
   plan: Plan,
@@ -116,7 +128,7 @@ function keepApproval(
   return approvals.keep(call, caller, name, { effect: effect.sentence, waits }, requested);
 }
 
-/** Stores that the client declined the work, so that nobody is asked again if the same call is repeated. */
+/** Stores that work was declined in the client, so that nobody is asked again if the same call is repeated soon. */
 export async function declineApproval(work: AskedWork, context: ToolContext): Promise<void> {
   const { runId } = await keepApproval(work, context);
   await decide(runId, { ...inClient(context), answer: "declined" }, context);
@@ -127,7 +139,7 @@ export interface DeclinedBefore {
   readonly note: string;
 }
 
-/** Returns who declined the same call shortly before. Undefined if nobody did. */
+/** Returns who declined the same call a short time ago. Undefined if nobody did. */
 export async function declinedBefore(
   { call }: Pick<AskedWork, "call">,
   { approvals, caller, clock, confirm }: ToolContext,
@@ -137,7 +149,9 @@ export async function declinedBefore(
   return { approval: approvalOfRun(before), note: declinedBeforeNote(clock.now() - before.state.updatedAt) };
 }
 
-/** Shows a waiting run and waits for the decision. If nobody opens the page, answers with `otherwise`. */
+/**
+ * Shows a waiting run on the web page and waits for the decision. If nobody opens the page, answers with `otherwise`.
+ */
 async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
   context: ToolContext,
@@ -157,7 +171,7 @@ async function askOnPage(
 
 type After = (run: Run) => Promise<ToolAnswer>;
 
-/** Asks the client to open the page. If it does not, uses the next channel, but never a token. */
+/** Asks the client to open the web page. If the client does not, uses the next channel, but never a token. */
 async function openedByClient(
   shown: { readonly runId: string; readonly tool: string },
   context: ToolContext,
@@ -175,7 +189,10 @@ async function openedByClient(
   return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
 }
 
-/** Waits for the decision until the call must be answered. Does not wait if the call is a task. */
+/**
+ * Waits for a decision until the call must be answered. For a task, does not wait, because its client asks for the
+ * status again.
+ */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
   if (!context.asTask) await waitWithinCall(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));
@@ -184,7 +201,10 @@ export async function waitOnPage(runId: string, context: ToolContext, after?: Af
   return reportRun(run, context, isWaiting ? [waitsOnPage(runId, context.page?.address?.())] : []);
 }
 
-/** Returns the answer with which the client shows a view. It contains the secret for the person's decision. */
+/**
+ * Returns the answer with which the client shows a view of a waiting run. It contains the secret with which the view
+ * sends the person's decision.
+ */
 export async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
   const waiting = await waitingRun(runId, context);
   const { waits } = waiting?.state.facts ?? {};

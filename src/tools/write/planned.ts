@@ -58,7 +58,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
   };
 }
 
-/** For a call that adds options: returns how many existing options would get Context IDs. */
+/** For a call that adds options: returns how many existing options would get further Context IDs. */
 function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?: number } {
   if (tool !== "bulk_add_options") return {};
   const objects = new Set<number>();
@@ -77,7 +77,7 @@ interface BareOptions {
   readonly all: number;
 }
 
-/** For an import: returns how many of the new options get no Context IDs. Groups do not count. Undefined if none. */
+/** For an import: returns how many of the new options, without groups, get no Context IDs. Undefined if none. */
 export function withoutContextIds(
   call: WriteCall,
   { steps }: RunState,
@@ -110,7 +110,10 @@ export function tookTooLong(): ToolError {
   );
 }
 
-/** Returns the answer for a client that cannot ask a person: the effect, and a token that starts the stored run. */
+/**
+ * Returns the answer for a client that cannot ask a person. It contains the effect, and a token with which the next
+ * call starts the stored run.
+ */
 export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,
@@ -145,7 +148,8 @@ export class PlanningError extends Error {
 }
 
 /**
- * Makes a plan, or returns it unfinished when the call must be answered. Throws a PlanningError after a failed read.
+ * Returns the plan that `make` makes, or the unfinished planning when the call must be answered. Throws a PlanningError
+ * if a read failed.
  */
 export async function planInTime<Made>(
   make: (signal: AbortSignal) => Promise<Made>,
@@ -177,7 +181,10 @@ export function dryRunSteps(
   return header.dryRun && status() === "planned" && !readOnly ? applySteps(header.runId, state) : [];
 }
 
-/** Returns the call that applies a dry run. Empty if the dry run would change nothing. */
+/**
+ * Returns the call that applies a dry run. If no item would be applied, returns a step to fix the failing items, if
+ * there are any.
+ */
 export function applySteps(runId: string, state: RunState): readonly string[] {
   const { pending, failed } = countsOf(state);
   if (pending > 0) return [applyStep(runId)];
@@ -197,8 +204,8 @@ function applyStep(runId: string): string {
 }
 
 /**
- * Answers if nobody decided, and stores the run for a later decision. After "closed", it is not stored: perhaps no
- * person saw the question.
+ * Returns the answer if nobody decided. Unless the client closed the question, stores the run, so that a later reply
+ * can start it. A closed question may not have been shown to a person.
  */
 export async function undecided(
   { call, bytes }: Given,
@@ -234,7 +241,7 @@ export async function undecided(
         await decide(header.runId, { ...decided, answer: "declined" }, context);
         return;
       }
-      // If the run was cancelled in the meantime, nothing is done.
+      // If the run was started or cancelled in the meantime, nothing is done.
       if ((await context.runs.isUnstarted(header.runId)) !== true) return;
       const stopping = new AbortController();
       const again = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
@@ -248,7 +255,7 @@ export async function undecided(
 
 type Followed = Pick<Run, "kept" | "rest" | "watch" | "stop">;
 
-/** Waits until a run ends or the call must be answered. Stops the run if the caller cancels. */
+/** Waits until a run ends or the call must be answered. If the caller cancels the call, stops the run. */
 export async function followRun(run: Followed, context: ToolContext): Promise<void> {
   if (context.asTask) {
     context.goesOn?.(run.rest);
@@ -273,7 +280,7 @@ function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolCon
   });
 }
 
-/** Describes the progress of a run. Undefined as long as the number of items is unknown. */
+/** Returns a text about the progress of a run. Undefined as long as the number of items is unknown. */
 export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
   if (items === 0) return undefined;
   const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
@@ -284,7 +291,10 @@ export function waitWithinCall(work: Promise<unknown>, context: ToolContext): Pr
   return waitAtMost(work, timeLeft(context), context);
 }
 
-/** Waits until the work ends, `ms` milliseconds are over, or `gaveUp` is aborted. Rejects if the work rejects. */
+/**
+ * Waits until the work ends, until `ms` milliseconds are over, or until `gaveUp` is aborted. Rejects if the work
+ * rejects.
+ */
 async function waitAtMost(
   work: Promise<unknown>,
   ms: number,
@@ -312,7 +322,7 @@ export async function waitForEnd(
   await waitAtMost(run.rest, ms, context, context.signal).finally(unwatch);
 }
 
-/** Returns hints that name the caller's interrupted runs, except `runId`. */
+/** Returns hints that name the caller's interrupted runs, so that the agent can resume them. Omits the run `runId`. */
 export async function interruptedHints(
   { runs, caller }: Pick<ToolContext, "runs" | "caller">,
   runId: string,
@@ -323,7 +333,10 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/** Returns whether resuming a run is useful. An event that may have been recorded is not sent again. */
+/**
+ * Returns whether resuming a run is useful. It is not if the run's only event may have been recorded, because that
+ * event is not sent again.
+ */
 async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
   const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();
@@ -340,7 +353,10 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
 
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
-/** Returns how many options the targeting now has. Undefined unless options of exactly one targeting were changed. */
+/**
+ * Returns how many options the targeting has after a run. Undefined unless the run changed options of exactly one
+ * targeting.
+ */
 export async function totalsAfter(
   { header, state, status }: ChangeRun,
   context: ToolContext,
@@ -359,7 +375,7 @@ export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }
 
-/** Returns the result of a read. Undefined if the read fails or the call must be answered. */
+/** Returns the result of a read. Undefined if the read fails or is not finished when the call must be answered. */
 export function undefinedIfFailed<Value>(reading: Promise<Value>, { signal }: ToolContext): Promise<Value | undefined> {
   const isExpected = (thrown: unknown) => isApiError(thrown) || thrown instanceof DeadlineExceeded || signal.aborted;
   return undefinedIf(isExpected, reading);

@@ -14,7 +14,10 @@ import { undefinedIfUnreadable } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../define-tool.ts";
 
-/** Returns a change that waits for a decision in a view or on the page. Ends a run that has waited too long. */
+/**
+ * Returns a change that waits for a decision in a view or on the web page. If it has waited too long, ends it and
+ * returns undefined.
+ */
 export async function waitingRun(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -23,7 +26,9 @@ export async function waitingRun(
   return run !== undefined && isChangeRun(run) ? run : undefined;
 }
 
-/** Returns a run that waits for a decision in a view or on the page: a change or other work that needs approval. */
+/**
+ * Returns a run that waits for a decision in a view or on the web page: a change, or other work that needs approval.
+ */
 export async function waitingOfAnyKind(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -32,7 +37,7 @@ export async function waitingOfAnyKind(
   return run !== undefined && waitsForDecision(run) ? run : undefined;
 }
 
-/** Returns a run that waits for a decision in a view, on the page, in the client or with a token. */
+/** Returns a run that waits for a decision, whether in a view, on the web page, in the client or with a token. */
 export async function waitingAnywhere(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -51,7 +56,7 @@ function waits(run: Run): run is ChangeRun | ApprovalRun {
   return isOne && run.state.facts.waits !== undefined;
 }
 
-/** Ends a run if nobody decided about it in time. Returns its new state. */
+/** Ends a run if nobody decided about it in time. Returns the run as it is then. */
 export async function endIfExpired(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
   const { until = Number.POSITIVE_INFINITY, elsewhere } = (waits(run) && run.state.facts.waits) || {};
   if (until > clock.now()) return run;
@@ -71,7 +76,7 @@ interface Planned {
   readonly facts: Pick<RunFacts, "optionsThere">;
 }
 
-/** Returns the tool of a run and how many objects it changed: `update_options: 2 changed`. */
+/** Returns the tool of a run and the numbers of objects that it changed, such as `update_options: 2 changed`. */
 async function doneBy(runId: string | undefined, { runs }: Pick<ToolContext, "runs">): Promise<string | undefined> {
   const run = runId === undefined ? undefined : await undefinedIfUnreadable(runs.find(runId));
   if (run === undefined) return undefined;
@@ -83,7 +88,10 @@ async function doneBy(runId: string | undefined, { runs }: Pick<ToolContext, "ru
   return counts.length === 0 ? tool : `${tool}: ${counts.join(", ")}`;
 }
 
-/** Returns everything that a person approves with a call. Throws a FileError if a plan cannot be read. */
+/**
+ * Returns everything that a person approves when they approve a call. Throws a FileError if the plan of the call cannot
+ * be read.
+ */
 export async function effectOf(
   { runId, call }: CallOfRun,
   { losses, objects, facts }: Planned,
@@ -114,8 +122,8 @@ interface Elsewhere {
 }
 
 /**
- * Stores a run that waits for approval in the client or with a token. A run that waits on the web page keeps waiting
- * there.
+ * Stores a run that waits for approval in the client or with a token. If the run already waits on the web page, it
+ * keeps waiting there.
  */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
@@ -132,14 +140,14 @@ export async function storeWaitingElsewhere(
 }
 
 /**
- * Returns a function that stores a run whose call is already answered, so that the agent can request a token. In strict
- * mode, the client may ask again.
+ * Returns a function that stores a run whose call was already answered, so that a later call of the agent gets a token.
+ * In strict mode, which has no tokens, the client may ask the person then.
  */
 export function tokenLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     const { confirm, clock } = context;
     const isToken = confirm !== "strict";
-    // A token can be requested for ten minutes, and is then valid for ten more minutes.
+    // A token can be requested for ten minutes. It is then valid for ten minutes, so the run waits for both.
     const until = clock.now() + (isToken ? 2 : 1) * CONFIRMATION_MS;
     const effect = await effectOf(header, plan, context);
     await storeWaitingElsewhere(header, plan, { effect, elsewhere: isToken ? "token" : "client", until }, context);

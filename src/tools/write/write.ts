@@ -27,7 +27,10 @@ import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
-/** Returns the output schema of the tools that write. It does not describe nested objects, which saves tokens. */
+/**
+ * Returns the output schema of the tools that write. Nested objects are not described, which saves tokens in the list
+ * of tools.
+ */
 export const runOutput = () =>
   z.looseObject({
     environment: z.string(),
@@ -48,7 +51,7 @@ interface WriteOptions {
   readonly bytes?: ByteSource | undefined;
 }
 
-/** Plans a change, asks a person if it removes data, executes it, and reports it. */
+/** Plans a change, asks a person for approval if it removes data, executes it, and reports it. */
 export async function write(
   call: WriteCall | undefined,
   { dryRun, bytes }: WriteOptions,
@@ -71,10 +74,10 @@ export async function write(
   return reportRun(run, context, [], { notes });
 }
 
-/** For how long a call that is made again counts as repeated by mistake. */
+/** A repeated call within this time may be a mistake, so its answer names the earlier run. In milliseconds. */
 const REPEATED_MS = 3_600_000;
 
-/** Names an earlier run of the same call, which was applied a short time ago. */
+/** Returns a note that names a recent run of the same call. */
 async function sameCallNote({ header }: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const { repeats: runId } = header;
   const before = runId === undefined ? undefined : (await changesOf(context).runs.stored(runId))?.record.rest;
@@ -98,7 +101,10 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
   const hints = ended?.open ? [newRunHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, context), hints);
-  /** Runs `make`, or uses the run of an identical call that arrived at the same time. */
+  /**
+   * Runs `make`. If an identical call arrived at the same time, uses its run instead, so that the change is applied
+   * once.
+   */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
   const effect = () => effectOfCall(plan.losses, plan.objects, plan.facts);
@@ -110,7 +116,8 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, context);
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
-        // Some hosts close questions without showing them. Then a view or the page asks, but never a token.
+        // Some hosts close questions without showing them. Then the person is asked in a view or on the web page, but
+        // no token is issued.
         const shown = await decideOnPage(given, plan, context, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
@@ -156,7 +163,8 @@ async function goOn(given: Given, planning: Planning, context: ToolContext): Pro
     return { run: made.run };
   }
   const isPage = context.page?.isOffered() ?? false;
-  // Without a page and, in strict mode, without tokens, only a task can ask a person after this answer.
+  // Without the web page and (in strict mode) without tokens, a person can be asked after this answer only if the call
+  // is a task.
   if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
     planning.stop();
     throw tookTooLong();
@@ -171,7 +179,7 @@ async function goOn(given: Given, planning: Planning, context: ToolContext): Pro
   return { run: await changes.prepare(header, planning, begin, { meanwhile: waiting?.state, ask }) };
 }
 
-/** Stores the run of a call that was declined in the client. Returns the answer. */
+/** Stores the run of a call that was declined in the client. Returns the answer to the call. */
 async function declined(
   { call, bytes }: Given,
   plan: Plan,
@@ -182,14 +190,14 @@ async function declined(
   return declineRun(header, plan, context, effect);
 }
 
-/** Ends a run that was declined in the client and reports it. The answer is not an error. */
+/** Ends a run that was declined in the client, and reports it. The report is not an error. */
 export async function declineRun(
   header: ChangeHeader,
   plan: Plan,
   context: ToolContext,
   effect?: Effect,
 ): Promise<ToolAnswer> {
-  // Only a run that waits for approval can be declined.
+  // Only a run that waits for approval can be declined, so the run is stored as waiting first.
   if (effect === undefined) await changesOf(context).propose(header, plan);
   else {
     const until = context.clock.now() + CONFIRMATION_MS;
