@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { constants, existsSync } from "node:fs";
 import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
-import { FileError, linkRefused } from "./files.ts";
+import { FileError, hasCode, linkRefused } from "./files.ts";
 
 /** Reads the same bytes from the beginning each time it is called, in pieces of about `pieceBytes` bytes. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
@@ -15,7 +15,7 @@ export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => open(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
 
-/** Reads a file of the caller. Throws a FileError if the path now contains a link. */
+/** Reads a file of the caller. Throws a FileError if it cannot be opened, or if its path now contains a link. */
 export function bytesAt(place: Place): ByteSource {
   return (pieceBytes) => piecesOf(() => openPlace(place), pieceBytes);
 }
@@ -26,19 +26,19 @@ export function bytesIn(content: Uint8Array): ByteSource {
   };
 }
 
+const CHANGED = "The path changed while it was in use. Call again when no other program changes it.";
+
 async function openPlace(place: Place): Promise<FileHandle> {
   try {
     const folder = await holdFolder(place);
     return await openInside(folder, place.steps.at(-1) ?? "").finally(() => folder.close());
   } catch (thrown) {
-    if (!(thrown instanceof SymlinkError)) throw thrown;
-    throw linkRefused(
-      place.path,
-      "The path changed while it was in use. Call again when no other program changes it.",
-      {
-        cause: thrown,
-      },
-    );
+    if (thrown instanceof SymlinkError) throw linkRefused(place.path, CHANGED, { cause: thrown });
+    if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
+    const remedy = hasCode(thrown, "EACCES") ? "Check that the server has permission to read it." : CHANGED;
+    throw new FileError(`${JSON.stringify(place.path)} cannot be read (${String(thrown.code)})`, remedy, {
+      cause: thrown,
+    });
   }
 }
 

@@ -53,6 +53,19 @@ test("a file that became a link is not followed", async () => {
   await expect(textOf(bytes())).rejects.toThrow("goes through a link, which is refused");
 });
 
+test.each([
+  ["a file", "options.csv"],
+  ["a folder", "."],
+])("%s that is gone when it is read is named", async (_, gone) => {
+  const { allowed, inner, aside } = await folders();
+  await writeFile(join(inner, "options.csv"), "name\nMine\n");
+  const { bytes } = await openFile(join("inner", "options.csv"), {}, rules(allowed));
+  await rename(join(inner, gone), aside);
+  const read = textOf(bytes());
+  await expect(read).rejects.toThrow(FileError);
+  await expect(read).rejects.toThrow('options.csv" cannot be read (ENOENT)');
+});
+
 test.each(["before the file is written", "while it is written"])("%s, a folder that became a link", async (moment) => {
   const { allowed, inner, outside, aside } = await folders();
   const option = { _id: TARGETING, name: "One", type: "atomic", contextCount: 1, createdAt: "", updatedAt: "" };
