@@ -5,7 +5,7 @@ import { isSaveKind } from "../saves/save-runs.ts";
 import type { DecisionLine, Tool, ToolServices } from "../tools/define-tool.ts";
 import type { Log } from "./log.ts";
 
-/** An audit entry about a run that has ended, or about a call without a run that may have changed an API. */
+/** An audit entry about the outcome of a run, or of a call without a run that may have changed an API. */
 interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
   /** The ID of the HTTP request. Absent if no HTTP request started the run, or if another process received it. */
   readonly requestId?: string | undefined;
@@ -19,8 +19,8 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
 /**
- * Returns a function that writes audit entries. The function adds the time, and removes secrets with `redact`. An entry
- * that cannot be written is logged.
+ * Returns a function that writes audit entries. It adds the time and removes secrets with `redact`. If an entry cannot
+ * be written, it is written to the log.
  */
 export function auditInto(
   append: (line: string) => Promise<void>,
@@ -60,7 +60,10 @@ export interface AuditedCall {
 
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
-/** Writes an entry, unless the run of the call has its own. `answer` is undefined if the call failed. */
+/**
+ * Writes the audit entry of a call, unless the call started a run, which gets its own. `answer` is undefined if the
+ * call failed.
+ */
 export function auditCall(
   audit: Audit,
   { tool, caller, requestId, services: { environment, project } }: AuditedCall,

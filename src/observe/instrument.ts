@@ -5,7 +5,9 @@ import { OUTCOMES } from "../runs/outcome.ts";
 import type { RunStore } from "../runs/store.ts";
 import type { Observer } from "./observer.ts";
 
-/** Counts calls, runs, API requests, journal entries and write locks. `monotonic` returns milliseconds. */
+/**
+ * Creates the metrics of calls, runs, API requests, journal entries and write locks. `monotonic` returns milliseconds.
+ */
 export function instrument(version: string, monotonic: () => number) {
   const figures = newFigures();
   figures.gauge("build_info", "The version of the server.").add(1, { version });
@@ -200,8 +202,8 @@ function escaped(value: string): string {
 export type OpenTelemetry = typeof import("@opentelemetry/api");
 
 /**
- * Creates traces. A run may last longer than its call, so it has its own trace with a link to the call. Names follow
- * the semantic conventions for MCP. Spans contain no callers, objects or arguments.
+ * Creates an observer that records traces. A run may last longer than its call, so it gets its own trace with a link to
+ * that of the call. Names follow the semantic conventions for MCP. Spans contain no callers, objects or arguments.
  */
 export function traces({ trace, context, propagation, ...api }: OpenTelemetry, version: string): Observer {
   const tracer = trace.getTracer("targeting-mcp", version);

@@ -10,9 +10,12 @@ export type LogFields = Readonly<Record<string, unknown>>;
 export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
   with(fields: LogFields): Log;
-  /** Adds the fields to every line that `work` logs, if the log follows work (`LogOptions.work`). */
+  /** Adds the fields to every line that is logged during `work`, if the log was created with `LogOptions.work`. */
   during<Result>(fields: LogFields, work: () => Result): Result;
-  /** Returns the fields of the work in progress. Empty if the log does not follow work. */
+  /**
+   * Returns the fields that `during` has added for the work in progress. Empty if the log was created without
+   * `LogOptions.work`.
+   */
   facts(): LogFields;
 }
 
@@ -26,7 +29,10 @@ interface LogOptions {
 
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
-/** Creates the storage for log fields. A process has only one: before Node 24, each slows down every promise. */
+/**
+ * Creates the storage for the log fields of work in progress. A process should have only one: before Node 24, each
+ * makes every promise slower.
+ */
 export function followWork(): FollowedWork {
   return new AsyncLocalStorage();
 }

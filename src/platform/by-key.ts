@@ -18,22 +18,24 @@ interface Named {
   readonly name: string;
 }
 
-/** The result of looking up a name: exactly one object, or candidates because the name is unknown or ambiguous. */
+/** The result of looking up a name: the one object that it means, or candidates if the name is unknown or ambiguous. */
 export type NameMatch<Thing extends Named> =
   | { readonly kind: "one"; readonly thing: Thing; readonly isExact: boolean }
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
 
 const CANDIDATES = 5;
-/** A suggested name must be more similar than this (0 to 1). Even unrelated names reach about this value. */
+/**
+ * Only names that are more similar than this (0 to 1) are suggested. Even unrelated names often reach about this value.
+ */
 const LEAST_LIKENESS = 0.3;
-/** The maximum number of unknown names that get suggestions. Each search compares all names. */
+/** For how many unknown names an index makes suggestions. Each of them is compared with all names. */
 const MAX_LOOKED_FOR = 20;
 /** The maximum letters of an unknown name that are compared. Comparing millions would delay other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
 /**
- * Finds objects by name: the exact name, or the only one that differs in case and outer spaces. Otherwise returns
- * similar names.
+ * Finds objects by name: first an exact match, then the only match that differs in case or outer spaces. If there is
+ * none, returns similar names.
  */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
@@ -86,7 +88,7 @@ export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }
 
-/** Returns in what respect names differ that an inexact comparison treats as equal. */
+/** Returns how two names differ that an inexact comparison treats as equal. */
 export function differenceOf(...pairs: readonly (readonly [string, string])[]): string {
   const isOnlyComposition = pairs.every(([one, other]) => one.normalize("NFC") === other.normalize("NFC"));
   return isOnlyComposition ? "differs only in Unicode composition" : "differs in case or outer spaces";

@@ -30,7 +30,10 @@ interface WaitedCall {
 
 const calls = new AsyncLocalStorage<WaitedCall | undefined>();
 
-/** Runs `work` as a tool call whose answer is due at `until`, in milliseconds of the monotonic clock. */
+/**
+ * Runs `work` as a tool call that must be answered at `until`, in milliseconds of the monotonic clock. `callUntil`
+ * returns this time inside it.
+ */
 export async function duringCall<T>(until: number, work: () => Promise<T>): Promise<T> {
   const call = { until, isAnswered: false };
   try {
@@ -50,6 +53,6 @@ export function callUntil(): number | undefined {
 
 /** Runs work that may continue after the answer to a tool call. `callUntil` returns undefined in it. */
 export function beyondCall<T>(work: () => T): T {
-  // Using the storage slows down each asynchronous step, so it is not used outside a tool call.
+  // Outside a tool call, the storage (AsyncLocalStorage) is not used, because it slows down each asynchronous step.
   return calls.getStore() === undefined ? work() : calls.run(undefined, work);
 }

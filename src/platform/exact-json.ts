@@ -1,13 +1,16 @@
 import { parseJson } from "./json.ts";
 
-/** What parsing a JSON text would change: a number that has no exact value, or a field of which only the last counts. */
+/**
+ * What parsing a JSON text would change: a number that is rounded, or a field that occurs twice, of which only the last
+ * is kept.
+ */
 export type JsonFault = { readonly number: string } | { readonly twice: string };
 
-/** Matches what may be a number that is rounded. Most texts have none, so they are not searched further. */
+/** Matches what could be a number that is rounded. Most texts contain none and need no further search. */
 const LONG_NUMBER = /\d{16}|\d[eE][+-]?\d/;
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}[\],]/g;
 
-/** Returns the first fault in valid JSON. `value` is the value that was parsed from it. */
+/** Returns the first fault in a valid JSON text. `value` is the value that was parsed from it. */
 export function jsonFault(text: string, value: unknown): JsonFault | undefined {
   const colons = text.match(/"\s*:/g)?.length ?? 0;
   if (!LONG_NUMBER.test(text) && colons === fieldCount(value)) return undefined;
@@ -34,7 +37,7 @@ function fieldCount(value: unknown): number {
   return Array.isArray(value) ? held : held + Object.keys(value).length;
 }
 
-/** Returns whether a number keeps its value. Further digits after the decimal point may be lost. */
+/** Returns whether parsing a number keeps its value. Many digits after the decimal point may still be lost. */
 export function isExact(text: string): boolean {
   const number = Number(text);
   if (!Number.isFinite(number)) return false;

@@ -3,7 +3,7 @@ import { type FileHandle, link, mkdir, open, rename, rm, writeFile } from "node:
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The parts of the operating system that retries depend on. Tests replace them. */
+/** The parts of the operating system on which the retries for locked files depend. Tests replace them. */
 interface PatientSystem {
   readonly platform: NodeJS.Platform;
   readonly sleep: (ms: number) => Promise<unknown>;
@@ -19,10 +19,13 @@ const THIS_SYSTEM: MovingSystem = {
   sleep: delay,
 };
 
-/** Windows error codes for a file that another process or a scanner has open. */
+/** The error codes on Windows for a file that another program, such as a virus scanner, has open. */
 const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
 
-/** The pauses between attempts in milliseconds: about two seconds in all, far less than a lease lasts. */
+/**
+ * The pauses between attempts to replace a file, in milliseconds. Together about two seconds, far less than the time
+ * for which a lease is valid.
+ */
 const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
 
 /** Replaces a file in one step. On Windows, retries for two seconds while another program has the file open. */
@@ -76,7 +79,7 @@ export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
-/** Returns the error for a path that contains a symbolic link, now or when the file was opened. */
+/** Returns the error for a path that contains a symbolic link, when it was checked or when the file was opened. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
   return new FileError(`${JSON.stringify(path)} goes through a link, which is refused`, remedy, options);
 }
@@ -125,7 +128,10 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
   await syncFolder(dirname(file));
 }
 
-/** Creates a file on disk. Resolves to false if it exists. Without hard links, it is empty for a moment. */
+/**
+ * Creates a file and waits until it is on the disk. Resolves to false if it already exists. On file systems without
+ * hard links, other processes may see it empty for a moment.
+ */
 export async function createFile(file: string, text: string): Promise<boolean> {
   const fresh = besideOf(file);
   try {
@@ -141,8 +147,8 @@ export async function createFile(file: string, text: string): Promise<boolean> {
 }
 
 /**
- * Appends a line to a file and waits until it is on disk. If a power failure cut off the previous line, the new one
- * starts on its own line.
+ * Appends a line to a file and waits until it is on the disk. If a power failure has cut off the previous line, first
+ * ends that line.
  */
 export async function appendLine(file: string, line: string): Promise<void> {
   const isNew = await withHandle(open(file, "a+", OWNER_ONLY), async (handle) => {

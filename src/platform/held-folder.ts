@@ -4,13 +4,16 @@ import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 import { FileError, hasCode, linkRefused } from "./files.ts";
 
-/** Reads the same bytes from the beginning each time it is called, in pieces of about `pieceBytes` bytes. */
+/** A function that reads the same bytes from the beginning each time, in pieces of about `pieceBytes` bytes. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 
 const PIECE_BYTES = 65_536;
 const LARGE_PIECE_BYTES = 524_288;
 
-/** Reads one of this program's own files, which must not be a link. Throws the errors of the operating system. */
+/**
+ * Reads a file that this program has written itself, and that must not be a link. Throws the errors of the operating
+ * system.
+ */
 export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => open(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
@@ -57,7 +60,10 @@ export async function digestOf(bytes: ByteSource): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Reads bytes that were hashed before. At the end, throws a FileError if their hash is not `digest` any more. */
+/**
+ * Yields bytes whose hash was computed before. At the end, throws a FileError if their hash is no longer `digest`, so
+ * that a changed file is noticed.
+ */
 export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) {
@@ -88,9 +94,15 @@ export interface Place {
 /** A part of the path is a symbolic link, or has changed since it was checked. */
 export class SymlinkError extends Error {}
 
-/** An open folder. It stays the same folder even if its path is replaced by a link or another folder. */
+/**
+ * An open folder. It stays the same folder even if something else gets its path, so that no link can redirect the work
+ * in it.
+ */
 export interface SafeDirectory {
-  /** Whether `at` uses an open handle of the folder. If not, call `check` before and after each use. */
+  /**
+   * Whether the paths of `at` lead through an open handle of the folder. If not, call `check` before and after each
+   * use.
+   */
   readonly isFirm: boolean;
   /** Returns the path for opening, creating, linking or removing the file `name` in the folder. */
   readonly at: (name: string) => string;
@@ -161,7 +173,10 @@ async function descend(root: string, folders: readonly string[]): Promise<FileHa
   return folder;
 }
 
-/** Returns the device and inode of a folder. Throws a SymlinkError if the path contains a link. */
+/**
+ * Returns the device and inode of a folder, by which a replaced folder is recognized. Throws a SymlinkError if the path
+ * contains a link.
+ */
 async function identityOf(root: string, folders: readonly string[]): Promise<string> {
   let identity = "";
   for (let length = 0; length <= folders.length; length += 1) {

@@ -19,7 +19,10 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Returns the JSON text of a value with sorted keys. Values that differ only in their order have the same text. */
+/**
+ * Returns the JSON text of a value with sorted keys, so that values whose fields only differ in their order have the
+ * same text.
+ */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(withSortedKeys(value));
 }
@@ -32,7 +35,7 @@ function withSortedKeys(value: unknown): unknown {
 }
 
 const LIST_PIECE = 200;
-/** Values nested deeper than this are written in one piece, unless they are long lists. */
+/** Values nested deeper than this are written in one piece each, except long lists. */
 const DEPTH = 2;
 
 /** Writes a value as JSON in pieces, so that the whole text is never in memory. */

@@ -1,4 +1,7 @@
-/** Returns the entry that differs only in case and separators, or in at most two letters and a third of all letters. */
+/**
+ * Returns the entry that was probably meant: one that differs only in case and separators, or in at most two letters
+ * and at most a third of all letters.
+ */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
   return words.find((one) => withoutSeparators(one) === plain) ?? mistyped(plain, words, withoutSeparators);

@@ -2,8 +2,8 @@ import { LIMITS } from "../spec/limits.ts";
 import type { NameProblem } from "../spec/names-and-contexts.ts";
 
 /**
- * Writes a number with commas: 1234567 becomes "1,234,567". `Number.toLocaleString` would load all locales, which slows
- * down the start by 8 %.
+ * Writes a number with commas: 1234567 becomes "1,234,567". `Number.toLocaleString` is not used, because it would load
+ * all locales and make the start 8 % slower.
  */
 export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
@@ -17,7 +17,10 @@ export function capitalized(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Returns a predicate, such as `has 1 character that is not allowed: "_"; has 40 characters (at most 36)`. */
+/**
+ * Returns what is wrong with a name, as the rest of a sentence: `has 1 character that is not allowed: "_"; has 40
+ * characters (at most 36)`.
+ */
 export function nameProblemWords({ rules, length, characters = [] }: NameProblem): string {
   const { nameMinLength, nameMaxLength } = LIMITS;
   const are = characters.length === 1 ? "is" : "are";
@@ -50,7 +53,7 @@ function characterWords(character: string): string {
   return `"\\u{${code}}" (U+${code.padStart(4, "0")})`;
 }
 
-/** Returns a copy of a text. A part of a larger text would keep all of that text in memory. */
+/** Returns a copy of a text. Without the copy, a part of a larger text would keep the whole text in memory. */
 export function detached(text: string): string {
   return text.isWellFormed() ? Buffer.from(text).toString() : text;
 }

@@ -37,7 +37,10 @@ export interface ServerProcess {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly audit: Audit;
-  /** Starts everything that the first call needs. Resolves when it is running or has failed to start. */
+  /**
+   * Starts in advance what the first call needs, such as the sandbox. Resolves when it is running or has failed to
+   * start.
+   */
   readonly start: () => Promise<void>;
   /** Stops every run before its next request, so that a later process can continue it. */
   readonly stopRuns: () => Promise<void>;
@@ -52,7 +55,7 @@ export interface Shared extends LogParts {
   readonly sealKey: () => Promise<Uint8Array>;
   readonly logging?: LogSetup;
   readonly observer?: Observer | undefined;
-  /** Returns the current rights of a caller. Absent if callers may do everything that the settings allow. */
+  /** Returns the current rights of the caller of a run. Absent if callers may do everything that the settings allow. */
   readonly rightsOf?: GuardParts["rightsOf"];
 }
 
@@ -62,7 +65,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { redactor, log } = shared.logging ?? logOf(settings, shared);
   const { retention } = backend.runs;
   retention.onDoubt((doubt) => log.warn(doubt, {}));
-  // A sandbox uses the clock of this machine, so only a live service has its own time.
+  // Only a live service has a clock of its own. A sandbox uses the clock of this machine.
   const serviceTime = settings.environment.kind === "live" ? retention.noteService : undefined;
   const { now, monotonic } = systemClock;
   const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request, serviceTime };
@@ -120,7 +123,7 @@ export async function openProcess(
   return { ...connected, close };
 }
 
-/** Runs the work of a command with the services for calls, and closes them afterwards. */
+/** Runs the work of a terminal command with the services for calls, and closes them afterwards. */
 export async function withServices<Result>(
   settings: Settings,
   work: (connected: ServerProcess) => Promise<Result>,
@@ -134,8 +137,8 @@ export async function withServices<Result>(
 }
 
 /**
- * Returns a function that also writes audit entries to the log of this process, because operators may not see the
- * shared audit table.
+ * Returns a function that writes audit entries to the shared audit table and also to the log of this process, because
+ * its operators may not have access to the table.
  */
 function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   return async (line) => {
@@ -144,7 +147,10 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   };
 }
 
-/** Wraps the API so that the names of read targetings are remembered. Later calls find targetings by these names. */
+/**
+ * Returns an API that also stores the names of the targetings that it reads, so that later calls can find targetings by
+ * name.
+ */
 function rememberingNames(
   api: ManagementApi,
   memory: Pick<TargetingMemory, "remember">,
@@ -181,7 +187,10 @@ function limitsOf(settings: Settings) {
   return { ...limits, ...(allowedTargetings && { allowedTargetings }) };
 }
 
-/** Returns the check that decides whether a run may be executed now. The check is imported with the first run. */
+/**
+ * Returns the check that decides whether a run may be executed now. Its code is imported with the first run, so that
+ * the server starts fast.
+ */
 function executionGuardOf(
   settings: Settings,
   management: ManagementApi | undefined,
@@ -205,12 +214,12 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   const { id, name = id } = settings.project;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
-  // The first attempt gets only a third of the time. If it gets no response, another attempt is possible.
+  // The first attempt gets only a third of the time, so that there is time for a second one if it gets no response.
   const firstTryMs = Math.ceil(Math.max(waitMs, LEAST_READ_MS) / 3);
   const retried = (budgetMs: number): ManagementApi | undefined =>
     management &&
     withReadRetry(managementOver(management, routes), { clock: systemClock, budgetMs, firstTryMs, width });
-  // The targetings of an embedded sandbox end with the process, so their names are not stored.
+  // The targetings of an embedded sandbox disappear with the process, so their names are not stored.
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
   const memory = backend.names(id, {
@@ -234,7 +243,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     project: id,
     environment: environment.kind,
     retryBudgetMs,
-    // Imported only when needed, because only the file of failed rows contains sentences.
+    // Imported only when needed: the sentences are only for the file of failed rows.
     words: async (reason: Reason) => (await import("../answers/failures.ts")).reasonWords(reason),
     ...(environment.kind === "sandbox" && { sandbox: environment.url ?? "embedded" }),
     ...(around && { around }),
@@ -280,9 +289,14 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
 interface Apis {
   readonly management?: Http | undefined;
   readonly events?: Http | undefined;
-  /** The sandbox for event tests. In live mode, it is not the inspected sandbox, which tests would disturb. */
+  /**
+   * The sandbox for event tests. In live mode, it is a different one than the inspected sandbox, because tests would
+   * add their events to those that a person inspects.
+   */
   readonly bench?: Http | undefined;
-  /** Returns the address of the sandbox in generated tests: the inspected one, or else the one for event tests. */
+  /**
+   * Returns the address of the sandbox that generated tests use: the inspected one, otherwise the one for event tests.
+   */
   readonly benchUrl: () => Promise<string>;
   readonly sandbox?: Http | undefined;
   readonly seeded?: () => Promise<readonly Named[]>;
@@ -304,7 +318,10 @@ interface Watch {
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
-/** Removes keys from responses, logs each request, and sends no request earlier than the service allows. */
+/**
+ * Wraps the connections: removes keys from responses, logs each request, and sends no request before the time for which
+ * the service asked to wait.
+ */
 function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime }: Watch): Apis {
   const seen = (
     http: Http | undefined,

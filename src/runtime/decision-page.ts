@@ -4,7 +4,10 @@ import { localCaller, localUserName, mayOpenBrowser, openBrowser } from "../web/
 import type { LinkedPage } from "../web/linked-page.ts";
 import type { ServerProcess } from "./connect.ts";
 
-/** If a person does not reach a page that the server opened within this many milliseconds, other ways are tried. */
+/**
+ * If the page that the server opened in a browser is not shown within this many milliseconds, the approval is requested
+ * in another way.
+ */
 const COMES_WITHIN_MS = 15_000;
 
 /** Adds the web page to a server over stdio, so that the user of this machine can approve changes there. */
@@ -39,8 +42,8 @@ interface Parts {
 }
 
 /**
- * Creates the page on which a person decides. One tab shows all runs that need approval. While it may still be loading,
- * no second tab is opened.
+ * Creates the page on which a person decides. One browser tab shows all runs that need approval. While it may still be
+ * loading, no second one is opened.
  */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);

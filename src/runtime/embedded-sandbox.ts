@@ -10,14 +10,20 @@ import { once } from "../tools/define-tool.ts";
  * A sandbox inside this process. It starts when its address is first requested, and does not keep the process alive.
  */
 export interface EmbeddedSandbox {
-  /** Starts the sandbox if needed. Rejects if the port stays in use or the seed cannot be read. */
+  /**
+   * Starts the sandbox if it is not running, and returns its address. Rejects if the port stays in use or the seed
+   * cannot be read.
+   */
   readonly url: () => Promise<string>;
-  /** Returns the targetings of the initial content. Rejects if the seed cannot be read. */
+  /** Returns the targetings in the initial data of the sandbox. Rejects if the seed cannot be read. */
   readonly seeded: () => Promise<readonly Named[]>;
   close(): Promise<void>;
 }
 
-/** How often the port is tried, and the milliseconds between two attempts. Hosts may briefly start a second server. */
+/**
+ * How often the sandbox tries to open its port, and the milliseconds between two attempts. When a host restarts this
+ * server, the old one may use the port a little longer.
+ */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;
 
@@ -60,7 +66,10 @@ export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): 
   };
 }
 
-/** Returns the error to log if a seed file cannot be used. Answers only say that the API could not be reached. */
+/**
+ * Returns the error to log if a seed file cannot be used. The answer to the call says only that the API could not be
+ * reached.
+ */
 function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   if (typeof choice === "string" || hasCode(cause, "EADDRINUSE")) return cause;
   return new StoppedError(`the seed file ${choice.file} (TARGETING_MCP_SANDBOX_SEED) cannot be used`, { cause });
@@ -78,7 +87,7 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // The first answer is awaited, so the pause keeps the process alive, unlike the sandbox.
+      // A call waits for the sandbox, so this pause keeps the process alive. The running sandbox does not.
       await delay(PORT_WAIT_MS);
     }
   }

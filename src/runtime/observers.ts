@@ -9,7 +9,7 @@ import { VERSION } from "./settings-input.ts";
 export const NO_TRACES =
   "an OpenTelemetry SDK is loaded, but no traces are created: install the package @opentelemetry/api next to this one";
 
-/** Loads the observers: metrics if `wantsFigures`, and traces if an OpenTelemetry SDK is loaded. */
+/** Loads the observers: metrics if `wantsFigures` is set, and traces if the person has loaded an OpenTelemetry SDK. */
 export async function observers(wantsFigures: boolean) {
   const instrument = wantsFigures ? (await import("../observe/instrument.ts")).instrument : undefined;
   const figures = instrument?.(VERSION, () => performance.now());
@@ -23,7 +23,10 @@ export async function observers(wantsFigures: boolean) {
   } as const;
 }
 
-/** Loads the traces. They need the OpenTelemetry package, which the person may have installed next to this one. */
+/**
+ * Loads the code for traces. It needs the OpenTelemetry package, which a person can install next to this one.
+ * `problem`: the error if that fails.
+ */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
     const [{ traces }, api] = await Promise.all([import("../observe/instrument.ts"), import("@opentelemetry/api")]);
@@ -39,7 +42,10 @@ export interface LogSetup {
 }
 
 export interface LogParts {
-  /** Adds the fields of the request in progress to each log line. At level `debug`, this is always done. */
+  /**
+   * The storage of the log fields of a request in progress, which are then added to each log line. At level `debug`,
+   * there is always one.
+   */
   readonly work?: FollowedWork;
   readonly secrets?: readonly string[];
 }

@@ -11,7 +11,7 @@ export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/** Returns whether a flag without a value is set. Throws a SettingsError if its value is neither on nor off. */
+/** Returns whether a flag that needs no value is set. Throws a SettingsError if it has a value other than on or off. */
 export function isOn(line: CommandLine, flag: string): boolean {
   return optionOf(line, flag, toggle) ?? false;
 }
@@ -55,7 +55,10 @@ export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: 
   };
 }
 
-/** Returns whether the sandbox starts at once, because apps may use its port or its seed file may have an error. */
+/**
+ * Returns whether the sandbox must start with the server instead of at the first call: apps may send events to its
+ * fixed port, or its seed file may have an error that a person should see.
+ */
 export function startsSandbox({ environment }: Pick<Settings, "environment">): boolean {
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;
   return environment.port !== 0 || typeof environment.seed === "object";

@@ -24,7 +24,9 @@ export async function backendOf({
   return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), share);
 }
 
-/** Checks the configured store. Logs its weaknesses, or why it is not ready, to standard error. */
+/**
+ * Returns whether the configured store can be used. Logs its weaknesses, or why it cannot be used, to standard error.
+ */
 export async function isStoreReady(
   { store, sealKey }: Pick<Settings, "store" | "sealKey">,
   { migrates, log }: { readonly migrates: boolean; readonly log: Pick<Log, "warn"> },
@@ -55,7 +57,7 @@ export async function runMigrate(line: CommandLine): Promise<number> {
   }
 }
 
-/** Closes an unreachable store after `ms` milliseconds, so that it does not delay the end of the process further. */
+/** Closes a store that does not answer after `ms` milliseconds, so that the process can end. */
 export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
   setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
 }
@@ -77,7 +79,10 @@ const KEY_BYTES = 32;
 /** What a key is used for. Each purpose has its own key, so that data signed for one is invalid for the others. */
 type SealPurpose = "confirmation" | "question" | "page";
 
-/** Derives keys from the setting (base64) or the stored key. After an error, the next request tries again. */
+/**
+ * Returns a function that derives a key for each purpose, from the configured key (base64) or the stored one. If the
+ * stored key cannot be read, the next call tries again.
+ */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>) {
   let root = sealKey === undefined ? undefined : Buffer.from(sealKey, "base64");
   return async (purpose: SealPurpose): Promise<Uint8Array> => {
@@ -86,7 +91,10 @@ export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8A
   };
 }
 
-/** Throws an error of the store at the start of a command as a SettingsError. */
+/**
+ * Throws an error of the store at the start of a command as a SettingsError, so that it is reported like a wrong
+ * setting.
+ */
 export function asSetting(thrown: unknown): never {
   if (!(thrown instanceof RunStoreError)) throw thrown;
   throw new SettingsError(`${thrown.message}. ${thrown.remedy}`);

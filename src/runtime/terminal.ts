@@ -12,14 +12,20 @@ export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }
 
-/** Resolves at the first signal to stop. npx repeats the interrupt of the terminal, so later signals are ignored. */
+/**
+ * Resolves at the first signal to stop. Later signals are ignored, because npx passes on an interrupt that the process
+ * has already got from the terminal.
+ */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const name of stopSignals(process.platform)) process.on(name, () => resolve());
   });
 }
 
-/** Drops further output when its reader has gone: `head`, or a program that only reads the address of the sandbox. */
+/**
+ * Ignores errors of standard output when its reader has gone, for example `head` or a program that only reads the
+ * address of the sandbox.
+ */
 export function allowClosedOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;

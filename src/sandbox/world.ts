@@ -147,10 +147,7 @@ function writeLock(waitMs: number, now: () => number) {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /**
-   * Returns for how many more milliseconds `hold` keeps the lock, 0 after it has ended. Without a `hold` since the
-   * start, returns `waitMs`.
-   */
+  /** Returns for how many more milliseconds a `hold` keeps the lock, or `waitMs` if there is no `hold`. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

@@ -15,13 +15,14 @@ const accessToken = z.strictObject({
   name: z.string().min(1),
   token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
   /**
-   * The project of the token. If absent, that of the configured keys. With `*`, an approver approves for all projects.
+   * The project in which the token is valid. If absent, the project of the configured keys. For a token with
+   * `approves`, `*` means all projects.
    */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),
   folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
   approves: z.boolean().default(false),
-  /** Whether the holder may call tools. By default, holders who approve may not. */
+  /** Whether the token may call tools. Default: only if it may not approve. */
   tools: z.boolean().optional(),
 });
 export const tokenEntry = accessToken.omit({ token: true });
@@ -41,7 +42,7 @@ export interface Access {
   readonly projects: ReadonlyMap<string, ProjectKeys>;
   readonly tokens: readonly AccessToken[];
   readonly requireOtherApprover?: boolean;
-  /** Set if the file has changed and can no longer be read. All callers are then refused. */
+  /** Set if the file has changed and cannot be read any more. The server then refuses all callers. */
   readonly isUnreadable?: boolean;
 }
 
@@ -80,7 +81,7 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    // The message of the JSON parser quotes the text, which contains keys. So it is not shown.
+    // The message of the JSON parser is not shown, because it quotes the file, which contains keys.
     const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is not JSON";
     throw refuse(`cannot be read: ${reason}`);
   }

@@ -6,7 +6,10 @@ export interface Endpoint {
   readonly key: string;
 }
 
-/** Why an API cannot be used: an address or key is missing, or a setting has a `problem`. */
+/**
+ * Why an API cannot be used: only its address or only its key is set, or a setting has a `problem`. `missing` and
+ * `present` name the variables.
+ */
 export interface HalfPair {
   readonly missing: string;
   readonly present?: string;
@@ -15,7 +18,10 @@ export interface HalfPair {
 
 export type UnusableSettings = ReadonlyMap<string, string>;
 
-/** The live APIs. The tools of an absent API are listed only if its settings are incomplete (`half`). */
+/**
+ * The live APIs. If the settings of an API are incomplete (`half`), its tools are listed and report that. If an API is
+ * not configured at all, its tools are not listed.
+ */
 export interface LiveEnvironment {
   readonly kind: "live";
   readonly management?: Endpoint;
@@ -24,12 +30,13 @@ export interface LiveEnvironment {
 }
 
 /**
- * What to do if only the address or only the key of an API is set. `reported`: each call reports it, because hosts do
- * not show why a server did not start. `callersBringKeys`: the address is enough, because callers send the key.
+ * What happens if only the address or only the key of an API is set. `refused`: the server does not start. `reported`:
+ * it starts and each call reports the problem, because hosts do not show why a server did not start.
+ * `callersBringKeys`: an address alone is enough, because callers send keys with their requests.
  */
 export type HalfPairs = "refused" | "reported" | "callersBringKeys";
 
-/** A running sandbox at `url`, or a sandbox inside this process on `port` (0: a free port). */
+/** A sandbox: a running one at `url`, or without `url` one inside this process on `port` (0: a free port). */
 export interface SandboxEnvironment {
   readonly kind: "sandbox";
   readonly url?: string;
@@ -114,7 +121,8 @@ function nothingToUse(): SettingsError {
 }
 
 /**
- * Returns the sandbox of the settings. The configured keys may be real, so only a sandbox on this machine gets them.
+ * Returns the sandbox that the settings describe. The configured keys may be real ones, so they are sent only to a
+ * sandbox on this machine.
  */
 function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
@@ -123,7 +131,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
     kind: "sandbox",
     ...(sandboxUrl !== undefined && { url: sandboxUrl }),
     port: settings.sandboxPort,
-    // Without any settings, a person is trying the server. Sample data shows more than an empty sandbox.
+    // Without any settings, a person is probably trying the server out, so the sandbox gets sample data.
     seed: settings.sandboxSeed ?? (isForWantOfSettings ? "sample" : "none"),
     managementKey: (near ? settings.targetingApiKey : undefined) ?? SANDBOX_KEYS.management,
     eventKey: (near ? settings.eventAppKey : undefined) ?? SANDBOX_KEYS.events,
@@ -147,7 +155,10 @@ function pairOf(
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }
 
-/** Returns the variable of an invalid proxy for an address. Without its proxy, requests must not be sent. */
+/**
+ * Returns the variable with the proxy for an address if that proxy setting is invalid. Requests must then not be sent,
+ * because they would go without the proxy.
+ */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
   return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined
@@ -155,14 +166,17 @@ function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings)
     : undefined;
 }
 
-/** The proxies for https and http addresses, and the hosts that need none (NO_PROXY). */
+/** The proxies for https and http addresses, and the hosts to which requests go directly (`none`, from NO_PROXY). */
 export interface Proxies {
   readonly https?: string | undefined;
   readonly http?: string | undefined;
   readonly none?: string | undefined;
 }
 
-/** Returns the proxy for an address. Loopback addresses use none, as the proxy would connect to its own machine. */
+/**
+ * Returns the proxy for an address. Loopback addresses get none, because a proxy would connect to its own machine
+ * instead of this one.
+ */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
   return proxy === undefined || isLoopback(url) || needsNoProxy(url, proxies.none ?? "") ? undefined : proxy;

@@ -15,7 +15,7 @@ import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError 
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
   /**
-   * Set if the server serves HTTP. Callers may then bring their own keys, so an API may have an address without a key.
+   * Set if the server serves HTTP. An API may then have an address without a key, if callers may send their own keys.
    */
   readonly overHttp?: true;
   /**
@@ -29,8 +29,8 @@ export interface SettingsInput extends Platform {
 export type Settings = ReturnType<typeof readSettings>;
 
 /**
- * Reads the settings. Flags come before environment variables, and both before defaults. Throws a SettingsError that
- * names the first invalid setting.
+ * Reads the settings. A flag overrides an environment variable, and both override the default. Throws a SettingsError
+ * that names the first invalid setting.
  */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
@@ -59,7 +59,7 @@ export function readSettings(input: SettingsInput) {
   const { targetingApiKey, eventAppKey, sandboxUrl } = addresses;
   return Object.freeze({
     environment,
-    /** By variable: the invalid keys and addresses that do not prevent the start. */
+    /** The invalid keys and addresses, by variable, with which the server starts anyway. Calls report them. */
     unusable,
     blocked: blockedBy(unusable),
     /** The address of a running sandbox. It can be inspected even in live mode. */
@@ -69,7 +69,7 @@ export function readSettings(input: SettingsInput) {
     allowedDirs: read(SETTINGS.allowedDirs),
     maxLineBytes: read(SETTINGS.maxLineMb) * 1_048_576,
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
-    /** By operation: its route as `"METHOD /path"`. The operations are not validated yet. */
+    /** The configured route of each operation, as `"METHOD /path"`. The names of the operations are validated later. */
     routes: routes === undefined ? {} : readRoutes(routes),
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
@@ -101,17 +101,23 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm) ?? (overHttp ? "strict" : "ask"),
     page: read(SETTINGS.page),
-    /** Whether an approval in a view of the client is enough although `confirm` is `strict`. */
+    /** Whether an approval in a view that the client shows is accepted although `confirm` is `strict`. */
     trustViews: read(SETTINGS.trustViews),
     /** The only targetings that may be changed. Undefined if all may be. The IDs are not validated yet. */
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
-    /** The maximum percentage of options that one plan may change, and of options that it may delete. */
+    /**
+     * The maximum percentage of the options of a targeting that one plan may change, and the same maximum for options
+     * that it deletes.
+     */
     maxChangePercent: read(SETTINGS.maxChangePercent),
   } as const;
 }
 
-/** Returns the invalid setting that blocks all calls. Ignoring it would mean to use the wrong store, key or sandbox. */
+/**
+ * Returns the invalid setting because of which all calls fail. Without it, calls would use the wrong store, key or
+ * sandbox.
+ */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
     const problem = unusable.get(variable);
@@ -145,8 +151,8 @@ function projectId(environment: Environment, name: string | undefined): string {
 }
 
 /**
- * Returns what identifies a project without a name: its key, because each key belongs to one project (management-api
- * 5).
+ * Returns a text that identifies a project without a configured name: the address and the key, because each key belongs
+ * to one project (management-api 5).
  */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
@@ -178,7 +184,7 @@ function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
   const { password } = new URL(given);
-  // Database errors may show the decoded password, so it is a secret as well.
+  // Errors of the database may show the password in its decoded form, so that form is a secret as well.
   const plain = /^postgres/i.test(given) && !/%(?![0-9a-f]{2})/i.test(password) ? [decodeURIComponent(password)] : [];
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
@@ -238,12 +244,15 @@ export function stateFolder({ platform, home, environment }: Platform): string {
   }
   if (platform === "darwin") return posix.join(home, "Library", "Application Support", NAME);
   const given = environment.XDG_STATE_HOME;
-  // The XDG base directory specification says that a relative path is ignored.
+  // A relative path is ignored, as the XDG base directory specification requires.
   const base = given !== undefined && posix.isAbsolute(given) ? given : posix.join(home, ".local", "state");
   return posix.join(base, NAME);
 }
 
-/** Reads the settings of the run store. Throws a SettingsError if no process could execute this process's runs. */
+/**
+ * Reads the settings of the run store. Throws a SettingsError if neither this process nor a worker could execute the
+ * runs of this process.
+ */
 function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
   const store = {
@@ -283,7 +292,10 @@ export function settingText(
   return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
 }
 
-/** Returns a setting. Undefined if it was left out: hosts then pass an empty text or `${user_config.name}`. */
+/**
+ * Returns the trimmed text of a setting, undefined if it is not set. For an empty optional setting, some hosts pass an
+ * empty text or the placeholder `${user_config.name}`.
+ */
 function meaningful(given: string | undefined): string | undefined {
   const trimmed = given?.trim();
   return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;

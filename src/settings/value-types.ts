@@ -1,8 +1,8 @@
 import { delimiter, resolve } from "node:path";
 
 /**
- * The form of a setting's value. `words` completes the sentence "… must be". `read` returns undefined for an invalid
- * text. A `toggle` needs no value.
+ * The form of the value of a setting. `words` completes the sentence "… must be". `read` parses the text, and returns
+ * undefined if it is invalid. A `toggle` is a flag that needs no value.
  */
 export interface Form<Value> {
   readonly words: string;
@@ -33,7 +33,8 @@ export const address: Form<string> = {
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
-    // A caller's name consists of the issuer, a space and more, so the issuer must not contain spaces.
+    // The name of a caller consists of the issuer, a space and more, so an issuer with a space would make names
+    // ambiguous.
     if (address.read(given) === undefined || /\s/.test(given)) return undefined;
     return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
   },
@@ -69,7 +70,9 @@ export const proxyAddress: Form<string> = {
   },
 };
 
-/** The forms of keys and addresses. Over stdio, a server starts even if one is invalid; calls report it. */
+/**
+ * The forms of keys and addresses. A server over stdio starts even if such a setting is invalid, and calls report it.
+ */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);
@@ -99,7 +102,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word
   return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
-/** Returns the form of a list of certain words, separated by commas. Repeated words count once. */
+/** Returns the form of a comma-separated list that may contain only these words. Repeated words count once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
   return {
     words: `a comma list of ${words.join(", ")}`,
@@ -140,12 +143,12 @@ export const folders: Form<readonly string[]> = {
       .map((part) => resolve(part.trim())),
 };
 
-/** A setting. Its flag, documentation and manifests are generated from this object. */
+/** A setting of this program. The help, the documentation and the manifests are generated from these objects. */
 export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
   /** The flag without leading dashes. Absent for keys and for variables of other programs. */
   readonly flag?: string;
-  /** Whether the name of the variable is also accepted in lower case, as in other programs. */
+  /** Whether the variable is also read under its name in lower case, as other programs do (`https_proxy`). */
   readonly anyCase?: true;
   /** A secret value is never shown, and is removed from all output. */
   readonly secret: boolean;
@@ -179,7 +182,7 @@ export function optional<Value>(
   return setting(variable, form, undefined, meaning, otherwise);
 }
 
-/** Defines a setting for a secret. Other users can see command lines, so it has no flag. */
+/** Defines a setting for a secret. It has no flag, because other users of a machine can see command lines. */
 export function key(
   variable: string,
   meaning: string,
@@ -189,7 +192,7 @@ export function key(
   return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
 }
 
-/** Defines a setting whose variable other programs use too. It has no flag. */
+/** Defines a setting whose environment variable other programs read, too. It has no flag. */
 export function shared(
   variable: string,
   form: Form<string>,

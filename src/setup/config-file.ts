@@ -11,17 +11,23 @@ export interface Entry {
   readonly command: string;
   readonly args: readonly string[];
   readonly values: Readonly<Record<string, string>>;
-  /** By environment variable: the reference in the file. The file does not contain the value. */
+  /**
+   * The references to environment variables that the file gets instead of keys, by variable. The file does not contain
+   * the values.
+   */
   readonly references: Readonly<Record<string, string>>;
 }
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Edits the list of servers in a host's configuration file. Throws an UnsafeChange if that is not safe. */
+/**
+ * Reads and edits the entry of this server in the configuration file of a host. Throws an UnsafeChange if the file
+ * cannot be edited safely.
+ */
 export interface ServerList {
   /** Returns the fields of this server's entry. Undefined if the file has no such entry. */
   readonly entryIn: (content: string) => Fields | undefined;
-  /** Returns the fields of a new entry. Fields of the old entry that are not set now stay. */
+  /** Returns the fields of a new entry. Fields of the old entry that the new one does not set stay. */
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
   /** Writes the fields of this server's entry. Everything else in the file stays verbatim. */
   readonly withFields: (content: string, fields: Fields) => string;
@@ -37,18 +43,19 @@ export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }
 
-/** Returns whether a text is a reference to a variable. References with a default value do not count. */
+/** Returns whether a text is only a reference to a variable, without a default value. Also true for an empty text. */
 export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
 
-/** Returns whether a value is filled in. An empty text and a reference are not. */
+/** Returns whether a value is a real one, and not empty or a reference to a variable. */
 export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }
 
 /**
- * Returns the table with a name. Empty if there is none. Throws an UnsafeChange if the name has another kind of value.
+ * Returns the object under a name in a configuration. Empty if there is none. Throws an UnsafeChange if the value is
+ * not an object.
  */
 export function tableIn(parent: Fields, name: string): Fields {
   if (!Object.hasOwn(parent, name)) return {};
@@ -58,7 +65,7 @@ export function tableIn(parent: Fields, name: string): Fields {
 }
 
 export function tableOf(value: unknown): Fields | undefined {
-  // A copy has all properties as its own, even one named __proto__.
+  // The copy has all properties as own ones, even one that is named __proto__.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
 }
 
@@ -70,12 +77,13 @@ export function publishedLaunch(platform: NodeJS.Platform): Launch {
   return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
 }
 
-/** Matches a path in the cache of npx, which has one folder for each command line. */
+/** Matches a path in the cache of npx, which has a folder for each set of packages. */
 const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
 
 /**
- * Returns how a host starts this program. If npx downloaded it from a registry, npx starts it. Otherwise, this Node
- * starts its main file. Desktop hosts often have another PATH than a terminal, so Node has its full path.
+ * Returns the command with which a host starts this program. If npx downloaded it from a registry, the host uses npx,
+ * too. Otherwise it starts the main file with this Node, by its full path, because desktop hosts often have another
+ * PATH than a terminal.
  */
 export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {
   const [, folder] = IN_NPX_CACHE.exec(file) ?? [];
@@ -95,14 +103,14 @@ async function isOfRegistry(manifest: string): Promise<boolean> {
     const asked = tableOf(dependencies)?.[packageJson.name];
     return typeof asked === "string" && !/[:/\\]/.test(asked);
   } catch {
-    // If the manifest cannot be read, the main file is started by its path, which always works.
+    // Without a readable manifest, the host starts the main file by its path, which always works.
     return false;
   }
 }
 
 const PRIVATE = 0o600;
 const OTHERS = 0o077;
-/** Windows has access lists instead of modes, which protect a person's folders. */
+/** On Windows, files have access lists instead of modes, and the folders of a person are already protected by them. */
 const HAS_MODES = process.platform !== "win32";
 
 /** Returns the file to which a link leads. Throws an UnsafeChange if that file does not exist. */
@@ -131,7 +139,10 @@ export function textOf(bytes: Buffer): string {
   }
 }
 
-/** Throws an UnsafeChange if a file is read-only, because replacing such a file would succeed. */
+/**
+ * Throws an UnsafeChange if a file is read-only. Without this check it would be changed, because replacing a read-only
+ * file succeeds.
+ */
 export async function checkWritable(file: string): Promise<void> {
   const found = await ifThere(() => stat(file));
   if (found === undefined) return;
@@ -153,11 +164,14 @@ export async function makePrivate(file: string): Promise<void> {
 
 const NO_MODES = "other users could read its keys, because its file system does not store permissions";
 
-/** The result of replacing a file. `done` is false if the file had changed. `kept` is the path of the backup. */
+/**
+ * The result of replacing a file. `done` is false if another program had changed the file. `kept` is the path of the
+ * backup.
+ */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 interface FileContent {
-  /** The content before the change. Undefined if the file must not exist. */
+  /** The content that the file must still have, undefined if it must not exist. Otherwise it is not replaced. */
   readonly before: Buffer | undefined;
   readonly after: string;
   /** Set if `after` contains keys, so that only the owner may read the file. */
@@ -186,7 +200,7 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
   try {
     await make(fresh, after, mode);
     if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
-    // The file is compared once more. If a host writes it between this line and the replacement, that change is lost.
+    // Checks that no host has changed the file in the meantime. A change between this line and the replacement is lost.
     const present = await bytesOf(file);
     if (before === undefined ? present !== undefined : !present?.equals(before)) {
       await unmake();
@@ -220,8 +234,8 @@ const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**
- * Returns the change of this server's entry as removed and added lines, without values that may be keys. `args` are the
- * arguments that this server writes; they contain no keys.
+ * Returns how the entry of this server changes, as removed and added lines, without values that may be keys. `args` are
+ * the arguments that this program writes, which contain no keys.
  */
 export function linesChanged(
   list: ServerList,
@@ -244,7 +258,7 @@ export function linesChanged(
   ].join("\n");
 }
 
-/** Hides values that may be keys. `old` are the fields that are replaced. */
+/** Returns the fields of an entry without values that may be keys. `old` are the fields that they replace. */
 function shown(fields: Fields, args: readonly string[], old: Fields | undefined): Fields {
   const oldEnv = tableOf(old?.env) ?? {};
   const one = (name: string, value: unknown): unknown => {
@@ -271,7 +285,10 @@ function shownIn(variable: string, value: unknown, old: Fields): unknown {
   return setting !== undefined && old[variable] !== value ? FROM_ENVIRONMENT : HIDDEN;
 }
 
-/** Hides arguments that may be keys. A change loses arguments that a person added, so their flags are shown. */
+/**
+ * Hides arguments that may be keys. The flags of hidden arguments are shown, so that a person sees which of their own
+ * arguments the change would remove.
+ */
 function shownArguments(given: readonly unknown[], known: readonly string[]): readonly unknown[] {
   const flags = SETTING_LIST.flatMap(({ flag }) => (flag === undefined ? [] : [`--${flag}`]));
   return given.map((one, index) => {

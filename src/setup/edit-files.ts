@@ -24,20 +24,23 @@ import {
 interface JsonForm {
   readonly more?: Readonly<Record<string, string>>;
   /**
-   * Whether the host asks the person for each key that an entry refers to. The field `inputs` of the file has the
-   * questions.
+   * Whether the host itself asks the person for each key that an entry refers to. Its questions are in the field
+   * `inputs` of the file.
    */
   readonly asks?: boolean;
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
   readonly title: string;
 }
 
-/** The fields of a server over HTTP. They are removed when a command is written: hosts expect only one of the two. */
+/**
+ * The fields of an entry for a server over HTTP. They are removed when a command is written, because hosts expect an
+ * entry to have only one of the two.
+ */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
 /**
- * Edits the list of servers in a JSON file. `section` is the key of the list. A file with comments that the host cannot
- * read is refused.
+ * Edits the list of servers in a JSON file, which is under the key `section`. Refuses a file with comments if the host
+ * cannot read comments.
  */
 export function jsonList(section: string, form: JsonForm): ServerList {
   const { more = {}, asks = false } = form;
@@ -48,7 +51,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
     },
     fieldsOf: ({ command, args, values, references }: Entry, old = {}) => {
       const oldEnv = tableIn(old, "env");
-      // The old variables come first, so that they keep their order.
+      // The variables of the old entry come first, so that their order stays.
       const env = { ...oldEnv, ...references, ...oldEnv, ...values };
       return { ...localPart(old), ...more, command, args, ...(Object.keys(env).length > 0 && { env }) };
     },
@@ -73,7 +76,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
   };
 }
 
-/** Returns the changed file. What does not change stays verbatim, except what the host cannot read. */
+/** Returns the text of the changed file. Unchanged parts stay verbatim, except what the host cannot read. */
 function changedFile(
   { text, value }: ReturnType<typeof fileOf>,
   after: Fields,
@@ -104,8 +107,8 @@ function isJson(text: string): boolean {
 }
 
 /**
- * Returns the questions for keys (`inputs`) without those that only this server's entry uses. Undefined if none are
- * left.
+ * Returns the questions for keys (`inputs`) without those that only the entry of this server uses. Undefined if none
+ * are left.
  */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
@@ -165,7 +168,10 @@ function fileOf(content: string, section: string): { readonly text: string; read
   return { text, value: file };
 }
 
-/** Throws an UnsafeChange if a name occurs twice, because programs differ in which value they use. */
+/**
+ * Returns the values with these names in an object. Throws an UnsafeChange if a name occurs twice, because programs
+ * differ in which value they use.
+ */
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
   return names.map((name) => {
     const found = propertiesOf(node).filter((one) => one.name === name);
@@ -183,13 +189,13 @@ function parsed(text: string): { readonly root: Node; readonly value: unknown } 
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
   if (root === undefined || errors.length > 0) return undefined;
-  // Parsed values have no prototype, but their copies have one.
+  // The parser creates objects without a prototype. Their copies have one, so that they can be compared.
   return { root, value: structuredClone(getNodeValue(root)) };
 }
 
 /**
- * Changes a JSON text, which may contain comments, from one value to another. The editing functions of the library
- * would reformat neighbouring lines and separate comments from their values.
+ * Changes a JSON text with its comments so that its value `before` becomes `after`. The editing functions of the
+ * library are not used, because they reformat neighbouring lines and separate comments from their values.
  */
 function editedJson(text: string, before: unknown, after: unknown, path: JSONPath = []): string {
   if (isDeepStrictEqual(before, after)) return text;
@@ -295,7 +301,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   return text.slice(0, start) + comma + kept + added + end + text.slice(closing);
 }
 
-/** Returns the indexes of removed items. Undefined if the list changed in another way. */
+/** Returns the indexes of the items that a list has lost. Undefined if the list has changed in another way. */
 function itemsGone(before: readonly unknown[], after: readonly unknown[]): readonly number[] | undefined {
   const isKept = (item: unknown): boolean => after.some((one) => isDeepStrictEqual(one, item));
   if (!isDeepStrictEqual(before.filter(isKept), after)) return undefined;
@@ -327,7 +333,7 @@ function placeOf({ offset, length }: Node): { readonly start: number; readonly e
 
 const SECTION = "mcp_servers";
 
-/** How long Codex waits for the server to start, in seconds. The first start downloads the package. */
+/** The time that Codex gives the server to start, in seconds. The first start downloads the package. */
 const FIRST_START_S = 60;
 
 /** Edits the list of servers in a TOML file. Refuses a list in which this server's entry is not a separate table. */
@@ -392,8 +398,8 @@ function withoutTomlEntry(content: string): string {
 }
 
 /**
- * Removes this server's table and the empty line before it. Comments and empty lines at its end belong to the next
- * table, so they stay.
+ * Removes the table of this server and the empty line before it. Comments and empty lines at the end of the table stay,
+ * because they belong to the next one.
  */
 function linesWithoutOurs(lines: readonly string[]): readonly string[] {
   const kept: string[] = [];
@@ -423,12 +429,13 @@ function tomlOf(content: string): Fields | undefined {
   try {
     return tableOf(parse(content, { integersAsBigInt: "asNeeded" }));
   } catch {
-    // An invalid file has no value. The parser's message quotes the file, which may contain keys, so it is not shown.
+    // Undefined for an invalid file. The message of the parser is not shown, because it quotes the file, which may
+    // contain keys.
     return undefined;
   }
 }
 
-/** Returns whether two values are equal. Parsed tables have no prototype, so copies are compared. */
+/** Returns whether two values are equal. Compares copies, because parsed tables have no prototype. */
 function areSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(structuredClone(one), structuredClone(other));
 }

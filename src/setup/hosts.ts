@@ -9,15 +9,21 @@ export interface Host {
   readonly file: (platform: Platform) => string;
   readonly instead?: (platform: Platform) => string | undefined;
   readonly reference: (variable: string) => string;
-  /** Where the host gets keys from: its environment, a question to the person, or the file that the person edits. */
+  /**
+   * Where the host gets the values of keys: from its environment, by asking the person, or from the file that the
+   * person edits.
+   */
   readonly keysFrom: "environment" | "question" | "file";
   readonly list: ServerList;
   readonly own?: OwnCommand;
-  /** How the person must confirm trust, if the host starts no servers in untrusted folders. */
+  /** What the person must do to trust the server or folder, for hosts that start no servers otherwise. */
   readonly trust?: string;
 }
 
-/** The host's own command for servers. `add` returns its arguments. Undefined if the command cannot add this entry. */
+/**
+ * The command-line program of the host that can add servers. `add` returns the arguments for an entry, undefined if the
+ * program cannot add it.
+ */
 interface OwnCommand {
   readonly program: string;
   readonly add: (entry: Entry) => readonly string[] | undefined;
@@ -26,7 +32,7 @@ interface OwnCommand {
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
-/** The additions to JSON that a host accepts. Most hosts reject a byte order mark. */
+/** What a host accepts in its file besides plain JSON. Most hosts also reject a byte order mark. */
 const JSON_ALONE = { comments: false, trailingCommas: false } as const;
 const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
 
@@ -81,14 +87,15 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   codex: {
     title: "Codex",
     file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
-    // The reference is only a mark. The entry lists the variables, and Codex passes their values to the server.
+    // Codex does not read this reference. It only marks the variable: the entry lists its name, and Codex passes the
+    // value to the server.
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
     list: tomlList,
     own: {
       program: "codex",
       add: ({ command, args, values, references }) => {
-        // The command has no option to pass variables on, so it cannot add an entry with references.
+        // This command has no option to pass variables on, so it cannot add an entry with references to them.
         if (Object.keys(references).length > 0) return undefined;
         return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
       },
@@ -121,13 +128,19 @@ function inHome(platform: Platform, parts: readonly string[]): string {
   return pathsOf(platform).join(platform.home, ...parts);
 }
 
-/** Returns a file in the folder of a host. By default, this folder is below the home folder. */
+/**
+ * Returns the path of a file in the folder of a host. `variable` may name another folder; by default, it is below the
+ * home folder.
+ */
 function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
   const folder = platform.environment[variable]?.trim();
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
 }
 
-/** Returns a file in the folder to which Windows redirects Claude Desktop if it comes from the store (MSIX). */
+/**
+ * Returns the path of a file of Claude Desktop if that was installed from the Microsoft Store (MSIX). Windows redirects
+ * its files to this folder.
+ */
 function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
   const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
   return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);

@@ -19,7 +19,10 @@ import {
 
 import { HOSTS, type Host } from "./hosts.ts";
 
-/** Returns the entry of this server. It contains references to keys instead of their values. */
+/**
+ * Returns the entry of this server for the configuration of a host, made from the current settings. It contains
+ * references to keys instead of their values.
+ */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};
@@ -33,7 +36,7 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
   return { ...launch, values, references };
 }
 
-/** Returns the text of a setting with absolute paths, which are valid in every folder. */
+/** Returns the text of a setting with absolute paths, because the host may start the server in another folder. */
 function writtenText({ form }: Setting<unknown>, text: string): string {
   if (form === path) return path.read(text) ?? text;
   if (form === seed) {
@@ -68,7 +71,10 @@ export function keysHeld(fields: Fields): readonly string[] {
   });
 }
 
-/** Takes the place of a key that only the host knows. It is long enough for every kind of key. */
+/**
+ * A placeholder for a key that only the host knows, used to check the other settings. It is long enough for every kind
+ * of key.
+ */
 const SOME_KEY = "A".repeat(44);
 
 /** Throws a SettingsError if the server would not start with these fields. */
@@ -87,7 +93,7 @@ export function checkAsServer(fields: Fields, { references }: Entry, input: Sett
   routesOf(settingsFrom({ ...input, flags: new Map(), environment }));
 }
 
-/** Returns the command that checks the server's settings as the host starts it. */
+/** Returns the `doctor` command for the person, with the command and settings with which the host starts the server. */
 export function doctorLine({ command, args }: Entry, fields: Fields, platform: NodeJS.Platform): string {
   const env = tableOf(fields.env) ?? {};
   const flags = SETTING_LIST.flatMap(({ variable, flag, secret }) => {
@@ -122,7 +128,7 @@ export async function openHostFiles(platform: Platform): Promise<readonly OpenFi
       const remedy = commandLine(["chmod", "600", file], platform.platform);
       found.push({ title, found: openWords(file, held, mode), remedy });
     } catch (thrown) {
-      // `setup` reports a file that cannot be read, so it is left out here.
+      // A file that cannot be read is skipped here, because `setup` reports it.
       if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
     }
   }

@@ -35,7 +35,7 @@ const INTERRUPTED_CODE = 130;
 
 interface Person {
   readonly say: (text: string) => void;
-  /** Asks the person a question. Undefined if there is no terminal to ask in. */
+  /** Asks the person a question. Undefined without a terminal. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
   /** Whether the person agrees to all questions in advance (`--yes`), except those about keys. */
   readonly agreed: boolean;
@@ -64,13 +64,14 @@ export async function runSetup(line: CommandLine): Promise<number> {
 }
 
 /**
- * Shows how the host's configuration would change, and changes it if the person agrees. Exit code 1: the person did not
- * agree. Throws a SettingsError if the host is unknown, its file cannot be changed, or the server would not start.
+ * Shows how the configuration of the host would change, and changes it if the person agrees. Exit code 1 means that the
+ * person did not agree. Throws a SettingsError if the host is unknown, its file cannot be changed, or the server would
+ * not start with the settings.
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
   const file = await fileOf(host, input);
-  // A missing host is no error. It may be installed later or in another place.
+  // It is no error if the host is not found, because it may be installed later or in another place.
   const found = await isHere(host, input);
   const byHand = (): string => {
     const entry = entryOf(host, input, person.launch);
@@ -164,7 +165,10 @@ async function hostOf(given: string | undefined, input: SettingsInput): Promise<
   throw new SettingsError(`setup needs a host. The hosts are ${all.join(", ")}; ${here}`);
 }
 
-/** Shows the change, asks and writes. Undefined if another program has changed the file in the meantime. */
+/**
+ * Shows the change, asks the person, and writes the file. Undefined if another program has changed the file in the
+ * meantime, so that all of this must be repeated.
+ */
 async function change(task: Task, person: Person): Promise<number | undefined> {
   const { host, file, entry, input } = task;
   const bytes = await bytesOf(file);
@@ -222,7 +226,7 @@ function makePrivateLine(file: string): string {
   return commandLine(["chmod", "600", file], process.platform);
 }
 
-/** Offers to make a file private whose entry does not change. */
+/** Called if the entry does not change. If other users can read keys in the file, offers to make it private. */
 async function keepPrivate(file: string, held: readonly string[], person: Person): Promise<number> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return 0;
@@ -262,7 +266,8 @@ export interface Task {
 }
 
 /**
- * Returns what is still missing, a check, and a first question to the agent. `keys` were just written into the file.
+ * Returns the next steps for the person: what is still missing, a command that checks the settings, and a first
+ * question to the agent. `keys` were just written into the file.
  */
 export async function nextSteps(
   { host, file, entry, input, found }: Task,
@@ -293,7 +298,10 @@ function wordOf(host: Host): string {
   return Object.keys(HOSTS).find((word) => HOSTS[word] === host) ?? "HOST";
 }
 
-/** Returns the host's own command. Undefined if it is not installed or cannot add the entry. */
+/**
+ * Returns the command line with which the host's own program would add the entry. Undefined if the program is not
+ * installed or cannot add it.
+ */
 async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
   const args = own?.add(entry);
   if (own === undefined || args === undefined || !(await programFound(own.program, input))) return undefined;
@@ -314,7 +322,10 @@ const WHERE_KEYS_COME_FROM = {
   file: (keys, host, file) => `Now write ${keys} into ${file}: ${host} reads keys from this file.`,
 } as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
-/** Returns a first question to the agent. It contains a targeting's ID, as the service cannot list targetings. */
+/**
+ * Returns a first question to the agent. For a live service it needs the ID of a targeting, because the service cannot
+ * list targetings.
+ */
 function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
   const isLive = (address: string, key: string): boolean =>
     isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));
@@ -340,7 +351,7 @@ function hasNoFolder(fields: Fields): boolean {
   return !isFilledIn(tableOf(fields.env)?.[variable]);
 }
 
-/** Asks for folders to read and save files in, unless the settings or the entry already name some. */
+/** Asks the person which folders the server may use for files, unless the settings or the entry already name some. */
 async function withFolders(
   input: SettingsInput,
   old: Fields | undefined,

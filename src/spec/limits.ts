@@ -1,5 +1,6 @@
 /**
- * A limit of the service. `section`: where the API document states it. `exceeded`: how the service answers above it.
+ * A limit of the service. `section`: the section of the API document that states it. `exceeded`: how the service
+ * answers a request that exceeds it.
  */
 interface Limit {
   readonly value: number;
@@ -49,7 +50,10 @@ export const LIMITS = {
   retryAfterMs: { value: 2000, section: "4.2", exceeded: "not applicable" },
 } as const satisfies Record<string, Limit>;
 
-/** The maximum size of a body that this program sends in bytes. It is below "8 MB" in both meanings of MB. */
+/**
+ * The maximum size in bytes of a body that this program sends. It is below "8 MB" whether MB means 1,000,000 or
+ * 1,048,576 bytes.
+ */
 export const OWN_BODY_BYTES = 8_000_000;
 
 /** The limits of event-tracking-api 8. Lengths are Unicode code points. */

@@ -1,8 +1,8 @@
 import { LIMITS } from "./limits.ts";
 
 /**
- * Matches a text of valid characters for names. management-api 8.3 does not say which Korean letters it means.
- * Precomposed syllables and compatibility letters are assumed.
+ * Matches a text in which all characters are valid in names. management-api 8.3 does not say which Korean letters it
+ * allows; composed syllables and compatibility letters are assumed.
  */
 const ALLOWED = /^[A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]*$/u;
 const DISALLOWED = /[^A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]/gu;
@@ -34,7 +34,10 @@ export function nameProblem(name: string): NameProblem | undefined {
   return { rules, length, ...(characters.length > 0 && { characters }) };
 }
 
-/** Composes only the Hangul of a text, because macOS decomposes the names of files. */
+/**
+ * Composes the Hangul letters of a text to syllables, because macOS decomposes them in file names. All other characters
+ * stay.
+ */
 function composeHangul(name: string): string {
   return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
 }
@@ -51,11 +54,11 @@ export function codePoints(text: string): number {
   return count;
 }
 
-/** The rule of management-api 8.1 that a Context ID breaks. `bytes` is its UTF-8 length after trimming. */
+/** The rule of management-api 8.1 that a Context ID breaks. `bytes` is the length of the trimmed ID in UTF-8. */
 interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
-  /** The separators in a Context ID that is too long and so is probably a list. */
+  /** The separators in a Context ID that is too long. With them, it is probably a list of several IDs. */
   readonly separators?: string;
 }
 
@@ -83,7 +86,7 @@ export function contextIdProblem(trimmed: string): ContextIdProblem | undefined 
   return { rule: "tooLong", bytes, ...(separators !== "" && { separators }) };
 }
 
-/** Returns the given Context IDs that are probably mistyped, because the option has a similar one. */
+/** Returns those of the given Context IDs that are probably mistyped, because the option has a similar one. */
 export function nearContextIds(given: readonly string[], held: readonly string[]) {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));
@@ -117,11 +120,14 @@ export function ulidTime(ulid: string): number {
 }
 
 /**
- * How far the clocks of the service's machines may differ (assumed). Of two IDs closer in time, either may be older.
+ * How far the clocks of the service's machines may differ (assumed). If the times of two IDs are closer together, their
+ * order does not show which object is older.
  */
 export const CLOCKS_APART_MS = 2000;
 
-/** Returns the highest ULID of a time in milliseconds since 1970. All IDs created until then sort before it. */
+/**
+ * Returns the highest ULID with a time in milliseconds since 1970. All IDs that were created until then sort before it.
+ */
 export function ulidAt(time: number): string {
   return encodeTime(Math.max(0, time)) + "Z".repeat(16);
 }
@@ -138,7 +144,7 @@ export function ulidSource(now: () => number, random: () => number): () => strin
   return () => {
     const time = Math.max(now(), lastTime);
     if (time !== lastTime || !increment(tail)) {
-      // The random part has reached its maximum, so the ID gets the next millisecond.
+      // The random part is already at its maximum, so the ID gets the next millisecond.
       lastTime = time === lastTime ? time + 1 : time;
       letters.write(encodeTime(lastTime), "latin1");
       for (let place = 0; place < tail.length; place += 1) tail[place] = Math.floor(random() * 32);

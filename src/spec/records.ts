@@ -30,7 +30,7 @@ export const optionRecord = z.looseObject({
 export type OptionRecord = z.infer<typeof optionRecord>;
 
 /**
- * Returns the fields with which changes are compared. Absent fields get their defaults. Only groups have
+ * Returns the fields of an option by which changes are detected. Absent fields get their defaults. Only groups have
  * `exposeChildren`.
  */
 export function comparedFields({ _id, name, type, childCount, parent = null, exposeChildren = false }: OptionRecord) {
@@ -38,7 +38,9 @@ export function comparedFields({ _id, name, type, childCount, parent = null, exp
   return { _id, name, type: kind, parent, ...(kind === "collection" && { exposeChildren }) };
 }
 
-/** A page of a list of options. `total` is the number of all its options, if the service states it (assumed). */
+/**
+ * A page of a list of options. `total` is the number of options in the whole list, if the service states it (assumed).
+ */
 export interface OptionPage {
   readonly items: readonly OptionRecord[];
   readonly total?: number;

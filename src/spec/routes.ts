@@ -43,7 +43,7 @@ export const BULK_OPERATIONS = [
 ] as const;
 export type BulkOperation = (typeof BULK_OPERATIONS)[number];
 
-/** By operation: whether all items are applied or none ("unit"), or each on its own (management-api 4.1). */
+/** How each operation applies its items: all or none ("unit"), or each on its own (management-api 4.1). */
 export const APPLIED_AS = {
   createTargetings: "unit",
   deleteTargetings: "unit",
@@ -60,7 +60,8 @@ export function isOperation(text: string): text is Operation {
 }
 
 /**
- * Returns the routes. The settings map operations to `"METHOD /path"`. Throws a RangeError that names an invalid entry.
+ * Returns the routes of all operations. `overrides` are routes from the settings, as `"METHOD /path"` by operation.
+ * Throws a RangeError that names an invalid entry.
  */
 export function routesWith(overrides: Readonly<Record<string, string>>): RouteTable {
   const table: Record<Operation, Route> = { ...ROUTES };
