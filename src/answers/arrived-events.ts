@@ -212,6 +212,14 @@ function expectationLine(
   return `${about}: ${met ? `met, found ${found}` : `NOT met, ${escapeInvisible(reason ?? `found ${found}`)}`}`;
 }
 
+/** Returns how many users meet every expectation and check. Empty if users are not checked separately. */
+export function usersText(expectations: readonly ExpectationRow[], checks: readonly CheckRow[]): readonly string[] {
+  const users = new Set(expectations.flatMap(({ uid }) => uid ?? []));
+  if (users.size < 2) return [];
+  const failed = new Set([...expectations, ...checks].flatMap(({ uid, met }) => (met ? [] : (uid ?? []))));
+  return [`Everything asked for is true of ${users.size - failed.size} of ${users.size} users.`];
+}
+
 /** Reports the check of order or time, for each user if users are checked separately. */
 export function reportCheck(
   name: "order" | "within",
@@ -220,7 +228,8 @@ export function reportCheck(
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
-  const unmet = unmetWords(expectations, expect);
+  // The other check says what is wrong with time or order.
+  const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
   /** The order can be right although an expectation about a number or a verdict is not met. */
   const verdictOf = (result: CheckRow): string => {
     const why = whyWords(result);
@@ -267,10 +276,12 @@ const UNMET_NAMED = 3;
 function unmetWords(
   expectations: readonly ExpectationRow[],
   expect: Expected,
+  isNamed: (result: ExpectationRow) => boolean,
 ): ReadonlyMap<string | undefined, string> {
   const byUser = new Map<string | undefined, string[]>();
-  for (const [position, { uid, index = position, met, found, reason = `found ${found}` }] of expectations.entries()) {
-    if (met) continue;
+  for (const [position, result] of expectations.entries()) {
+    const { uid, index = position, met, found, reason = `found ${found}` } = result;
+    if (met || !isNamed(result)) continue;
     const words = `expectation ${index + 1}, ${quoteUntrusted(expect[index]?.eventName ?? "")} (${escapeInvisible(reason)})`;
     byUser.set(uid, [...(byUser.get(uid) ?? []), words]);
   }

@@ -295,7 +295,7 @@ interface UndoFacts {
 
 /** Returns a note that says whether and until when a run can be undone. */
 export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): string {
-  if (!hasChanged) return "there is nothing to undo";
+  if (!hasChanged) return "this run has changed nothing, so there is nothing to undo";
   const date = new Date(until).toISOString().slice(0, 10);
   const runs = mostRuns === undefined ? "" : `, while it is among the last ${mostRuns} runs`;
   return `undo_run {"runId":"${runId}"} plans the undo, until ${date}${runs}`;

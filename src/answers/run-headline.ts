@@ -6,7 +6,7 @@ import type { Interrupted } from "../runs/registry.ts";
 import type { OptionCounts, RunStatus } from "../runs/report.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { Approval } from "./approvals.ts";
-import { fenceIfForeign, quoteShort, quoteUntrusted } from "./fence.ts";
+import { fenceIfForeign, joinedRanges, placesWords, quoteShort, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 import type { ReportedRun } from "./run-results.ts";
 
@@ -49,7 +49,8 @@ export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
   if (counts.items === 0 && status === "running") {
-    const what = run.tool === "undo_run" ? "finding out what unanswered requests changed" : "reading the file";
+    const reading = run.file === undefined ? "preparing the requests" : "reading the file";
+    const what = run.tool === "undo_run" ? "finding out what unanswered requests changed" : reading;
     return `Still ${what}; nothing was sent. ${ran}`;
   }
   if (WORK[run.tool] === SAVED && status === "running") return `The file is still being written. ${ran}`;
@@ -262,14 +263,38 @@ export function reportedApproval({ approval, tool, status, alwaysReportsApproval
 }
 
 /** Returns a note on how many rows of a file became items. Empty if each row is one item. */
-export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
+export function rowsNote({ rows, ...run }: Pick<ReportedRun, "rows" | "failures" | "status">): readonly string[] {
+  if (rows === undefined) return [];
+  const { read, merged, skipped, joined = [] } = rows;
   if (merged + skipped === 0) return [];
   const parts = [
     `${many(read, "row")} of the file made ${many(read - merged, "item")}`,
-    merged > 0 && `${many(merged, "row")} joined an earlier row's item`,
+    merged > 0 && `${many(merged, "row")} joined an earlier row's item${joinedWords(joined, run)}`,
     skipped > 0 && `${many(skipped, "empty row")} skipped`,
   ].filter((part) => part !== false);
   return [parts.join("; ")];
+}
+
+/** Returns which rows joined which, and how many rows failed if one of them joined an item that failed. */
+function joinedWords(
+  joined: NonNullable<RowCounts["joined"]>,
+  { failures, status }: Pick<ReportedRun, "failures" | "status">,
+): string {
+  if (joined.length === 0) return "";
+  const byItem = new Map<number, number[]>();
+  for (const { line, of } of joined) byItem.set(of, [...(byItem.get(of) ?? []), line]);
+  const words = [...byItem].map(([of, lines]) => {
+    const ranges = joinedRanges(lines.map((line) => [line, line]));
+    return `${placesWords(ranges, { byLine: true })} that of line ${of}`;
+  });
+  const failed = failures.filter(({ outcome }) => outcome === "failed");
+  const hasFailed = (line: number): boolean =>
+    failed.some(({ places }) => places.some(([from, to]) => line >= from && line <= to));
+  const further = joined.filter(({ of }) => hasFailed(of)).length;
+  const isCounted = further > 0 && failed.every(({ placesOmitted }) => !placesOmitted);
+  const sum = failed.reduce((total, { count: items }) => total + items, further);
+  const counted = isCounted ? `, so ${many(sum, "row")} ${status === "planned" ? "would fail" : "failed"}` : "";
+  return ` (${words.join("; ")})${counted}`;
 }
 
 const MAX_MATCHES_SHOWN = 5;

@@ -211,7 +211,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...unansweredNote(run),
     ...sheetNotes(run.file, run.notes),
     ...undoFirstNote(run),
-    ...(run.rows === undefined ? [] : rowsNote(run.rows)),
+    ...rowsNote(run),
     ...bareNote(run),
     ...fuzzyMatchNote(run),
     ...nearNote(run),

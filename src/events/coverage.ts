@@ -261,7 +261,7 @@ export function coverageOf({ seen, unsupported, rules }: CountedEvents): Coverag
       eventsSummary([right.length, sometimes.length, always.length]),
       parametersSummary(seen),
       `${rules.size} of ${Object.keys(RULES).length} rules`,
-      `unsupported names: ${unsupported.size}`,
+      `unsupported event names: ${unsupported.size}`,
     ].join("; "),
     neverSeen: EVENT_NAMES.filter((name) => !seen.has(name)),
     alwaysRight: Object.fromEntries(right.map(([name, { count }]) => [name, count])),

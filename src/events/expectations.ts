@@ -29,11 +29,12 @@ interface ExpectationOptions {
   readonly withinMs?: number | undefined;
 }
 
-/** The result of an expectation. `reason` says why it is not met. */
+/** The result of an expectation. `reason` says why it is not met, `check` whether only order or time is the reason. */
 export interface ExpectationResult {
   readonly met: boolean;
   readonly found: number;
   readonly reason?: string;
+  readonly check?: "order" | "within";
 }
 
 /**
@@ -74,7 +75,8 @@ export function checkExpectations(
       ? ["last", `${thousands(last - arrivalOf(wanted[firstFrom(wanted, best.start) - 1]))} ms before`]
       : ["first", `${thousands(late - first)} ms after`];
     const most = thousands(withinMs);
-    return { met, found, reason: `not within ${most} ms of the ${of} expected event: it arrived ${by} it` };
+    const reason = `not within ${most} ms of the ${of} expected event: it arrived ${by} it`;
+    return { met, found, reason, check: "within" };
   });
 }
 
@@ -178,7 +180,7 @@ function explained(
         : found > 0 || count === 0
           ? `expected ${count}, found ${found}`
           : whyNotFound(events, expectation);
-  return { met, found, reason };
+  return { met, found, reason, ...(lost === undefined && isTooEarly && { check: "order" }) };
 }
 
 function whyNotFound(arrived: readonly ArrivedEvent[], { eventName, where, verdict }: Expectation): string {

@@ -4,7 +4,7 @@ import { type JsonFault, jsonFault } from "../platform/exact-json.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
-import { ownReason, type Reason, type ReportedObject, type RowCounts } from "../runs/outcome.ts";
+import { MAX_JOINED, ownReason, type Reason, type ReportedObject, type RowCounts } from "../runs/outcome.ts";
 import type { TextCells } from "./cells.ts";
 import { type Header, REASON_COLUMN, type ValidColumns } from "./columns.ts";
 import { type ReadableFile, withDetectedForm } from "./detected-form.ts";
@@ -192,6 +192,8 @@ export type GivenItem<Item> = {
   readonly line?: number;
   /** How many further rows were merged into this item, and how many empty rows were skipped before it. */
   readonly merged?: number;
+  /** The lines of the merged rows, at most MAX_JOINED and one more. */
+  readonly joined?: readonly number[];
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
 
@@ -226,7 +228,7 @@ export async function itemsIn<Item>(
   shape: RowShape<Item>,
 ): Promise<readonly GivenItem<Item>[]> {
   const given: GivenItem<Item>[] = [];
-  const merged = new Map<number, { merged: number; skipped: number }>();
+  const merged = new Map<number, { merged: number; skipped: number; readonly joined: number[] }>();
   const byKey = new Map<string, number>();
   const spoilt = new Map<string, Position>();
   for await (const rows of rowsOf(bytes, file, shape)) {
@@ -251,8 +253,11 @@ export async function itemsIn<Item>(
         given.push({ ...place, reason: clash });
         if (key !== undefined && shape.isReplacement?.(content.item)) spoilt.set(key, row);
       } else {
-        const sums = merged.get(owner) ?? { merged: 0, skipped: before.skipped ?? 0 };
-        merged.set(owner, { merged: sums.merged + 1, skipped: sums.skipped + (skipped ?? 0) });
+        const sums = merged.get(owner) ?? { merged: 0, skipped: before.skipped ?? 0, joined: [] };
+        merged.set(owner, sums);
+        sums.merged += 1;
+        sums.skipped += skipped ?? 0;
+        if (row.line !== undefined && sums.joined.length <= MAX_JOINED) sums.joined.push(row.line);
       }
     }
   }
@@ -263,9 +268,9 @@ export async function itemsIn<Item>(
     const reason = ownReason("INVALID_ROW", { problem: "spoilt", ...placeOf(place) });
     given[position] = { ...placeOf(whole), ...(whole.skipped && { skipped: whole.skipped }), reason };
   }
-  for (const [position, { merged: further, skipped }] of merged) {
+  for (const [position, { skipped, ...further }] of merged) {
     const whole = given[position];
-    if (whole !== undefined) given[position] = { ...whole, merged: further, ...(skipped > 0 && { skipped }) };
+    if (whole !== undefined) given[position] = { ...whole, ...further, ...(skipped > 0 && { skipped }) };
   }
   return given;
 }
@@ -273,7 +278,9 @@ export async function itemsIn<Item>(
 export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
   const merged = sum("merged");
-  return { read: given.length + merged, merged, skipped: sum("skipped") };
+  const joined = given.flatMap(({ joined: lines = [], line = 0 }) => lines.map((one) => ({ line: one, of: line })));
+  const isListed = joined.length > 0 && joined.length <= MAX_JOINED;
+  return { read: given.length + merged, merged, skipped: sum("skipped"), ...(isListed && { joined }) };
 }
 
 export function fieldProblem(issues: readonly z.core.$ZodIssue[], schema: z.ZodObject, row: unknown): Reason {

@@ -33,7 +33,14 @@ export const nearIds = z.object({
 /** Context IDs of items that contain separators. `first` is an example. */
 export const joinedIds = z.object({ count: z.number(), separators: z.string(), first: z.string() });
 export const elsewhere = z.object({ count: z.number(), first: z.array(z.string()) });
-export const rowCounts = z.object({ read: z.number(), merged: z.number(), skipped: z.number() });
+export const rowCounts = z.object({
+  read: z.number(),
+  merged: z.number(),
+  skipped: z.number(),
+  /** The lines of merged rows. `of` is the line of the row that they joined. Absent if there are more than MAX_JOINED. */
+  joined: z.array(z.object({ line: z.number(), of: z.number() })).exactOptional(),
+});
+export const MAX_JOINED = 25;
 
 export const stopEntry = z.object({
   t: z.literal("stop"),

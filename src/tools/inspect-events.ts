@@ -10,6 +10,7 @@ import {
   reportCheck,
   reportExpectations,
   reportFindings,
+  usersText,
 } from "../answers/arrived-events.ts";
 import { pageBudget, readCursor, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { basisNote } from "../answers/event-suites.ts";
@@ -122,11 +123,12 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
   ];
   const { total } = listed;
   const { environment } = context;
+  const isEmpty = total === 0 && (await look({}, context, 1)).events.length === 0;
   return renderAnswer(
     { environment, events: page?.rows, total, ...checked.facts, notes: notes[0] && notes, cursor: page?.cursor },
     [
       ...checked.text,
-      ...(page === undefined ? [] : pageText(page.rows, total)),
+      ...(page === undefined ? [] : pageText(page.rows, total, isEmpty)),
       ...notes,
       page?.cursor !== undefined && `Older ones: the same call with cursor ${page.cursor}`,
     ],
@@ -167,6 +169,7 @@ function checkedOf(
     },
     text: [
       ...(coverage === undefined ? [] : eventCoverageText(coverage, summary, { isFiltered: matching !== undefined })),
+      ...usersText(expectations, [...(order ?? []), ...(within ?? [])]),
       ...picked.flatMap(({ text }) => text),
     ],
     notes,
@@ -184,8 +187,8 @@ function isAskedFor({ eventName, verdict }: InspectInput) {
     (eventName === undefined || (kind.eventName !== null && nearestName(kind.eventName, [eventName]) !== undefined));
 }
 
-function pageText(rows: readonly ArrivedRow[], total: number): readonly string[] {
-  if (rows.length === 0) return ["No events match."];
+function pageText(rows: readonly ArrivedRow[], total: number, isEmpty: boolean): readonly string[] {
+  if (rows.length === 0) return [isEmpty ? "The sandbox has received no events." : "No events match."];
   return [
     `${rows.length === total ? `${total > 1 ? "All " : ""}${many(total, "event")}` : `${thousands(rows.length)} of ${many(total, "event")}`}, the newest last:`,
     fenced(rows.map(arrivedLine)),
@@ -194,8 +197,8 @@ function pageText(rows: readonly ArrivedRow[], total: number): readonly string[]
 
 type Filters = Omit<SandboxQuery, "limit">;
 
-function look(filters: Filters, context: ToolContext): Promise<SandboxEvents> {
-  return sandboxOf(context).events({ ...filters, limit: LOOKED_AT }, { signal: context.signal });
+function look(filters: Filters, context: ToolContext, limit = LOOKED_AT): Promise<SandboxEvents> {
+  return sandboxOf(context).events({ ...filters, limit }, { signal: context.signal });
 }
 
 type Wanted = ((event: SandboxEvent) => boolean) | undefined;

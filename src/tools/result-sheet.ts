@@ -101,12 +101,14 @@ export async function* resultSheet(
       const read = fromCells(header, more);
       return (cells) => read(cells).key;
     },
-    resultOf: (...about) => {
-      const shown = resultOf(...about);
+    resultOf: (row, ...about) => {
+      const shown = resultOf(row, ...about);
       const wanted = only && resultsIn(found)[only];
       if (shown === undefined || (wanted !== undefined && !isWanted(shown, wanted, only))) return undefined;
       count?.(shown.result);
-      return shown;
+      if (only === undefined || shown.problem === undefined) return shown;
+      // Among other rows, a row is no longer at its line.
+      return { ...shown, problem: `Line ${row.line}: ${shown.problem}` };
     },
   };
   const name = file.sheet?.sheet ?? "Results";

@@ -68,7 +68,7 @@ test("a repeated row names the line of the original file, and whether it has the
   expect(made.text).toMatch(/line 5 "Hats": same name as line 3, with other Context IDs\. Use each name once\./);
   await call(client, "get_run", { runId: made.runId, outcome: "failed", saveTo: "failed.csv" });
   expect(saved("failed.csv")).toContain("Same name and Context IDs as line 2 of the original file,Leave the line out.");
-  expect(saved("failed.csv")).toContain('"Same name as line 3 of the original file, with other Context IDs"');
+  expect(saved("failed.csv")).toContain('"Line 5: Same name as line 3 of the original file, with other Context IDs"');
   const rejects = await client.readResource(`targeting://runs/${made.runId}/rejects`);
   expect(JSON.stringify(rejects)).toContain("same name and Context IDs as line 2 of the original file. Leave");
 });

@@ -136,6 +136,8 @@ test("without uid, order and time of several users are checked for each of them"
   const given = await client.callTool("inspect_events", { expect: expect_, inOrder: true, withinMs: 10_000 });
   expect(textOf(given)).toContain("The order held for 2 of 3 users:");
   expect(textOf(given)).toContain("The time held for 2 of 3 users:");
+  expect(textOf(given)).toContain("Everything asked for is true of 1 of 3 users.");
+  expect(textOf(given)).not.toContain("but not met");
 });
 
 test("an order that holds beside an expectation that is not met is said of the events that arrived", async () => {

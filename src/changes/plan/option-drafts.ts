@@ -1,6 +1,6 @@
 import { placeOf, type Row } from "../../files/rows.ts";
 import { detached } from "../../platform/text.ts";
-import { ownReason, type Reason, type RowCounts } from "../../runs/outcome.ts";
+import { MAX_JOINED, ownReason, type Reason, type RowCounts } from "../../runs/outcome.ts";
 import type { AddOptionInput, ChildInput, OptionInput } from "../call.ts";
 import type { Bound, OptionItem } from "../rows/entries.ts";
 import { type OptionRow, optionRows } from "../rows/input-rows.ts";
@@ -43,8 +43,8 @@ export class OptionDrafts {
   /** Options stored as rows whose `type` says that they are not groups. */
   readonly #atomic = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
-  /** Keys of failed rows. Later rows with one of these keys are not planned. */
-  readonly #failed = new Set<string>();
+  /** The lines of failed rows, by key. Later rows with one of these keys are not planned. */
+  readonly #failed = new Map<string, number | undefined>();
   readonly #candidates: OptionCandidate[] = [];
   /** All group names in the rows, even in failed ones. An option with one of these names is a group. */
   readonly #groupNames = new Set<string>();
@@ -53,6 +53,7 @@ export class OptionDrafts {
   /** By name: the first option with this name. */
   readonly #names: NamesInUse = new Map();
   readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
+  readonly #joined: { readonly line: number; readonly of: number }[] = [];
 
   constructor(plan: Plan, targetingId: string) {
     this.#plan = plan;
@@ -77,23 +78,29 @@ export class OptionDrafts {
 
   #takeKeyed(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
     if (this.#failed.has(key)) {
-      this.#rowCounts.merged += 1;
+      this.#merged(row, this.#failed.get(key));
       return;
     }
     const open = this.#open.get(key) ?? this.#grow(key);
     if (open !== undefined) {
       const clash = optionRows.merge(open.item, item);
-      if (clash === undefined) this.#rowCounts.merged += 1;
+      if (clash === undefined) this.#merged(row, this.#plan.objects.at(open.object)?.line);
       else this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
       // The row reader has checked the Context IDs, and no earlier row has this name. Only the name is checked.
       const { name, contexts = [] } = item;
-      if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.add(key);
+      if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.set(key, row.line);
     } else this.#opened(key, this.#plan.object({ ...placeOf(row), name: item.name }), item);
   }
 
+  #merged({ line }: Row<AddOptionInput>, of: number | undefined): void {
+    this.#rowCounts.merged += 1;
+    if (this.#joined.length <= MAX_JOINED && line !== undefined && of !== undefined) this.#joined.push({ line, of });
+  }
+
   rowCounts(): RowCounts {
-    return { ...this.#rowCounts };
+    const { length } = this.#joined;
+    return { ...this.#rowCounts, ...(length > 0 && length <= MAX_JOINED && { joined: this.#joined }) };
   }
 
   /** Returns the options and groups that cannot be stored as rows. Call it after all rows were added. */
