@@ -92,7 +92,7 @@ describe("expectations", () => {
     const expected = names("view_item", "add_to_cart");
     expect(met(checkExpectations(sale, expected, { withinMs: 100 }))).toEqual([true, true]);
     const late = [view, at(5000, "view_item", { item_id: "i" }), { ...cart, arrivedAt: 5050 }];
-      check: "within",
+    expect(met(checkExpectations(late, expected, { withinMs: 100, inOrder: true }))).toEqual([true, true]);
     const [, tooLate] = checkExpectations(sale, names("view_item", "purchase"), { withinMs: 1000 });
     expect(tooLate).toEqual({
       met: false,
