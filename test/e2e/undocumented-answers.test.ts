@@ -23,9 +23,15 @@ const GROUPS = [
 /** The built command, with a service that lists sub-options by name, and whose new groups show their sub-options. */
 async function session() {
   const sandbox = await startService();
-  const lists = { areBroken: false };
+  const lists: { areBroken: boolean; firstIsBroken: boolean; first?: string } = {
+    areBroken: false,
+    firstIsBroken: false,
+  };
   const service = await startStub((request) => (response) => {
-    if (lists.areBroken && request.method === "GET" && /\/category\?/.test(request.url)) {
+    const parent = /parent=(\w+)/.exec(request.url)?.[1];
+    if (parent !== undefined) lists.first ??= parent;
+    const isBroken = lists.areBroken || (lists.firstIsBroken && parent === lists.first);
+    if (isBroken && request.method === "GET" && /\/category\?/.test(request.url)) {
       response.writeHead(503).end("{}");
       return;
     }
@@ -68,6 +74,19 @@ test("each sub-option is reported with its own ID, although the first group is l
   const { results } = await call(client, "bulk_add_options", { targetingId, items });
   expect(results).toHaveLength(6);
   for (const { _id, name } of results) {
+    const { structuredContent } = await client.callTool("get_option", { optionId: _id });
+    expect(structuredContent).toMatchObject({ option: { _id, name } });
+  }
+});
+
+test("no sub-option gets the ID of another one if the list of one group cannot be read", async () => {
+  const { sandbox, lists, client } = await session();
+  const targetingId = await sandbox.targeting("News");
+  lists.firstIsBroken = true;
+  const { results } = await call(client, "bulk_add_options", { targetingId, items: GROUPS });
+  const known = results.filter(({ _id }) => _id !== "");
+  expect(known.length).toBe(5);
+  for (const { _id, name } of known) {
     const { structuredContent } = await client.callTool("get_option", { optionId: _id });
     expect(structuredContent).toMatchObject({ option: { _id, name } });
   }

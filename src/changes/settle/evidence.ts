@@ -387,8 +387,7 @@ export interface MadeStep {
 export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
   const groups = made.filter(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
   const samples = samplesOf(groups);
-  const lists = await mapConcurrently(samples, (each) => readInside(driver, each));
-  const read = new Map(samples.map((each, index) => [each, lists[index]]));
+  const read = new Map(await mapConcurrently(samples, async (each) => [each, await readInside(driver, each)] as const));
   const isInOrder = samples.every((each) => isSame(each.change, read.get(each)));
   return mapConcurrently(made, async (each) => {
     const { step, change } = each;
