@@ -89,6 +89,24 @@ describe("what was created without an answer, and of which others renamed all op
   });
 });
 
+test("a group that was created without an answer, and that others renamed, is not failed", async () => {
+  const session = await startSession({ env });
+  const { client, sandbox } = session;
+  const targetingId = await sandbox.targeting("Shop");
+  await client.callTool("bulk_add_options", { targetingId, items: [{ name: "Older" }] });
+  await loseAnswers(session, "addOptions");
+  const children = [{ name: "Gloves", contexts: ["g"] }, { name: "Hats" }];
+  const items = [{ name: "Winter", children }, { name: "Other" }];
+  const call = { targetingId, items, onExisting: "skip" };
+  const first = checkedReport(await client.callTool("bulk_add_options", call));
+  expect(first.counts).toMatchObject({ unknown: 4 });
+  await sandbox.control("DELETE", "/faults");
+  const winter = (await optionsOf(session, targetingId)).find(({ name }) => name === "Winter");
+  await asOthers(session, "update", { items: [{ _id: winter?._id, name: "Winter sale" }] });
+  const again = checkedReport(await client.callTool("resume_run", { runId: first.runId }));
+  expect(again.counts).toMatchObject({ unknown: 3, failed: 0 });
+});
+
 test("an option that others created in the meantime does not keep a lost create from being sent again", async () => {
   const session = await startSession({ env });
   const { client, sandbox, control } = session;

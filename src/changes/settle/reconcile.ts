@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { isApiError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
-import { compareContexts } from "../../reads/option-contents.ts";
+import { compareContexts, mapConcurrently } from "../../reads/option-contents.ts";
 import type { OptionNames } from "../../reads/option-lists.ts";
 import { listPages, type OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
@@ -67,7 +67,7 @@ export async function reconcileCreates(
   observeOwn(driver, open, found);
   for (const each of open) {
     const { step, reason, ids: candidates } = each;
-    const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
+    const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, each, namesIn));
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const mayBeResolved = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
     // An option that differs from what was sent may come from another writer, even if the list before the run does not
@@ -96,12 +96,20 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
   }
 }
 
-/** Returns whether a step creates a group whose name is free. The step has then created no sub-options. */
-async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
+/**
+ * Returns whether a step creates a group whose name is free, and the taken names are those of sub-options in older
+ * groups. The step has then created nothing. In newer groups they may be its own, in a group that others renamed.
+ */
+async function hasNoGroup(driver: ChangeDriver, { step, ids }: OpenCreate, namesIn: OptionNames): Promise<boolean> {
   const targeting = driver.state.boundId(step, "targeting");
   if (step.operation !== "addOptions" || step.objects.length === 1 || targeting === undefined) return false;
   const names = await orUndefined(namesIn(targeting));
-  return names !== undefined && !names.has(step.item.name);
+  if (names === undefined || names.has(step.item.name)) return false;
+  const inOlder = await mapConcurrently(ids, async (id) => {
+    const group = (await orUndefined(driver.api.getOption(id, { limit: 1 })))?.option.parent;
+    return typeof group === "string" && orderOf(driver, { id: group, step }) === "before";
+  });
+  return inOlder.every((isInOlder) => isInOlder);
 }
 
 function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]): boolean {
