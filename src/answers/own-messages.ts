@@ -116,7 +116,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
     if (nested === "itself") {
       return {
         message: "the option names itself as its group",
-        remedy: `${its}Give the name of another group, or none. A group itself needs a row without a group.`,
+        remedy: `${its}Give the name of another group, or none. If the option is meant to be a group, leave its own group empty.`,
       };
     }
     if (nested === "subOption") {
@@ -469,8 +469,8 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Add the field. If the row has it under another name, rename that field.",
   }),
   fieldType: ({ field, expected }) => ({
-    message: `the field ${quotedCell(field)} must be: ${String(expected)}`,
-    remedy: "Give the row the same fields as an item of the tool.",
+    message: `the field ${quotedCell(field)} must be of the type ${String(expected)}`,
+    remedy: "Give it a value of this type. A row has the same fields, of the same types, as an item in the arguments.",
   }),
 };
 

@@ -153,7 +153,7 @@ const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => 
   foreign: ({ statusCode, messages: [title] = [] }, { address }) => ({
     message:
       `status ${statusCode ?? "unknown"} came from something between this server and the service (a firewall, a gateway, ` +
-      `a proxy), since its body is not of the API's form${title === undefined ? "" : `; it says ${quoteUntrusted(title)}`}`,
+      `a proxy): the API's own answers look different${title === undefined ? "" : `; it says ${quoteUntrusted(title)}`}`,
     remedy: `Check ${address}, and have the firewall, gateway or proxy let these requests through. The key itself may be valid.`,
   }),
 };
