@@ -7,7 +7,7 @@ import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** Returns the note that a run waits on the page. Without `address`, the server has opened the page. */
+/** Returns the note that a run waits on the web page. Absent `address`: the server has opened the page itself. */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
     address === undefined
@@ -16,13 +16,13 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends the run`;
 }
 
-/** Returns the status of a task while a person decides. Without `address`, the server has opened the page. */
+/** Returns the status of a task while a person decides. Absent `address`: the server has opened the page itself. */
 export function taskWaitsText(address: string | undefined): string {
   const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
   return `Approval required; nothing was sent. A person decides ${where}.`;
 }
 
-/** Returns what a client shows to its user before it opens the page for a waiting run. */
+/** Returns what a client shows to its user before it opens the web page for a waiting run. */
 export function opensPageText(effect = "a change waits there."): string {
   return `Your approval is needed on the page of this server: ${effect} Log in there to see all of it, and to decide.`;
 }
@@ -50,7 +50,7 @@ export function declinedNote(effect: string | undefined): string {
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
 }
 
-/** Returns the note that the client declined. `question` is what the server sent to the client. */
+/** Returns the note that the client declined. It repeats the question, which a person may not have seen. */
 export function declinedInClientNote(question: string): string {
   return `the question was: ${question}`;
 }
@@ -75,7 +75,7 @@ export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** Returns what an agent can do while nobody has decided. With `runId`, a later approval still starts that run. */
+/** Returns the next steps while nobody has decided. If a run waits, a later approval still starts it. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want the change, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
@@ -88,9 +88,9 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
 /** What a person approves: a sentence with counts, and all objects by kind. Deletions and removals come first. */
 export interface Effect {
   readonly sentence: string;
-  /** What the web page shows instead of `sentence`, because it shows the counts elsewhere. */
+  /** The web page shows this instead of `sentence`, because it shows the counts elsewhere. */
   readonly note?: string;
-  /** The number of options of the targeting. Absent if it is unknown or if there are several targetings. */
+  /** The number of options in the targeting. Absent if it is unknown or if there are several targetings. */
   readonly optionsThere?: number | undefined;
   readonly parts: readonly EffectPart[];
 }
@@ -119,7 +119,7 @@ export interface EffectTargeting {
 }
 
 /**
- * Returns what a call would change. If the size of the targeting is known, this includes the share of options that is
+ * Returns what a call would change. If the number of options in the targeting is known, also says what share of them is
  * lost.
  */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
@@ -148,10 +148,7 @@ export function effectPart(title: string, objects: readonly EffectObject[]): rea
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
 
-/**
- * Returns a sentence that counts the deletions and removals, then `others`, then the share of the targeting that is
- * lost.
- */
+/** Returns a sentence: counts of deletions and removals, then `others`, then what share of the options is lost. */
 export function effectWords(
   losses: readonly Loss[],
   others: readonly string[] = [],
@@ -204,12 +201,15 @@ function within(targetings: readonly Loss[]): string {
   return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
-/** Returns whether the service carries out a deletion: not that of a group's last content, its last sub-option. */
+/**
+ * Returns whether the service deletes the object. It does not delete a sub-option that is the only content of its
+ * group.
+ */
 function isCarriedOut({ lastOf }: Loss): boolean {
   return lastOf === undefined;
 }
 
-/** Names the sub-options that become top-level options because only their group is deleted. */
+/** Returns words for the sub-options that become top-level options because only their group is deleted. */
 function freedWords(groups: readonly Loss[], options: readonly Loss[]): string {
   const deleted = idsOf(options);
   const freed = groups.reduce((sum, group) => sum + freedBy(group, deleted), 0);
@@ -222,7 +222,7 @@ function idsOf(losses: readonly Loss[]): ReadonlySet<string> {
   return new Set(losses.map(({ _id }) => _id));
 }
 
-/** Counts the sub-options of a deleted group that are not deleted. */
+/** Counts the sub-options of a deleted group that are not themselves deleted. */
 function freedBy({ count, subOptions }: Loss, deleted: ReadonlySet<string>): number {
   return subOptions?.filter((id) => !deleted.has(id)).length ?? count;
 }
@@ -253,7 +253,7 @@ function deletedEnd(deleted: readonly Loss[]): string {
 
 const REMOVED_END = " Undo can bring them back.";
 
-/** Returns the share of options that are deleted or lose Context IDs. `hasOthers`: there are also other changes. */
+/** Returns what share of the options is deleted or loses Context IDs. `hasOthers`: there are also other changes. */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
   const { optionsThere = 0, within = "the targeting" } = targeting;
@@ -267,12 +267,14 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
   return ` ${share} ${verbs.filter((_, at) => kinds.has(at === 1)).join(" or ")}.`;
 }
 
-/** Returns the name of a targeting for our own sentences, or `id` if the name is invalid and could be misread. */
+/**
+ * Returns the name of a targeting for our own sentences. A name that is invalid could be misread; returns `id` then.
+ */
 export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
   return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }
 
-/** Lists what a plan deletes or changes, by kind. Options that lose all Context IDs come first. */
+/** Lists by kind what a plan deletes or removes. Options that lose all their Context IDs come first. */
 export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses
     .filter(isCarriedOut)
@@ -343,7 +345,7 @@ export function shortName(name: string): string {
 
 const MAX_NAMED = 20;
 const MAX_FOR_AGENT = 10;
-/** The maximum tokens for the names in an answer, with IDs and details or without them. */
+/** The maximum tokens for the names in an answer: with IDs and details, and without them. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
@@ -353,7 +355,7 @@ export function questionText({ sentence, parts }: Effect): string {
   return [sentence, ...parts.flatMap((part) => partLines(part, MAX_NAMED, parts.length > 1))].join("\n");
 }
 
-/** Returns an effect for an agent. Names are marked as foreign text. */
+/** Returns an effect as text for an agent. Names are marked as foreign text. */
 export function effectText(effect: Effect): string {
   const { sentence, parts } = effect;
   if (parts.length === 0) return sentence;
@@ -389,7 +391,7 @@ function ends(objects: readonly EffectObject[], most: number, count: number) {
   return { first: objects.slice(0, most / 2), last: objects.slice(-most / 2), left: count - most };
 }
 
-/** Returns how the current effect differs from the one that a person saw. */
+/** Returns how the current effect differs from `before`, the sentence that the person saw. */
 export function changedEffect(before: string, { sentence }: Effect): string {
   const [old, now] = [before, sentence].map((text) => text.replace(/\.$/, ""));
   if (before === sentence) return "names, groups or other details have changed since; the counts are the same";
@@ -447,21 +449,20 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** Returns an approval. In the channel "token", the agent reports that the person approved. */
+/** Returns an approval for an answer. In the channel "token", only the agent says that a person approved. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
   // Over HTTP without authentication, the person who answered in the client is unknown, so `local` is not shown.
   return { decision: "approved", channel, ...(who !== "local" && { by: approverName(who) }) };
 }
 
 /**
- * Returns the decision to decline. In the channel "client", nobody is named, because some clients decline without
- * asking a person.
+ * Returns a decision to decline. In the channel "client", names nobody: some clients decline without asking a person.
  */
 export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/** Returns the name of a person: that in the access file, or the subject of a login. */
+/** Returns the name of a person: the name in the access file, or the subject of a login without its issuer. */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");
@@ -480,7 +481,7 @@ export function approvalLines(approval: Approval | undefined): readonly string[]
   return words === undefined ? [] : [`${words}.`];
 }
 
-/** Returns who approved or declined, without a full stop. The person `reader` is called "you". */
+/** Returns who approved or declined, and where, without a full stop. The person `reader` is called "you". */
 export function approvalWords({ decision, channel, by }: Approval, reader?: string): string | undefined {
   if (decision === "not_needed" || channel === undefined) return undefined;
   if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval";
@@ -488,7 +489,7 @@ export function approvalWords({ decision, channel, by }: Approval, reader?: stri
   return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${personWords(by, reader)}`}`;
 }
 
-/** Returns the name of a person for a text. The person `reader` is called "you". */
+/** Returns the name of a person for a text. The person who reads the text (`reader`) is called "you". */
 export function personWords(who: string, reader?: string): string {
   const name = approverName(who);
   return name === reader ? `you (${plain(name)})` : plain(name);

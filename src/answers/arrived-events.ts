@@ -119,7 +119,7 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/** Returns a line for each event name that arrived: counts, reasons, platforms and parameters. */
+/** Returns a line for each event name that was received: counts, reasons, platforms and parameters. */
 export function eventCoverageText(
   events: readonly EventCoverage[],
   coverage: Coverage,
@@ -154,7 +154,7 @@ export function eventCoverageText(
   ];
 }
 
-/** The result of one expectation. If users are checked separately, it has the `uid` and the index in `expect`. */
+/** The result of one expectation. If each user is checked separately, it has the user and the index in `expect`. */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
   readonly index?: number;
@@ -170,7 +170,7 @@ export interface CheckRow {
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 520;
-/** The maximum tokens for findings next to a coverage report, which lists no events. */
+/** The maximum tokens for findings in an answer that contains a coverage report but no events. */
 export const COVERAGE_FINDING_TOKENS = 700;
 const UID_TOKENS = 60;
 
@@ -179,7 +179,10 @@ interface Said {
   readonly text: readonly string[];
 }
 
-/** Reports the results of expectations. If not all fit, unmet ones come first. `expect` has the names of the events. */
+/**
+ * Reports which expectations are met. If not all results fit, the unmet ones come first. `expect` has the names of the
+ * events.
+ */
 export function reportExpectations(results: readonly ExpectationRow[], expect: Expected): Said {
   if (results.length === 0) return { facts: { expectations: [] }, text: [] };
   const rows = results.map((result, position) => ({
@@ -220,7 +223,7 @@ export function usersText(expectations: readonly ExpectationRow[], checks: reado
   return [`Everything asked for is true of ${users.size - failed.size} of ${users.size} users.`];
 }
 
-/** Reports the check of order or time, for each user if users are checked separately. */
+/** Reports whether events arrived in order or in time. If users are checked separately, reports each user. */
 export function reportCheck(
   name: "order" | "within",
   results: readonly CheckRow[] | undefined,
@@ -228,9 +231,9 @@ export function reportCheck(
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
-  // The other check says what is wrong with time or order.
+  // Leaves out what is wrong with the other of time and order, because the other check reports it.
   const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
-  /** The order can be right although an expectation about a number or a verdict is not met. */
+  /** Events can arrive in the right order although an expectation about their number or verdict is not met. */
   const verdictOf = (result: CheckRow): string => {
     const why = whyWords(result);
     const words = unmet.get(result.uid);
@@ -272,7 +275,7 @@ type Expected = readonly { readonly eventName: string }[];
 
 const UNMET_NAMED = 3;
 
-/** Returns, by user, the expectations that are not met, with their reasons. */
+/** Returns for each user which expectations are not met, and why. */
 function unmetWords(
   expectations: readonly ExpectationRow[],
   expect: Expected,
@@ -302,7 +305,9 @@ function reasonOf(reason: string | undefined) {
   return reason === undefined ? {} : { reason };
 }
 
-/** Reports why events were not recorded, or perhaps not. Each reason appears once. */
+/**
+ * Reports why events were not recorded, or perhaps not. Each reason is reported once, with the number of its events.
+ */
 export function reportFindings(
   kinds: readonly WrongKind[],
   tokens = FINDING_TOKENS,
@@ -341,7 +346,7 @@ interface CheckedRow extends Pick<Row, "line"> {
   readonly met: boolean;
 }
 
-/** Returns the rows that fit into an answer. If not all fit, unmet expectations come first. */
+/** Returns the rows that fit into an answer. If not all rows fit, those of unmet expectations come first. */
 function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
   const take = (some: readonly Checked[]) => takeFittingRows(some, { left: tokens, least: 1 });
   const all = take(rows);
@@ -368,7 +373,7 @@ function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], un
   return [`(${omitted} more, ${broken(hidden)} of them ${unmet}: ${rest})`];
 }
 
-/** How many users are named if the results of all users do not fit. */
+/** If the results of all users do not fit, this many of the users without results are named. */
 const HIDDEN_USERS = 10;
 
 function cutUid(text: string): string {
@@ -396,13 +401,16 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   const found = arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) });
   const sentences = found
     .filter(({ isDecisive }) => isDecisive)
-    // The path comes first, because a message about an entry of a list does not name the entry.
+    // The message about an entry of a list does not name the entry, so its path comes first.
     .map(({ path, message, fix }) => plain(`${path.includes("[") ? `${path}: ` : ""}${message}; ${fix}`));
   if (sentences.length <= MAX_REASONS) return sentences;
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];
 }
 
-/** Returns a line about a request that is not in the event log: `12:00:00 404 POST /events: did you mean /event?` */
+/**
+ * Returns a line about a request that is not in the event log, such as `12:00:00 404 POST /events: did you mean
+ * /event?`.
+ */
 export function failedRequestLine(request: {
   readonly at: string;
   readonly method: string;
@@ -441,7 +449,7 @@ export function eventTypesText(events: readonly EventType[]): string {
   ].join("\n");
 }
 
-/** Returns events as text, with the types and limits of their parameters. */
+/** Returns a reference of events as text, with the types and limits of their parameters. */
 export function eventTypesInFull(events: readonly EventTypeDetail[]): string {
   return [
     `* marks required parameters: without one, the service drops or refuses the event. Types are text of at most ${TEXT_LIMIT} characters, or as in brackets.`,

@@ -13,7 +13,7 @@ export interface RenderedReport {
   readonly isError: boolean;
 }
 
-/** Returns an answer as text and data. Undefined fields and missing lines are left out. */
+/** Returns an answer as text and data. Omits undefined fields and lines that are undefined or false. */
 export function renderAnswer(
   fields: Readonly<Record<string, unknown>>,
   lines: readonly (string | false | undefined)[],
@@ -28,28 +28,33 @@ export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
 /**
- * By how much the estimate for a page of random IDs may be too low. In 9,000 pages, it was too low by at most 29
+ * How many tokens the estimate for a page of random IDs may be too low. In 9,000 pages, it was too low by at most 29
  * tokens.
  */
 const RANDOM_ID_TOKENS = 50;
 
-/** The assumed tokens of everything around the rows of a page, if they are not measured. */
+/** The assumed tokens of everything around the rows of a page, for callers that do not measure them. */
 const AROUND_TOKENS = 350;
 
-/** How many tokens are left in an answer, and how many rows it shows even if they do not fit. */
+/** How many tokens are left in an answer. `least`: how many rows it shows even if they do not fit. */
 export interface Budget {
   left: number;
   readonly least?: number;
 }
 
-/** Returns the tokens for the rows of a page. `around`: the tokens of everything except the rows and `beside`. */
+/**
+ * Returns how many tokens the rows of a page may take. `around`: the tokens of everything except the rows and `beside`.
+ */
 export function pageBudget(about: { readonly beside?: unknown; readonly around?: number } = {}): Budget {
   const { beside, around = AROUND_TOKENS } = about;
   const other = beside === undefined ? 0 : tokensOf(JSON.stringify(beside));
   return { left: PAGE_TOKENS - RANDOM_ID_TOKENS - around - other, least: 1 };
 }
 
-/** Returns the first items that fit as data and as lines. Subtracts their tokens from the budget. */
+/**
+ * Returns the first items that fit into an answer, which contains each as data and as a line. Subtracts their tokens
+ * from the budget.
+ */
 export function takeRows<Item>(
   items: readonly Item[],
   lineOf: (item: Item) => string,
@@ -83,7 +88,10 @@ export function sizeOf({ structured, text }: Pick<RenderedReport, "structured" |
   return tokensOf(JSON.stringify(structured)) + tokensOf(text);
 }
 
-/** Returns the first form that fits, or else the last one. `steps` must begin with the fullest form. */
+/**
+ * Makes one form after another and returns the first one that fits; if none fits, the last one. `steps` must begin with
+ * the fullest form.
+ */
 export function fullest<Step, Form>(
   steps: readonly Step[],
   make: (step: Step) => Form,
@@ -97,12 +105,15 @@ export function fullest<Step, Form>(
   throw new RangeError("there is no form");
 }
 
-/** Returns the notes that apply as one text. Undefined if none does. */
+/** Joins notes to one text. Omits undefined and false ones. Undefined if none is left. */
 export function joinNotes(notes: readonly (string | false | undefined)[]): string | undefined {
   return notes.filter((note) => note !== undefined && note !== false).join(" ") || undefined;
 }
 
-/** Estimates the tokens of a text. Models differ, so each character counts with its highest cost in any model. */
+/**
+ * Estimates the tokens of a text. Tokenizers differ, so each character counts with the highest number that any of them
+ * needs.
+ */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));
 }
@@ -116,17 +127,17 @@ export function withinTokens(text: string, most: number): string {
   return end === text.length ? text : `${text.slice(0, end)}…`;
 }
 
-/** Frequent parts of the JSON in answers, with their tokens. */
+/** Frequent parts of the JSON in answers, with the number of tokens that each takes. */
 const KNOWN: ReadonlyMap<string, number> = new Map([
   ...['{"_', '":["', '"],"', "atomic", "collection", "matched", "parent"].map((piece) => [piece, 1] as const),
   ...["contextCount", "childCount", "parentName", "eventName"].map((word) => [word, 2] as const),
 ]);
 
-/** Matches the parts of a text that no token crosses: letters, up to three digits, signs, or another character. */
+/** Matches the parts of a text that can be estimated one by one, because no token crosses their ends. */
 const PIECES =
   /(?<![A-Za-z])(?:contextCount|childCount|parentName|eventName)(?![A-Za-z])|\d{1,3}|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[!-/:-@[-`{-~]+|./gsu;
 
-/** Pairs of capital letters that take two tokens. All other pairs take one. */
+/** Pairs of capital letters that take two tokens. Every other pair takes one token. */
 const SPLIT_PAIRS = new Set(
   (
     "EJ FJ FQ FZ GJ GQ GZ IY JH JQ JX JY JZ KJ KQ KX KZ LJ LQ LZ MZ NQ OQ OZ PZ QF QG QH QJ QK QO QW QX QY QZ RZ TQ " +
@@ -142,8 +153,8 @@ const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
 
 /**
- * Counts tokens up to `most`, as measured with the tokenizer o200k. Words and digits take few tokens, rare letters one
- * per UTF-8 byte.
+ * Estimates the tokens of a text, up to `most`. The estimate is based on measurements with the tokenizer o200k, in
+ * which words and digits take few tokens, and rare letters one per UTF-8 byte.
  */
 function measure(
   text: string,
@@ -155,7 +166,7 @@ function measure(
   for (const { 0: piece, index } of text.matchAll(PIECES)) {
     const more = tokensOfPiece(piece, before, text[index + 1], seen);
     if (tokens + more > most) {
-      // A longer part contains only ASCII characters, so it can be cut anywhere.
+      // Longer parts contain only ASCII characters, so cutting them splits no character.
       const fitting = piece.length > 2 ? Math.floor(((most - tokens) * piece.length) / more) : 0;
       return { tokens: most, end: index + fitting };
     }
@@ -165,7 +176,10 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/** Returns the tokens of a part. `before` and `after` are the characters around the first character of the part. */
+/**
+ * Returns the tokens of a part. `before`: the character before the part. `after`: the character after its first
+ * character.
+ */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;
@@ -183,12 +197,12 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/** Returns the key by which repeated letters are found: the IDs of one request share only their first letters. */
+/** Returns the key by which similar IDs are found. IDs that one request created share only their first letters. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
- * Estimates the tokens of letters that are no word. For repeated letters, returns the highest possible number, because
- * errors would add up.
+ * Estimates the tokens of letters that are not a word. For letters that many IDs repeat, returns the maximum, because
+ * equal errors would add up.
  */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
@@ -199,8 +213,8 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
 }
 
 /**
- * Returns the most tokens that letters can take. A tokenizer never leaves two adjacent letters single if they could
- * form a pair.
+ * Returns the maximum number of tokens that letters take. A tokenizer joins two adjacent letters that can form a pair
+ * if each would otherwise be single.
  */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
@@ -219,10 +233,15 @@ function mostTokensOfLetters(letters: string): number {
 
 const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letters.slice(at, at + 2));
 
-/** The measured average of additional tokens per letter. Tokenizers do not always choose the cheapest pairs. */
+/**
+ * The measured average of additional tokens per letter. They occur because tokenizers do not always choose the best
+ * pairs.
+ */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
-/** Returns whether letters look like a word, which takes few tokens: pronounceable, and where a word can begin. */
+/**
+ * Returns whether letters look like a word, which takes few tokens: they can be pronounced, and a word can begin here.
+ */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
   if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;
@@ -230,10 +249,13 @@ function isWord(letters: string, before: string): boolean {
   return vowels >= FEWEST_VOWELS && vowels <= MAX_VOWELS;
 }
 
-/** The minimum length of a word inside another one, such as `Cart` in `addToCart`. */
+/** The minimum length of a word inside a longer name, such as `Cart` in `addToCart`. */
 const SHORTEST_INSIDE = 4;
 
-/** Returns a cursor: the position where a list continues, and a digest of the query that it belongs to. */
+/**
+ * Returns a cursor. It contains the position at which a list continues, and a digest of the query, so that it is
+ * refused for another query.
+ */
 export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }

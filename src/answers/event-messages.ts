@@ -10,7 +10,9 @@ import { joinedRanges, placesWords, placeWords, plain } from "./fence.ts";
 import { type Detail, type Message, many, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/** Returns what is wrong with an event. The page gets `short`, and no section of the API document. */
+/**
+ * Returns what is wrong with an event. On the web page, it begins with `short` and has no section of the API document.
+ */
 function findingWords(why: string, short: string, { finding, section }: Detail): Text {
   if (typeof finding !== "string") return why;
   const whole = `${why}: ${plain(finding)} (event-tracking-api ${String(section)})`;
@@ -41,7 +43,7 @@ function isUncorrected(reason: string): reason is Uncorrected {
   return Object.hasOwn(UNCORRECTED_WORDS, reason);
 }
 
-/** Returns the message for a failed request of an event, in the same words as for other requests. */
+/** Returns the message for an event's request that failed. It has the same words as for other requests. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
@@ -56,7 +58,9 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
   return { message, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
 }
 
-/** Returns a note about repeated purchases. Empty for sheets, because the notes on a sheet mention them. */
+/**
+ * Returns a note about repeated purchases. Empty for sheets, because the notes on how a sheet was read mention them.
+ */
 export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format">): readonly string[] {
   if (count === 0 || file?.format === "csv" || file?.format === "xlsx") return [];
   const [has, each] = count === 1 ? ["has", "it counts"] : ["have", "each counts"];
@@ -147,10 +151,10 @@ export interface VerdictRow {
   readonly ofFirst?: true;
 }
 
-/** Returns an answer's row about events with the same verdict. `group.objects` are indexes in `events`. */
+/** Returns the row of an answer about events with the same verdict. `group.objects` are indexes in `events`. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
-  // Events that are not sent are reported as failures, so their findings are left out here.
+  // Events that are not sent are reported as failures with their findings, so the findings are not repeated here.
   const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
   const lines = objects.flatMap((object) => events[object]?.line ?? []);
   return {
@@ -191,8 +195,8 @@ export function verdictLine(row: VerdictRow): string {
 const MAX_CORRECTIONS_SHOWN = 10;
 
 /**
- * Returns a note for each corrected name, with the number of events and the first of them. `leavesOut`: names were
- * corrected in failed events, too, which are not in `objects`.
+ * Returns a note for each name that was corrected, with the number of events and the positions of the first ones.
+ * `leavesOut`: names in failed events were corrected too, but these events are not in `objects`.
  */
 export function correctionNotes(
   objects: readonly ReportedObject[],
@@ -217,7 +221,9 @@ export function correctionNotes(
     : named;
 }
 
-/** Returns a note about unknown parameters that autocorrect did not rename, although a similar one is supported. */
+/**
+ * Returns a note about unknown parameters that autocorrect did not rename, although the service supports a similar one.
+ */
 export function unrenamedNote(verdicts: readonly VerdictGroup[]): readonly string[] {
   const isLeft = ({ rule, fix }: Finding): boolean => rule === "unknownParameter" && fix.startsWith("did you mean");
   if (!verdicts.some(({ predicted, findings }) => predicted === "recorded" && findings.some(isLeft))) return [];
@@ -226,7 +232,7 @@ export function unrenamedNote(verdicts: readonly VerdictGroup[]): readonly strin
   ];
 }
 
-/** Returns notes that explain "expected" in an answer about sent events whose actual result is unknown. */
+/** Returns notes that explain the word "expected" in an answer about sent events whose actual result is unknown. */
 export function predictedNotes(
   verdicts: readonly VerdictGroup[],
   { status, environment }: { readonly status: string; readonly environment: "live" | "sandbox" },
@@ -240,14 +246,14 @@ export function predictedNotes(
   return [`"expected" is the result that the API's documents state; ${actual}`];
 }
 
-/** Returns notes that explain how the verdicts of an answer are known. */
+/** Returns notes that explain how the verdicts in an answer are known: from the API document, or by an assumption. */
 export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
   // The verdicts of events that were not sent are among the failures, so only sent events count.
   const sent = verdicts.filter(({ predicted }) => predicted !== "ignored" && predicted !== "rejected");
   return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
-/** Returns what a call did about identical events of the last 10 minutes whose result is unknown. */
+/** Returns what a call did because identical events were sent in the last 10 minutes and their result is unknown. */
 export function repeatedEventWords(repeat: "attached" | "resumed" | "resent", isOne: boolean): string {
   switch (repeat) {
     case "attached":

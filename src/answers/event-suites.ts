@@ -14,7 +14,7 @@ const MEANINGS = {
   notShown: "not shown in the documents: either may happen",
 } as const satisfies Record<RuleBasis, string>;
 
-/** Explains the words that an answer uses for the basis of a rule. Empty if only "documented" is used. */
+/** Returns a note that explains the words for the bases of rules in an answer. Empty if they are clear without it. */
 export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
   const found = new Set(used);
   const meanings = BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);

@@ -31,7 +31,7 @@ import { SERVICE_SENTENCES } from "./service-messages.ts";
 
 const SENTENCES: Readonly<Record<string, Sentence>> = { ...EVENT_SENTENCES, ...SERVICE_SENTENCES, ...OWN_SENTENCES };
 
-/** Returns the message and the next step for a reason. Foreign text in `detail` is quoted and escaped. */
+/** Returns the message and the remedy for a reason. Foreign text in its `detail` is quoted and escaped. */
 export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   const sentence = Object.hasOwn(SENTENCES, reason.code) ? SENTENCES[reason.code] : undefined;
   if (sentence !== undefined) {
@@ -55,7 +55,10 @@ function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
-/** Returns the reason for a file of failed rows, which has its own lines. */
+/**
+ * Returns a reason as text for a file of failed rows. The file has its own line numbers, so the text calls other line
+ * numbers those of the original file.
+ */
 export function reasonWords(reason: Reason): string {
   const { message } = messageFor(reason, "sheet");
   const { remedy } = messageFor(reason);
@@ -92,15 +95,17 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly shared?: string | undefined;
   readonly remedy: string;
   readonly uids?: readonly string[];
-  /** Whether the message is only about the first object. `details` then describes the others. */
+  /** Whether the message describes only the first object of the group. `details` then describes the others. */
   readonly isOfFirst: boolean;
-  /** Whether the message says what is wrong in each kind of object, with its count and its first positions. */
+  /** Whether the message describes each kind of object in the group, with its count and its first positions. */
   readonly isOfKinds?: boolean;
-  /** Set if the file of the call is the cause. A resumed run would read the same file again. */
+  /**
+   * Whether the file of the call is the cause. The run is then not resumed, because it would read the same file again.
+   */
   readonly isOfFile?: boolean;
 }
 
-/** Groups the failures of a run. Objects with the same code and the same next step form a group. */
+/** Groups the failures of a run by their code and remedy, so that an answer states each reason only once. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   const most = reader === "page" ? MOST_RANGES.person : MOST_RANGES.agent;
   return failureGroups(state, reader === "page" ? groupingRules : groupingWords, most).map(
@@ -110,7 +115,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
       const [first, ...others] = details ?? [];
       const isOfFirst = others.some((other) => messageFor(other.reason, reader).message !== message);
       const ofRemedies = remediesWords(kinds, group, reader);
-      // If only the remedies differ, the objects have the same details.
+      // If the objects differ only in their remedies, they share their details.
       const isShared = details === undefined || (ofRemedies !== undefined && !isOfFirst);
       const ofKinds = shared === undefined ? kindsWords(kinds, { ...group, code }, reader) : undefined;
       const ofFirst = isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message;
@@ -134,8 +139,8 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
 const SIZE = /\b\d+(?= (?:bytes|characters) \(at most)/g;
 
 /**
- * Returns what groups the failures of a run. A missing field is one cause, although its remedy depends on which other
- * field holds its value.
+ * Returns the key by which failures are grouped. A missing field is one cause, although its remedy depends on which
+ * other field has its value.
  */
 function groupingWords(reason: Reason): { readonly remedy: string; readonly kind: string } {
   const { message, remedy } = messageFor(reason);
@@ -144,8 +149,8 @@ function groupingWords(reason: Reason): { readonly remedy: string; readonly kind
 }
 
 /**
- * Returns what groups the failures of a run for people: names that break the same rules form a group, and so do cells
- * of one column with the same damage.
+ * Returns the key by which failures are grouped for people. Names that break the same rules form one group, and so do
+ * cells of one column with the same damage.
  */
 function groupingRules(reason: Reason): ReturnType<typeof groupingWords> {
   const { remedy, kind } = groupingWords(reason);
@@ -159,7 +164,10 @@ function isOfMissingField({ detail }: Reason): boolean {
   return typeof detail?.rule === "string" && MISSING_FIELD.test(detail.rule);
 }
 
-/** Returns the remedies of a missing field, each with its count and its first positions. Undefined if there is one. */
+/**
+ * Returns the different remedies for a missing field, each with its count and first positions. Undefined if all are
+ * equal.
+ */
 function remediesWords(
   kinds: readonly FailureKind[],
   { count, byLine }: Pick<FailureGroup, "count" | "byLine">,
@@ -179,8 +187,8 @@ function remediesWords(
 const KINDS_SHOWN = 5;
 
 /**
- * Returns what is wrong in each kind of object: its count, its first positions and its message. Returns undefined if
- * there is one kind, or if each object has a message of its own.
+ * Returns what is wrong with each kind of object, with its count and its first positions. Undefined if there is only
+ * one kind, or if each object has its own message.
  */
 function kindsWords(
   kinds: readonly FailureKind[],
@@ -199,7 +207,7 @@ function kindsWords(
   return [...words, ...(rest > 0 ? [`And ${many(rest, `more ${byLine ? "line" : "item"}`)}`] : [])].join(". ");
 }
 
-/** Adds the position of the object to a message, after the beginning that all messages share. */
+/** Adds the position of an object to a message, after the beginning that the messages of all objects share. */
 function inPlace(message: string, shared: string | undefined, place: FailureDetail): string {
   const about = shared === undefined ? "" : `${shared}: `;
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
@@ -226,7 +234,7 @@ export interface FailureForm {
   readonly tokens?: number;
 }
 
-/** A failure as data and as lines. Lines with foreign text are separate from our own if possible. */
+/** A failure as data and as lines. If possible, foreign text is in other lines than our own words. */
 export interface FailureRow {
   readonly data: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
@@ -235,11 +243,14 @@ export interface FailureRow {
 interface Beside {
   readonly isNamed?: boolean;
   readonly resumes?: boolean;
-  /** Whether an earlier line already contains the code and the beginning that all messages share. */
+  /** Whether a heading above (see `sharedLine`) already contains the code and the shared beginning of the message. */
   readonly isBelowShared?: boolean;
 }
 
-/** Returns the heading of groups with the same code: their number, and the beginning of all their messages. */
+/**
+ * Returns the heading for failures with the same code: the code, their number, and the beginning that their messages
+ * share.
+ */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
   if (first === undefined) return "";
@@ -282,7 +293,7 @@ export function failureRow(
     remedy,
   };
   const how = resumes ? withoutResume(remedy) : remedy;
-  // The caller does not know the ID of a skipped option, so the ID is shown.
+  // The caller cannot know the ID of an option that was skipped because it exists, so the ID is shown.
   const examples = failure.examples.map(({ name, _id }) => ({ name, _id: outcome === "skipped" ? _id : undefined }));
   const names = ref === undefined ? [] : isNamed && examples.length > 0 ? examples : [{ name: ref }];
   const place = failure.isOfKinds
@@ -331,7 +342,10 @@ function inTokens(sentence: string, most: number | undefined): string {
   return most === undefined ? sentence : withinTokens(sentence, most);
 }
 
-/** Returns the detail of a failure to show: only the finding if the message is about the first object alone. */
+/**
+ * Returns the detail of a failure to show. If the message describes only the first object, this is only the finding, if
+ * there is one.
+ */
 function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   const { finding } = detail;
   return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
@@ -350,7 +364,7 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
-/** By code: a function that returns all details of the reason for each further object. */
+/** By code: a function that returns what is wrong with one object. It is used if the objects of a failure differ. */
 const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
   INVALID_NAME: (reason) => messageFor(reason).message,
   DUPLICATE_IN_INPUT: (reason) => messageFor(reason).message,
@@ -367,7 +381,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     new Set(details.map((detail) => JSON.stringify(fieldsOf(detail)[field]))).size > 1;
   const [first] = details;
   const sayOfEach = SAID_OF_EACH[first?.reason.code ?? ""];
-  // The message of the failure contains what is said of the first object.
+  // If the text is the same for all objects, the message of the failure already contains it.
   if (sayOfEach !== undefined && new Set(details.map(({ reason }) => sayOfEach(reason))).size === 1) return "";
   return details
     .flatMap((detail) => {
@@ -375,14 +389,14 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       if (sayOfEach !== undefined) return `${placeWords(place)}: ${sayOfEach(reason)}`;
       const why = because(reason.detail ?? {});
       const all = fieldsOf(detail);
-      // The caller knows the name of the object, so its ID is enough if there is one.
+      // The caller knows the name of the object that the detail mentions, so its ID is enough.
       const fields = Object.entries("_id" in all ? { _id: all._id } : all).filter(
         ([field]) => details.length === 1 || isDifferent(field),
       );
       const values = fields.map(([field, value]) =>
         fields.length === 1 ? detailWords(value) : `${word(field)} ${detailWords(value)}`,
       );
-      // If the reason equals that of the first object, the message already contains it.
+      // The message already contains the explanation for the first object, so an equal one is omitted.
       const other = why === because(first?.reason.detail ?? {}) ? "" : why;
       const words = `${values.length === 0 ? "" : ` ${values.join(", ")}`}${other}`;
       return words === "" ? [] : `${placeWords(place)}${words}`;
@@ -390,7 +404,10 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/** Returns the name of a field for an answer. Quotes a name unlike documented ones, which may be foreign text. */
+/**
+ * Returns the name of a field for an answer. A name that is unlike all documented names may be foreign text, so it is
+ * quoted.
+ */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }
@@ -402,7 +419,7 @@ function detailWords(value: unknown): string {
 }
 
 const LIST_SHOWN = 3;
-/** The maximum number of entries that are shown of a list of short words, such as characters. */
+/** How many entries of a list are shown if all its entries are short, such as characters. */
 const SHORT_LIST_SHOWN = 40;
 const SHORT_WORD = 12;
 const FIELDS_SHOWN = 20;

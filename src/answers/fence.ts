@@ -8,8 +8,8 @@ const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
 const LONGEST_NAME = 36;
 /**
- * The number of random hexadecimal digits in the mark of foreign text. The digits come from a UUID, because Node caches
- * its random bytes.
+ * How many random hexadecimal digits the mark of foreign text has. They come from a UUID, which is fast because Node
+ * creates random bytes in advance.
  */
 const TAG_DIGITS = 4;
 
@@ -23,7 +23,8 @@ export function fenced(lines: readonly string[]): string {
 }
 
 /**
- * Moves all lines with foreign text to the end and marks them. If one of `rows` has foreign text, all rows are moved.
+ * Moves the lines with foreign text to the end and marks them. `rows` belong together: if one of them has foreign text,
+ * all are moved.
  */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
@@ -32,7 +33,9 @@ export function withForeignLast(lines: readonly string[], rows: readonly string[
   return foreign.length === 0 ? ours : [...ours, fenced(foreign)];
 }
 
-/** Marks lines as foreign text if one of them quotes a foreign text. The texts in `own` are not foreign. */
+/**
+ * If one of the lines quotes foreign text, marks all of them as foreign text. Quoted texts in `own` are not foreign.
+ */
 export function fenceIfForeign(lines: readonly string[], own: readonly string[] = []): readonly string[] {
   const withoutOwn = (line: string): string =>
     own.reduce((left, text) => left.replaceAll(JSON.stringify(text), ""), line);
@@ -42,8 +45,8 @@ export function fenceIfForeign(lines: readonly string[], own: readonly string[] 
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Returns whether every quoted text in a line is a valid name (management-api 8.3), a documented name, a single
- * character or a list of separators.
+ * Returns whether a line is free of foreign text: each quoted text must be a valid name (management-api 8.3), a
+ * documented name, a single character or a list of separators.
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(
@@ -59,7 +62,7 @@ const PARAMETERS: ReadonlySet<string> = new Set(
   Object.values(EVENTS).flatMap(({ parameters }) => Object.keys(parameters)),
 );
 
-/** Removes the marks of foreign text. For people, the quotation marks are enough. */
+/** Removes the marks of foreign text. People do not need them, because foreign text is quoted as well. */
 export function unmarked(text: string): string {
   return text.replaceAll(/^<\/?untrusted-[0-9a-f]+>\n?/gm, "");
 }
@@ -74,7 +77,10 @@ export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
-/** Quotes a foreign text at the end of a line. Words of only letters and digits need no quotation marks there. */
+/**
+ * Quotes a foreign text at the end of a line. Short texts that consist only of words of letters and digits are not
+ * quoted.
+ */
 export function quoteUntrustedLast(text: string): string {
   return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
     ? text
@@ -91,14 +97,14 @@ export function escapeInvisible(line: string): string {
   return line.replace(UNSEEN, escapeOf);
 }
 
-/** Returns a sentence with foreign text on one line. Escapes invisible characters, and cuts it after 300 characters. */
+/** Escapes invisible characters in a sentence that may contain foreign text. Cuts it after 300 characters. */
 export function plain(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);
   return `${escapeInvisible(kept)}${cut > 0 ? "…" : ""}`;
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
-  // A text has at most as many characters as UTF-16 code units, so the characters of a short text need not be counted.
+  // A text has at least as many code units as characters. So if it has few code units, it need not be cut.
   if (text.length <= most) return { kept: text, cut: 0 };
   const characters = [...text];
   const cut = Math.max(0, characters.length - most);
@@ -150,19 +156,19 @@ export function countedPlaces(
 
 export interface Redactor {
   text(given: string): string;
-  /** Returns bytes without secrets. Returns the same object if it contains none. */
+  /** Returns bytes without secrets. If they contain none, returns `given` itself. */
   bytes(given: Buffer): Buffer;
   /** Returns a copy without secrets in texts and property names. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
-  /** Returns whether a value contains a secret. Secrets that could be ordinary words are ignored. */
+  /** Returns whether a value contains a secret. Secrets that could be ordinary words are not searched for. */
   holds(given: unknown): boolean;
 }
 
 const REPLACEMENT = "[redacted]";
 
-/** The minimum length of a secret to hide. Shorter texts occur in many other texts. */
+/** The minimum length of a secret that is hidden. Shorter secrets would occur in many other texts. */
 const SHORTEST = 4;
-/** The minimum length of a secret to hide inside longer words. Shorter texts occur there by chance. */
+/** The minimum length of a secret that is also hidden inside longer words, in which shorter ones occur by chance. */
 const SHORTEST_INSIDE = 8;
 /** Matches a short secret of letters only, which may be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
@@ -170,12 +176,15 @@ const NESTED_JSON = 3;
 
 interface WrittenSecret {
   readonly form: string;
-  /** Matches the secret as a whole word. Absent if the secret is searched everywhere. */
+  /** Matches the secret only as a whole word. Absent if the secret is also hidden inside longer words. */
   readonly alone?: RegExp;
   readonly isWord: boolean;
 }
 
-/** Creates a redactor. It also finds secrets as they are written in JSON and in addresses. */
+/**
+ * Creates a redactor, which removes secrets from texts. It also finds them in the form that they have in JSON and in
+ * addresses.
+ */
 export function redactorFor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets.filter((secret) => secret.length >= SHORTEST));
   // A secret may begin with another secret, so longer ones are replaced first.

@@ -7,14 +7,14 @@ import { quoteUntrusted } from "./fence.ts";
 
 export interface Message {
   readonly message: string;
-  /** The beginning that all messages of this code share. One line can then state it for several reasons. */
+  /** The beginning that all messages with this code share. If an answer has several of them, one heading states it. */
   readonly shared?: string;
   readonly remedy: string;
 }
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** Who reads a text: an agent, or a person on the page, in a terminal, or in a sheet with results. */
+/** Who reads a text: an agent, or a person on the web page, in a terminal, or in a sheet with results. */
 export type Reader = "agent" | "page" | "terminal" | "sheet";
 export type Text = string | Readonly<Record<Reader, string>>;
 
@@ -23,10 +23,10 @@ export interface Entry extends Omit<Message, "message" | "remedy"> {
   readonly remedy: Text;
 }
 
-/** The message for a code, or a function that returns it for a reason. */
+/** A message, or a function that makes the message for a reason. There is one for each code. */
 export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
-/** Returns a text for agents, which may name tools and arguments, and a text for people. */
+/** Returns a text for all readers. The text for agents may name tools and arguments, the other one must not. */
 export function texts(agent: string, people: string): Text {
   return { agent, page: people, terminal: people, sheet: people };
 }
@@ -35,7 +35,10 @@ export function onPage(page: string, others: string): Text {
   return { agent: others, page, terminal: others, sheet: others };
 }
 
-/** Returns a text about a line of the file. A sheet with only some of its rows has its own lines. */
+/**
+ * Returns a text about a line of the file. A sheet with results may have only some rows, so its text says "original
+ * file".
+ */
 function aboutLine(line: string, write: (line: string) => string): Text {
   const others = write(line);
   return { agent: others, page: others, terminal: others, sheet: write(`${line} of the original file`) };
@@ -69,7 +72,9 @@ export function textFor(text: Text, reader: Reader): string {
   return reader === "page" ? its.replace(SIZES, (size) => thousands(Number(size))) : its;
 }
 
-/** Removes the sentences about `resume_run` from a remedy, because a next step already contains that call. */
+/**
+ * Removes sentences about `resume_run` from a remedy. They are not needed if a next step already contains that call.
+ */
 export function withoutResume(remedy: string): string {
   return remedy.replace(/(?: Then:)? ?Call resume_run with this runId\.( It [^.]*\.)?/, "").trim();
 }
@@ -83,9 +88,9 @@ export const number = (value: unknown, fallback: number | string = "?"): string 
 
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
 
-/** Which options are empty. Each answer that counts them says so. */
+/** Explains which options count as empty. Each answer that counts empty options contains this. */
 export const EMPTY_WORDS = "no Context IDs; groups: no sub-options either";
-/** Returns words for what an option holds, which is why the option is not deleted. */
+/** Returns the number of Context IDs and sub-options in an option, because of which it is not deleted as empty. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
   return `${many(contextCount, "Context ID")}${subOptions}`;
@@ -93,7 +98,9 @@ export function heldWords({ contextCount, childCount }: Detail): string {
 
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
-/** Returns up to `most` entries and the number of the others. `all` is the total if `value` is already cut. */
+/**
+ * Returns up to `most` entries and how many more there are. `all`: the number of all entries if `value` is already cut.
+ */
 export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
   const count = typeof all === "number" ? all : entries.length;
@@ -101,18 +108,20 @@ export function list(value: unknown, most = 3, all?: unknown): string {
   return entries.slice(0, most).map(plainOrShown).join(", ") + more;
 }
 
-/** Returns an ID as it is. Any other text is foreign, so it is quoted. */
+/** Returns an entry as it is if it is an ID. Otherwise it is foreign text, so it is quoted. */
 function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
 
-/** Returns a text about an earlier item of the same call: `line 3` of a file, or `item 3`. */
+/**
+ * Returns a text about an earlier item of the same call. `write` gets its position: `line 3` of a file, or `item 3`.
+ */
 export function aboutEarlier({ duplicateOfIndex, duplicateOfLine }: Detail, write: (item: string) => string): Text {
   if (typeof duplicateOfLine === "number") return aboutLine(`line ${duplicateOfLine}`, write);
   return write(`item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`);
 }
 
-/** Returns the message for an item or row that repeats an earlier one of the same call. */
+/** Returns the message for an item or row that repeats an earlier one in the same call. */
 export function duplicateMessage(detail: Detail): Entry {
   const { field, contexts, duplicateOfLine } = detail;
   if (field === "_id") {
@@ -138,7 +147,7 @@ export function duplicateMessage(detail: Detail): Entry {
   };
 }
 
-/** Returns how many objects exist and how many more fit. Empty if the number was not read. */
+/** Returns how many objects exist and how many more fit. Empty if the number of existing objects is unknown. */
 export function there({ there, limit }: Detail): string {
   if (typeof there !== "number") return "";
   const left = typeof limit === "number" ? Math.max(0, limit - there) : undefined;
@@ -151,7 +160,10 @@ export function because({ because, reason }: Detail): string {
   return typeof why === "string" ? ` (${plainWords(why)})` : "";
 }
 
-/** Returns one of our own codes or reasons as it is. Any other text is foreign, so it is quoted. */
+/**
+ * Returns a text as it is if it looks like a code or reason of our own. Otherwise it may be foreign text, so it is
+ * quoted.
+ */
 function plainWords(why: string): string {
   return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : quoteUntrusted(why);
 }
@@ -161,8 +173,8 @@ export function saying({ messages }: Detail): string {
 }
 
 /**
- * Describes a result of an undo: before the approval or, with `isDone`, afterwards. `rows` are all objects of the undo.
- * Objects that differ only in their IDs get new IDs.
+ * Describes a result of an undo: what will happen or, with `isDone`, what has happened. `rows` are all objects of the
+ * undo. If an object is restored with no other difference than a new ID, says so.
  */
 export function undoResultWords(label: RowLabel, rows: readonly UndoRow[], { isDone = false } = {}): string {
   const its = rows.filter(({ undo }) => undo === label);
@@ -192,7 +204,7 @@ const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   targetingGone: "its targeting no longer exists",
 };
 
-/** Returns why an undo leaves an object as it is. `group` is the name of the group that would become empty. */
+/** Returns why an undo leaves an object as it is. `group`: the name of the group that would otherwise become empty. */
 export function undoReasonWords(reasons: readonly unknown[], group?: unknown): readonly string[] {
   return Object.entries(UNDO_REASON_WORDS).flatMap(([reason, says]) => {
     if (!reasons.includes(reason)) return [];
@@ -307,7 +319,7 @@ const SEPARATOR_WORDS: Readonly<Record<string, string>> = {
   "\n": "line breaks",
 };
 
-/** Names separators, for example `commas and tabs`. */
+/** Returns words for separator characters, for example `commas and tabs`. */
 export function separatorWords(separators: string): string {
   const words = [...separators].map((one) => SEPARATOR_WORDS[one] ?? text(one));
   const last = words.pop() ?? "";

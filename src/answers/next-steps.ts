@@ -5,7 +5,7 @@ import type { SummarizedFailure } from "./failures.ts";
 import { joinedRanges, placesWords, plain, quoteUntrusted } from "./fence.ts";
 import type { ReportedRun } from "./run-results.ts";
 
-/** The cause of a failure that a change of the item does not help against. */
+/** The cause of a failure that cannot be fixed by a change of the failed item. */
 type Cause = "file" | "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
@@ -30,7 +30,10 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   CONTEXT_TARGETING_WRITE_IN_PROGRESS: "busy",
 };
 
-/** Returns the calls that help with a run now. If a person must first change a setting, the remedy says so. */
+/**
+ * Returns the calls that can be made now to continue or to fix a run. If a person must change a setting first, there is
+ * no such call, and the remedy says what to do.
+ */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
   const steps = [...(run.nextSteps ?? [])];
   const { runId, status, blocked } = run;
@@ -63,8 +66,8 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
 }
 
 /**
- * Returns the call that saves the sheet with results. Its file name contains the run ID, so the file does not exist
- * yet.
+ * Returns the call that saves the sheet with results. The name of the new file contains the end of the run ID, so that
+ * no such file exists yet.
  */
 export function sheetCall(runId: string, outcome?: string): string {
   return callOf("get_run", { runId, outcome, saveTo: `results-${runId.slice(-6)}.xlsx` });
@@ -74,7 +77,7 @@ function inputCall(runId: string, outcome = "failed"): string {
   return callOf("get_run", { runId, outcome, includeInput: true });
 }
 
-/** Returns notes about the end of a run that are not failures of single objects. */
+/** Returns notes about how a run ended that do not belong to a single object. */
 export function endNotes(run: ReportedRun): readonly string[] {
   const isBusy = run.failures.some((failure) => causeOf(failure) === "busy");
   const isOver = run.status !== "running" && run.status !== "needs_confirmation";
@@ -83,7 +86,7 @@ export function endNotes(run: ReportedRun): readonly string[] {
 
 function causeOf({ errorCode, statusCode, isOfFile }: SummarizedFailure): Cause | undefined {
   if (isOfFile) return "file";
-  // The status decides, because the code for events is the same for a rate limit and for a busy service.
+  // For events, the code is the same for a rate limit and a busy service, so the status code decides.
   if (statusCode === RATE_LIMITED) return "rateLimit";
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
@@ -92,14 +95,17 @@ export function isOfEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
   return tool === "track_events" || tool === "track_event";
 }
 
-/** Returns whether a run can be resumed. Events that may have been recorded are not sent again. */
+/**
+ * Returns whether a run can be resumed. Events that may have been recorded do not count, because they are not sent
+ * again.
+ */
 function isResumable(run: ReportedRun): boolean {
   return !run.neverPlanned && askable(run) + run.counts.pending + waiting(run) > 0;
 }
 
 /**
- * Counts the unknown outcomes that another attempt can resolve. Two codes are not counted: the service does not show who
- * created an object (OWNER_UNCLEAR), or who changed it (PLAN_STALE).
+ * Returns how many unknown outcomes another attempt can resolve. It cannot resolve who created an object
+ * (OWNER_UNCLEAR) or who changed it (PLAN_STALE), because the service does not show that.
  */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isOfEvents({ tool }) || unknownIsFinal) return 0;
@@ -189,7 +195,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const inside = failed.filter(({ isInside }) => isInside);
   const parts = [
     ...(own.length > 0 ? [`send only ${failedPlaces(own)} again with ${tool}`] : []),
-    // The group or targeting was created, so only the objects inside it are sent again.
+    // The group or targeting itself was created, so only the objects inside it must be sent again.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
@@ -205,7 +211,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   return `${fix}. As a file, with reasons: ${rejectsUri(runId)}`;
 }
 
-/** Returns the calls that show all events that would fail in a dry run, and save them as a file to fix. */
+/** Returns the calls that show all events that would fail in a dry run, and that save them as a file to correct. */
 export function failedOfDryRun(
   runId: string,
   { failed, file, maySave }: { readonly failed: number; readonly maySave: boolean } & Pick<ReportedRun, "file">,
@@ -230,13 +236,19 @@ function theirInput(runId: string, failed: readonly SummarizedFailure[]): string
 
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Returns whether objects were left as they were, because they changed after the run was planned. */
+/**
+ * Returns whether a failure means that the run left objects unchanged, because others had changed them after it was
+ * planned.
+ */
 function isLeft({ tool }: ReportedRun, { errorCode, outcome }: SummarizedFailure): boolean {
   const mayDiffer = outcome === "failed" || outcome === "unknown";
   return mayDiffer && errorCode === "PLAN_STALE" && tool !== "apply_plan";
 }
 
-/** Returns the dry run that shows what would change now. Without `dryRun`, the call could change it. */
+/**
+ * Returns the dry run that shows what a repeated call would change. The call itself could make changes that nobody has
+ * seen.
+ */
 function staleStep(run: ReportedRun, runId: string, stale: readonly SummarizedFailure[]): string {
   const { tool, results, onlyEmpty } = run;
   const count = stale.reduce((sum, failure) => sum + failure.count, 0);
@@ -256,7 +268,10 @@ function isRenamed({ detail, details = [] }: SummarizedFailure): boolean {
   return [detail, ...details.map(({ reason }) => reason.detail)].some((one) => one?.field === "name");
 }
 
-/** Returns the next step after a failed undo: plan it again. The new plan contains only what is left to undo. */
+/**
+ * Returns the next step after a failed undo, which is to plan the undo again. The new plan contains only what is left
+ * to undo.
+ */
 function undoStep(undoes: string, failed: readonly SummarizedFailure[]): string {
   const again = `${callOf("undo_run", { runId: undoes })} plans to undo what is left, from the current state`;
   const existing = failed.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
@@ -293,7 +308,7 @@ interface UndoFacts {
   readonly mostRuns: number | undefined;
 }
 
-/** Returns a note that says whether and until when a run can be undone. */
+/** Returns a note that says whether a run can be undone, and until when. */
 export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): string {
   if (!hasChanged) return "this run has changed nothing, so there is nothing to undo";
   const date = new Date(until).toISOString().slice(0, 10);
@@ -301,7 +316,7 @@ export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): str
   return `undo_run {"runId":"${runId}"} plans the undo, until ${date}${runs}`;
 }
 
-/** Returns a note about the undo of a run: complete, only a part, or undone itself. */
+/** Returns a note about the undo of a run: it was complete, it was only a part, or it was itself undone. */
 export function undoneNote(runId: string, by: string | undefined, undo: "whole" | "part" | "undone"): string {
   const call = callOf("undo_run", { runId });
   if (undo === "undone") return `this run was undone by run ${by}, and that undo was undone: ${call} undoes it again`;
@@ -309,7 +324,9 @@ export function undoneNote(runId: string, by: string | undefined, undo: "whole" 
   return undo === "part" ? `${words}. Once nothing prevents it, ${call} plans to undo what is left` : words;
 }
 
-/** Returns the resource with the failed rows of a run's file, as they were given, each with its reason. */
+/**
+ * Returns the address of the resource with the failed rows of a run's file. Each row is unchanged and has its reason.
+ */
 export function rejectsUri(runId: string): string {
   return `targeting://runs/${runId}/rejects`;
 }

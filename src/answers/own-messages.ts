@@ -110,7 +110,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
     return { message, remedy: "If you mean this targeting, give its ID or its current name." };
   }
   const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
-  // Only calls that can create a group have a list of groups in the detail.
+  // The detail has a list of groups only if the call can create groups.
   if (Array.isArray(groups)) {
     const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;
     if (nested === "itself") {
@@ -145,7 +145,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
   return { message, remedy: similar ?? search };
 }
 
-/** Returns the message for a rejection that every further request would get as well. */
+/** Returns the message for a rejection that every other request would get too, for example because of the key. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...storedRequestDetails(detail, statusCode) });
@@ -161,7 +161,10 @@ function thenResume(remedy: string): Text {
   return resuming((resume) => `${remedy} Then: ${resume}`);
 }
 
-/** A resumed run plans the same input again, which does not help if an ID in the input is wrong. */
+/**
+ * Returns a remedy after which the run is resumed. A resumed run plans the same input again, so if an ID in the input
+ * is wrong, the call must be made again instead.
+ */
 function afterPlanning(remedy: string, { effect, errorCode }: Detail): Text {
   const isMissing = effect === "rejected" && typeof errorCode === "string" && errorCode.endsWith("_NOT_FOUND");
   if (!isMissing) return thenResume(remedy);
@@ -284,7 +287,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   CANCELLED: { message: "the run was cancelled before this item was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {
     const { message, remedy = "" } = planningFailure(detail);
-    // A run whose file cannot be used is over, because resuming it would read the same file again.
+    // A run whose file cannot be used is not resumed, because it would read the same file again.
     const isOver = detail.isOver || detail.effect === "file";
     return {
       message: `the change could not be planned, so nothing was changed: ${message}`,

@@ -66,7 +66,7 @@ export function planAnswer(plan: AnsweredPlan): RenderedReport {
   return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
 }
 
-/** Returns the fullest answer within the token limit. `make` gets the maximum number of entries. */
+/** Returns the answer with the most entries within the token limit. `make` gets the maximum number of entries. */
 function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MAX_SHOWN): RenderedReport {
   return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
@@ -181,7 +181,7 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
   return [`Requests: ${count(requests.length)} (${parts.join(", ")}).`];
 }
 
-/** Returns the answer if a desired state cannot be planned. `runId` is the run that stores the sheet. */
+/** Returns the answer if a desired state has problems and cannot be planned. `runId`: the run that stores its sheet. */
 export function problemsAnswer(
   environment: "live" | "sandbox",
   problems: readonly Problem[],
@@ -215,7 +215,7 @@ export function problemsAnswer(
   });
 }
 
-/** Returns what the cursors of a plan are tied to, so that a cursor of one plan is refused for another plan. */
+/** Returns the query for the cursors of a plan. It contains the run ID, so cursors of other plans are refused. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }
@@ -224,7 +224,7 @@ function firstCursor(runId: string): string {
   return writeCursor(pagesOf(runId), 0);
 }
 
-/** Returns all changes of a plan, one row per object. In an undo plan, objects that are not restored come first. */
+/** Returns all changes of a plan, one row per object. In an undo plan, objects that cannot be restored come first. */
 export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => undoPlanRow(row, document));
@@ -269,9 +269,7 @@ function isAboutTargeting({ _id, targeting }: Pick<UndoRow, "_id" | "targeting">
   return _id !== undefined && _id === targeting;
 }
 
-/**
- * Returns what an undo changes in a targeting. A targeting that was deleted gets a new ID, so it is found by its name.
- */
+/** Returns what an undo changes in a targeting. A deleted targeting gets a new ID, so its plan is found by the name. */
 function changesOfTargeting({ _id, name, undo }: UndoRow, document: PlanDocument): readonly ListedChange[] {
   if (undo !== "exact" && undo !== "caveat") return [];
   const plan = plansOf(document).find(({ targeting }) =>
@@ -361,7 +359,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** Returns words that name the targeting of a plan. Empty if there are several. */
+/** Returns words that name the targeting of a plan. Empty if the plan has several targetings. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;
@@ -397,7 +395,7 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-/** Returns lines for the objects with one result. If all have the same reason, it is in the heading. */
+/** Returns the lines for objects with the same result. If they all have the same reason, the heading contains it. */
 function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
   const rows = all.filter(({ undo }) => undo === label);
   if (rows.length === 0) return [];
@@ -410,8 +408,8 @@ function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDoc
 }
 
 /**
- * Counts the results of an undo: "3 will be undone exactly, 1 impossible to undo". `already`: objects that already are
- * as before.
+ * Counts the results of an undo, such as "3 will be undone exactly, 1 impossible to undo". `already`: how many objects
+ * already are as they were before the run.
  */
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
@@ -446,7 +444,7 @@ function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = 
   return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
 }
 
-/** Returns why an object is not restored, or not exactly. */
+/** Returns the reasons why an undo does not restore an object, or not exactly. */
 export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting" | "group">): readonly string[] {
   const { reasons = [], group } = row;
   return reasons.flatMap((reason) =>
@@ -458,14 +456,17 @@ export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting" |
 
 const MAX_NOT_UNDONE = 5;
 
-/** Returns whether a change can be undone later, once other people have changed something back. */
+/** Returns whether a change can be undone later, after other people have changed something back. */
 export function mayBeUndoneLater({ undo, field, reasons = [] }: UndoRow): boolean {
   return undo === "notOurs" ? field !== "deleted" : undo === "impossible" && reasons.some((one) => PASSING.has(one));
 }
 
 const PASSING: ReadonlySet<string> = new Set<UndoReason>(["nameTaken", "emptyGroup", "heldByGroup"]);
 
-/** Names what an undo did not restore, and how to undo it later. Undefined if everything was restored. */
+/**
+ * Returns a note that names what an undo did not restore, and how to undo it later. Undefined if it restored
+ * everything.
+ */
 export function notUndoneNote(rows: readonly UndoRow[], undoes: string): string | undefined {
   const left = rows.filter(({ undo }) => undo === "impossible" || undo === "notOurs");
   if (left.length === 0) return undefined;

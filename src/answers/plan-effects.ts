@@ -18,7 +18,7 @@ import { many, undoResultWords } from "./message-words.ts";
 import { changesOfRow, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
-/** Returns the effect of a plan for the person who approves it. `undone` describes what the undone run did. */
+/** Returns the effect of a plan for the person who approves it. `undone`: for an undo plan, what the undone run did. */
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undone?: string): Effect {
   const { wayBack } = document;
   const targeting = targetingOf(document);
@@ -121,7 +121,7 @@ function isLoss({ kind, added = 0 }: ListedChange): boolean {
   return kind === "deleted" || (kind === "contexts" && added === 0);
 }
 
-/** Returns what happens to an object. The name of the object is not repeated. */
+/** Returns what happens to an object, without the name of the object. */
 function changeSays(change: ListedChange): string {
   const { kind, from, to, added = 0, removed = 0, isTargeting = false } = change;
   switch (kind) {
@@ -150,7 +150,7 @@ function keptWords({ reasons = [], contextIds: many }: UndoRow): readonly string
   return reasons.includes("notRead") ? [`keeps ${contextIds(many)}`] : [];
 }
 
-/** Returns what an undo does to objects. Deletions and removals are left out, because the losses contain them. */
+/** Returns what an undo does to objects. Omits deletions and removals, because the losses already contain them. */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
     effectPart(

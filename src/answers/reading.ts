@@ -5,7 +5,7 @@ import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, fenceIfForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
 import { EMPTY_WORDS, many } from "./message-words.ts";
 
-/** The fields of a concise answer. Fields that the API documents do not mention are left out. */
+/** The fields of an option in a concise answer. Fields that the API document does not mention are in no answer. */
 const CONCISE = ["_id", "name", "type", "contextCount", "childCount", "parent"] as const;
 const DETAILED = [...CONCISE, "exposeChildren", "createdAt", "updatedAt", "targeting", "children"] as const;
 const TARGETING = ["_id", "name", "optionCount", "createdAt", "updatedAt"] as const;
@@ -86,7 +86,7 @@ interface ContextList {
 }
 
 interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", ContextList>> {
-  /** The number of Context IDs that both options hold, and these Context IDs if they were requested. */
+  /** The number of Context IDs that both options have. Also these Context IDs, if the call requested them. */
   readonly shared: Pick<ContextList, "total"> & Partial<ContextList>;
   readonly row: OptionRow;
   readonly other: OptionRow;
@@ -136,7 +136,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   ]);
 }
 
-/** The counts of a targeting. If `complete` is false, only a part of the targeting was read. */
+/** The counts of a targeting. If `complete` is false, they cover only the part that was read. */
 export interface TargetingSummary {
   readonly topLevel: number;
   readonly groups: number;
@@ -163,7 +163,7 @@ export function targetingText(
   ]);
 }
 
-/** Lists the targetings whose names contain the given text. `candidates` are their lines. */
+/** Returns a list of the targetings whose names contain the given text. `candidates` are its lines. */
 export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
     `No targeting seen before is named exactly ${quoteUntrusted(part)}; these names contain it:`,
@@ -172,7 +172,7 @@ export function candidatesText(part: string, candidates: readonly string[], omit
   ]);
 }
 
-/** Lists the targetings whose names contain the name of the targeting in the answer. */
+/** Returns a list of other targetings whose names contain the name of the targeting in the answer. */
 export function othersText(others: readonly SeenTargeting[]): string {
   return lines(["Other names contain this one:", ...withForeignLast([], others.map(seenLine))]);
 }
@@ -182,8 +182,8 @@ export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
 }
 
 /**
- * Lists targetings that were seen before. `seen` are their lines. `mayChange` names those that may be changed; absent
- * if targetings may also be created.
+ * Returns a list of targetings that were seen before. `seen` are its lines. `mayChange`: says which targetings may be
+ * changed; absent if there is no restriction.
  */
 export function seenText(seen: readonly string[], omitted: number, mayChange?: string): string {
   if (seen.length === 0) {
@@ -218,7 +218,9 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }
 
-/** Returns a line with the ID, the number of Context IDs, the name, and fields that most options lack. */
+/**
+ * Returns an option as a line: the ID, the number of Context IDs, the name, and fields that most options do not have.
+ */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
   const all =
@@ -239,12 +241,15 @@ export function listLine({ _id, name, type, contextCount, parent, parentName, ..
   return [`${_id}:${count}`, more.length > 0 ? quoteUntrusted(name) : quoteUntrustedLast(name), ...more].join(" ");
 }
 
-/** What a list leaves out to save tokens: the beginning that all IDs share, and the IDs of groups. */
+/** What the lines of a list leave out to save tokens. `beginning`: the beginning that all IDs share; may be empty. */
 export interface BriefList {
   readonly beginning: string;
 }
 
-/** Returns a function that formats each row in order. It adds a line before the options of another group. */
+/**
+ * Returns a function that formats the rows of a list, called in their order. Before options of another group, it adds a
+ * line that names the group.
+ */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
   let last: string | undefined;
@@ -261,7 +266,10 @@ export function listLines(brief?: BriefList): (row: OptionRow) => string {
   };
 }
 
-/** Returns what a list can leave out of its IDs: the beginning of the time in them, which many IDs share. */
+/**
+ * Returns the beginning that all IDs of a list share, so that the list can leave it out. It is at most the part of an
+ * ID that contains the time of creation.
+ */
 export function briefList(rows: readonly OptionRow[]): BriefList {
   const [first = "", ...others] = rows.map(({ _id }) => _id);
   let length = Math.min(first.length, ULID_TIME_LETTERS);
@@ -270,10 +278,13 @@ export function briefList(rows: readonly OptionRow[]): BriefList {
 }
 
 const ULID_TIME_LETTERS = 10;
-/** The minimum number of letters to leave out. A sentence must explain it, which costs tokens as well. */
+/**
+ * The minimum number of letters to leave out. For fewer, the sentence that explains it would cost more tokens than it
+ * saves.
+ */
 const FEWEST_LEFT_OUT = 3;
 
-/** Names the group of a row. The group's ID is left out if an earlier row had this name with the same ID. */
+/** Returns words for the group of a row. The group's ID is left out if an earlier row named the group with its ID. */
 function groupWords(
   id: unknown,
   name: unknown,

@@ -35,7 +35,7 @@ type Known = { readonly [Field in keyof Problem]?: Problem[Field] | undefined };
 
 const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
 
-/** Returns why a run could not be planned. `detail` comes from an ApiError or a FileError. */
+/** Returns why a run could not be planned. `detail` contains the stored fields of an ApiError or a FileError. */
 export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
   const file = fileProblem.safeParse(detail).data;
   if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
@@ -49,7 +49,7 @@ export function requestFailure(error: ApiError): Failure {
   return planningFailure(problemOf(error));
 }
 
-/** Parses the details of a request that a run has stored. Invalid details become undefined. */
+/** Parses the details of a request that a run has stored. If they are invalid, returns none of them. */
 export function storedRequestDetails(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
   const known = requestProblem.partial().safeParse(detail).data ?? {};
   return { ...known, ...(statusCode !== undefined && { statusCode }) };
@@ -123,7 +123,10 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
   },
 };
 
-/** By kind: the message for a rejection that all requests get, as the key, address or network is wrong. */
+/**
+ * By kind: the message for a rejection that every request would get, because the key, the address or the network is
+ * wrong.
+ */
 const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => Message>> = {
   unauthorized: (_problem, { key }) => ({
     message: "the service does not accept the key",
@@ -162,7 +165,7 @@ function quoted(route: string | undefined): string {
   return route === undefined ? "a request" : quoteUntrusted(route);
 }
 
-/** Returns the message for a rejection that all requests would get. Undefined for other rejections. */
+/** Returns the message for a rejection that every request would get. Undefined for rejections of a single request. */
 export function refusalWords(kind: string, problem: Known): Message | undefined {
   return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, endpointOf(problem)) : undefined;
 }
@@ -179,12 +182,12 @@ function rejectionWords(problem: Problem): Failure {
 }
 
 interface Endpoint {
-  /** The setting that contains the address, or other words for the address. */
+  /** The name of the setting that contains the address, or other words for the address. */
   readonly address: string;
   readonly key: string;
 }
 
-/** By cause: what to do if a request was not answered. */
+/** By cause: what to do if the service did not answer a request. */
 const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> = {
   name: ({ address }) =>
     `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
@@ -219,7 +222,7 @@ function isCause(cause: string): cause is NetworkCause {
   return Object.hasOwn(REMEDIES, cause);
 }
 
-/** By the name that the client reports: the name of the host in `targeting-mcp setup`, and its title. */
+/** By the name that a client reports for itself: the host's name in `targeting-mcp setup`, and its title. */
 const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
   "claude-ai": ["claude-desktop", "Claude Desktop"],
   "claude-code": ["claude-code", "Claude Code"],
@@ -229,9 +232,9 @@ const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = 
   "gemini-cli-mcp-client": ["gemini", "Gemini CLI"],
 };
 
-/** A call that used a file outside the allowed folders. */
+/** A call that needed a file outside the allowed folders. */
 interface FolderRequest {
-  /** The name that the client reports. Undefined over HTTP, where each token has its own folders. */
+  /** The name that the client reports. Undefined over HTTP, where the folders depend on the caller's token. */
   readonly client: string | undefined;
   readonly path: string;
   readonly allowedDirs: readonly string[];

@@ -35,7 +35,7 @@ const WORK: Readonly<Record<string, Work>> = {
   get_run: SAVED,
 };
 
-/** By status of the run: the words before the counts. */
+/** By status of the run: the words at the beginning of the first line. */
 const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   running: "Still running; ",
   interrupted: "Interrupted; ",
@@ -44,7 +44,10 @@ const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   needs_confirmation: "Approval required; nothing was sent. ",
 };
 
-/** Returns the first line of an answer: what was done and not done, in which targeting, and the run. */
+/**
+ * Returns the first line of an answer about a run: what was done and what was not, in which targeting, and the run's
+ * ID.
+ */
 export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
@@ -65,7 +68,7 @@ export function headline(run: ReportedRun): string {
     .join(" ");
 }
 
-/** Returns which sheet of a workbook was read, if there are others. */
+/** If a workbook has several sheets, returns which one was read. */
 function sheetWords({ file }: ReportedRun): string {
   const { otherSheets = 0 } = file?.seen ?? {};
   if (otherSheets === 0) return "";
@@ -76,13 +79,13 @@ function sheetWords({ file }: ReportedRun): string {
 function resultWords(run: ReportedRun): string {
   const { status, counts, tool, newOptions, did } = run;
   const work = WORK[tool] ?? CHANGE;
-  // Several items may change one option.
+  // Several items may change the same option, so items are counted, not options.
   const allNoun = run.options === undefined ? work.noun : "item";
   const all = ofAll(counts.items, counts.items, allNoun, newOptions && { ...newOptions, count: newOptions.items });
   const rest = restWords(run);
   const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
   if (status === "planned" || status === "needs_confirmation") {
-    // For a waiting run, this line is short, because the effect to approve follows it.
+    // For a waiting run, this line is short, because the answer continues with the effect that needs approval.
     if (status === "needs_confirmation") return rest.length === 0 ? "" : `${all}${also}`;
     return `Would ${wouldWords(run, work)}${also}`;
   }
@@ -91,18 +94,18 @@ function resultWords(run: ReportedRun): string {
   if (rest.length === 0) return `No ${work.noun} to ${work.todo}`;
   if (BEFORE[status] !== undefined) {
     const [only = "", ...others] = rest;
-    // If all objects have the same outcome, only that outcome is named.
+    // If all objects have the same outcome, the line names only this outcome.
     if (others.length === 0) return only.replace(/^[\d,]+/, all);
     return `${all}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  // "None was" is wrong if results are unknown or if options of new targetings are counted.
+  // "No option was changed" would be wrong if results are unknown, or if options of new targetings are counted.
   const isNone = counts.unknown === 0 && !did?.gone && (newOptions?.items ?? 0) === 0;
   const none = isNone ? `No ${work.noun} was ${work.done.toLowerCase()}` : all;
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
 
-/** Returns what a call would do. A call that adds options may also add Context IDs to existing options. */
+/** Returns what a call would do. A call that adds options may also add Context IDs to options that exist. */
 function wouldWords(run: ReportedRun, { todo, noun }: Work): string {
   const { tool, counts, plan = [], extended, newOptions, did, options } = run;
   const { pending, items, failed } = counts;
@@ -124,7 +127,7 @@ function wouldWords(run: ReportedRun, { todo, noun }: Work): string {
   return `${created === 0 ? extending : `${todo} ${ofAll(created, items, noun)}, ${extending}`}${unchanged}`;
 }
 
-/** Returns how many options are changed and left unchanged, and by how many items if these are other numbers. */
+/** Returns how many options are changed or left unchanged. If the number of items is different, adds it. */
 function changedOptions(
   { same, objects }: OptionCounts,
   changed: number,
@@ -153,7 +156,7 @@ function doneWords(run: ReportedRun, { done, noun }: Work): readonly string[] {
   const kinds = DID.flatMap((kind) => (did !== undefined && did[kind] > 0 ? [{ kind, count: did[kind] }] : []));
   const [only, ...more] = kinds;
   const options = newOptions && { ...newOptions, count: newOptions.succeeded };
-  // If every item is of one of these kinds, the counts add up to all items.
+  // If every item belongs to one of these kinds, the counts add up to the number of all items.
   const counted = (count: number, isFirst: boolean): string =>
     isFirst ? ofAll(count, succeeded === items ? count : items, noun, options) : thousands(count);
   const words = {
@@ -195,7 +198,7 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a count with its total and its noun. `options` are options of new targetings, which are counted separately.
+ * Returns a count with its total and its noun. `options`: the options in new targetings, which are counted separately.
  */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
@@ -212,20 +215,20 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   return `${prefix} ${of}, which ${has}`;
 }
 
-/** Returns a note about sent requests without an answer. The count of requests does not include them. */
+/** Returns a note about sent requests that have no answer yet. They are not in the count of requests. */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
   const requests = unanswered === 1 ? "request has" : "requests have";
   return unanswered === 0 ? [] : [`up to ${unanswered} more ${requests} no answer yet`];
 }
 
-/** Returns why requests were sent again: ` (the service answered 3 times with status 503)`. */
+/** Returns why requests were sent again, such as ` (the service answered 3 times with status 503)`. */
 function statusWords(failedWith: ReportedRun["failedWith"]): string {
   const each = [...(failedWith ?? [])].map(([status, times]) => `${many(times, "time")} with status ${status}`);
   return each.length === 0 ? "" : ` (the service answered ${each.join(", ")})`;
 }
 
 function requestWords({ requests, failedWith, unanswered = 0, tool, status, failures }: ReportedRun): string {
-  // If the service was locked, a note already says how often and how long this server tried.
+  // If the service was locked, a note already says how often and for how long this server tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
   if (requests === undefined || status === "planned" || isBusy) return "";
   const { sent, resent, waitedMs } = requests;
@@ -248,7 +251,10 @@ function seconds(ms: number): string {
   return `${ms < WHOLE_SECONDS_FROM_MS ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
 }
 
-/** Tools that ask a person before they remove data. Other tools report an approval only if a person was asked. */
+/**
+ * The tools that ask a person before they remove data. Their answers also report if no approval was needed. Answers of
+ * other tools report an approval only if a person was asked.
+ */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
   "delete_options",
@@ -256,13 +262,16 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** Returns the approval to report. Undefined for plans, waiting runs, and tools that do not ask. */
+/**
+ * Returns the approval that an answer reports. Undefined for plans, for waiting runs, and if a tool that does not ask
+ * needed no approval.
+ */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
-/** Returns a note on how many rows of a file became items. Empty if each row is one item. */
+/** Returns a note on how many rows of a file became items. Empty if every row is one item. */
 export function rowsNote({ rows, ...run }: Pick<ReportedRun, "rows" | "failures" | "status">): readonly string[] {
   if (rows === undefined) return [];
   const { read, merged, skipped, joined = [] } = rows;
@@ -310,7 +319,7 @@ export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[
   ];
 }
 
-/** Returns a note about Context IDs that look almost like one that the option already has. */
+/** Returns a note about new Context IDs that look almost like an ID that the option already has. */
 export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly string[] {
   if (nearIds === undefined) return [];
   const { count, first } = nearIds;
@@ -322,7 +331,8 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
 }
 
 /**
- * Returns a note about options that exist in another group than the call names. A call that adds options moves none.
+ * Returns a note about options that exist, but in another group than the call names. A call that adds options does not
+ * move them.
  */
 export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): readonly string[] {
   if (elsewhere === undefined) return [];
@@ -336,8 +346,8 @@ export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): re
 }
 
 /**
- * Returns a note about options that were not read. Undo keeps their Context IDs, because they may be older than the
- * run.
+ * Returns a note about options that were not read before the change. An undo leaves the Context IDs that were added to
+ * them, because they may have had these IDs before the run.
  */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
@@ -349,7 +359,7 @@ export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string
 
 const MAX_COUNTS_SHOWN = 5;
 
-/** Returns a note about options whose number of Context IDs is not the expected one. */
+/** Returns a note about options whose number of Context IDs after the run is not the expected one. */
 export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
   if (otherCounts.length === 0) return [];
   const picked = otherCounts.slice(0, MAX_COUNTS_SHOWN).map(({ name, _id = "?", expected, found }) => {
@@ -367,9 +377,9 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
-  // The answer may be about a run that was resumed long ago.
+  // The run may have been resumed long before this answer.
   const since = counts.succeeded + counts.alreadyDone - before;
-  // Items whose result was unknown may have been applied before.
+  // Items whose result was unknown may have been applied before the run was resumed.
   if (resumed.unknown > 0) {
     const were = (some: number): string => (some === 1 ? "was" : "were");
     const known = `${thousands(before)} of ${thousands(counts.items)} ${were(before)} known to be done before`;
@@ -383,7 +393,10 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
   ];
 }
 
-/** Returns why a run that renames objects sent more requests than it has items. */
+/**
+ * Returns a note that explains why a run that renames objects sends more requests than it has items: it needs temporary
+ * names to swap names.
+ */
 export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];
   const names = many(temporaryNames, tool === "rename_targetings" ? "targeting" : "option");
@@ -400,7 +413,7 @@ export function resumedRunHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
 
-/** Returns the note that an earlier run of the same call is not finished and that this call started a new run. */
+/** Returns a note that an earlier run of the same call was not finished, but that this call started a new run. */
 export function newRunHint({ runId, status }: EndedRun): string {
   return (
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +
@@ -423,10 +436,10 @@ export const STOP_REQUESTED = "the run stops after the request in flight and sen
 
 export interface RunRow {
   readonly runId: string;
-  /** The tool of the run. Absent for some damaged runs. */
+  /** The tool of the run. Absent for some runs whose files are damaged. */
   readonly tool?: string;
   readonly status: string;
-  /** The ID of the targeting. Absent if the run changes several. */
+  /** The ID of the targeting. Absent if the run changes several targetings. */
   readonly targetingId?: string;
   readonly targetingName?: string;
   readonly counts?: Readonly<Record<string, number>>;

@@ -44,7 +44,7 @@ const MAX_GROUPS = 10;
 const MAX_GROUPS_BESIDE_PAGE = 3;
 const MAX_REASONS = 25;
 const MAX_RESULTS = 50;
-/** The maximum number of results per reason, if their total is shown as well. */
+/** The maximum number of results per reason, in answers that also show how many there are in all. */
 const MAX_OF_A_REASON = 5;
 
 /** Returns the answer about a run in at most 2,500 tokens. */
@@ -62,11 +62,11 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MAX_GROUPS : MAX_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
-  // The remedies of a run that was undone do not offer to resume it.
+  // Remedies do not mention `resume_run` if the run was undone, or if a next step already contains the call.
   const resumes = run.isUndone === true || nextSteps.some((step) => step.includes("resume_run {"));
   const failures = failureRows(run, budget, resumes);
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
-  // Events that were not sent come last, because the failures already say why.
+  // Events that were not sent come last, because the failures already explain them.
   const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other)));
   const verdictRows = sentFirst.slice(0, most).map((verdict) => ({ data: { ...verdict }, line: verdictLine(verdict) }));
   const judged = takeFittingRows(verdictRows, budget);
@@ -183,7 +183,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const rows = page === undefined ? [] : results.rows.map(({ line }) => line);
   return [
     headline(run),
-    // The confirmation is added afterwards, because its effect already has its own marks for foreign text.
+    // The confirmation is added here, because its text already contains marks for foreign text.
     confirmation !== undefined && confirmationText(confirmation),
     ...withForeignLast(body, rows),
     page?.cursor !== undefined &&
@@ -192,7 +192,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   ];
 }
 
-/** Returns a note as a sentence. A note that ends with the mark of foreign text gets no full stop. */
+/** Returns a note as a sentence. If it ends with the mark of foreign text, it gets no full stop. */
 function sentence(note: string): string {
   // A note that begins with the name of a tool is not capitalized.
   if (/^[a-z]+_[a-z_]+ /.test(note)) return `${note}.`;
@@ -241,8 +241,8 @@ const FAILURE_FORMS: readonly FailureForm[] = [
 const DETAILS_SHARE = 0.6;
 
 /**
- * Returns the failures that fit. Examples are left out first. Whole reasons are left out only next to an effect, which
- * must be complete.
+ * Returns the failures that fit, in the fullest form that fits. Examples are left out first. Whole failures are left
+ * out only in an answer with a confirmation, whose effect must be complete.
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
@@ -258,7 +258,7 @@ function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readon
       return { ...row, lines: [...above, ...row.lines] };
     });
   });
-  // Of the short forms, uses the fullest one in which all failures fit.
+  // Chooses the fuller of the two shortest forms if all failures fit in it, otherwise the shortest form.
   const [least = -1] = [-3, -2].filter((at) => sum(forms.map((rows) => costOf(rows.at(at)))) <= budget.left);
   let needed = sum(forms.map((rows) => costOf(rows.at(least))));
   return forms.flatMap((rows) => {
@@ -309,7 +309,9 @@ const WAITS_FOR = {
   token: "The run waits for its confirmation token",
 } as const;
 
-/** Returns an effect for an agent. Without a token, adds how and until when the effect can be approved. */
+/**
+ * Returns an effect as text for an agent. If the run cannot be approved with a token, adds how and until when it can.
+ */
 export function confirmationText(confirmation: NonNullable<ReportedRun["confirmation"]>): string {
   const { token, effect, expiresAt, channel = "page" } = confirmation;
   return token === undefined
@@ -321,7 +323,7 @@ export function tokenAgainStep(tool: string): string {
   return `without its token: the same ${tool} call again asks about this run and gives a new token`;
 }
 
-/** Returns the call that continues the run after a person's approval. */
+/** Returns the call with which an agent continues the run after the person has approved. */
 export function confirmationStep(
   tool: string,
   { token = "", expiresAt }: { readonly token?: string; readonly expiresAt: string },
@@ -337,11 +339,11 @@ export function confirmationStep(
 interface AppliedRun {
   readonly status: string;
   readonly at: number;
-  /** Set if another run of the same call was applied. */
+  /** The run of an equal earlier call. Absent if the run itself was applied before. */
   readonly runId?: string;
 }
 
-/** Says that a run was applied before this call. Empty if it was not, or not finished. */
+/** Returns a note that a run was applied before this call. Empty if it was not applied, or has not finished. */
 export function appliedBeforeNote({ status, at, runId }: AppliedRun): readonly string[] {
   if (status !== "succeeded" && status !== "partial") return [];
   const how = status === "partial" ? "already applied in part" : "already applied";
@@ -355,7 +357,7 @@ function timeWords(iso: string): string {
   return `${iso.slice(11, 16)} UTC`;
 }
 
-/** Returns whether an answer is an error: the run failed, or its result is unknown and nothing succeeded. */
+/** Returns whether an answer is an error: the run failed, or nothing succeeded and its result is unknown. */
 function isError({ status, counts }: ReportedRun): boolean {
   return status === "failed" || (status === "unknown" && counts.succeeded + counts.alreadyDone === 0);
 }

@@ -31,25 +31,27 @@ export interface ReportedRun {
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  /** By status code: how often the service's answer with this status led to another attempt. */
+  /** By status code: how often an answer of the service with this status led to another attempt. */
   readonly failedWith?: ReadonlyMap<number, number>;
-  /** How many sent requests have no answer yet. `requests` does not include them. */
+  /** How many sent requests have no answer yet. They are not in `requests`. */
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
-  /** Set if a page of results was requested. The answer then has all results of the page and fewer failures. */
+  /**
+   * Set if the call requested a page of results. The answer then contains all results of the page and fewer failures.
+   */
   readonly page?: { readonly cursor: string | undefined; readonly matching?: number };
   readonly plan?: readonly PlannedRequest[];
-  /** What a dry run of events would send: one request per event, and their total size. */
+  /** What the events of a dry run would need: the number of requests, one for each event, and their total size. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
-  /** Whether the names in events were corrected before they were sent. */
+  /** Whether the call corrects misspelled names in events before it sends them. */
   readonly autocorrects?: boolean;
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: {
     readonly token?: string;
     readonly effect: string;
     readonly expiresAt: string;
-    /** How the run can be approved, if not on the web page. */
+    /** How the run can be approved. Absent: on the web page. */
     readonly channel?: "client" | "token";
   };
   readonly nextSteps?: readonly string[];
@@ -57,9 +59,12 @@ export interface ReportedRun {
   readonly hasRejects?: boolean;
   readonly did?: DidCounts;
   readonly newOptions?: WithinCounts;
-  /** For a change of Context IDs, in which several items may change one option. */
+  /**
+   * For a change of Context IDs: counts of options. They differ from the counts of items if several items change one
+   * option.
+   */
   readonly options?: OptionCounts;
-  /** How many existing options would get Context IDs. */
+  /** How many existing options would get further Context IDs. */
   readonly extended?: number;
   /** For an import: how many of the new options have no Context IDs. */
   readonly withoutContextIds?: { readonly count: number; readonly all: number } | undefined;
@@ -80,15 +85,15 @@ export interface ReportedRun {
   readonly stale?: readonly StaleField[];
   readonly blocked?: Refusal | undefined;
   readonly notes?: readonly string[];
-  /** Whether the server stopped before it planned the run. The run then cannot be resumed. */
+  /** Whether the server stopped before it had planned the run. Such a run cannot be resumed. */
   readonly neverPlanned?: boolean | undefined;
-  /** Whether the run was undone, at least in part. It then cannot be resumed. */
+  /** Whether the run was undone, at least in part. Such a run cannot be resumed. */
   readonly isUndone?: boolean;
-  /** Whether unknown results stay unknown because a resumed run would send nothing. */
+  /** Whether unknown results stay unknown, because a resumed run would send nothing. */
   readonly unknownIsFinal?: boolean;
 }
 
-/** Returns a result as a line. The tokens of a page are counted from these lines. */
+/** Returns a result as a line. The budget of a page is computed with these lines. */
 export function resultLine(result: ObjectResult): string {
   return resultRow(result).line;
 }
@@ -105,7 +110,7 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
   };
   const line = [
     `${placeWords(result)}:`,
-    // A failed object with its input is shown with its code, which the failures explain.
+    // A failed object with its input has only the code of the reason. The failures in the answer explain the code.
     input !== undefined && outcome === "failed"
       ? reason?.code
       : did === undefined || did === "same"
@@ -131,7 +136,7 @@ function objectWords(result: ObjectResult): string {
 const MAX_NAMED = 20;
 const FEW_NAMED = 3;
 
-/** The kinds of results. Objects that did not succeed are among the failures. */
+/** The headings for results. Objects that did not succeed have none, because they are among the failures. */
 const KINDS: readonly { readonly title: string; readonly isOne: (result: ObjectResult) => boolean }[] = [
   { title: "Created", isOne: ({ did }) => did === "created" },
   {
@@ -154,7 +159,9 @@ interface ChangeWords {
   readonly isPlanned?: boolean;
 }
 
-/** Returns a line for each kind of change. `done` is the title for objects whose change is unknown. */
+/**
+ * Returns lines for each kind of change. `done`: the heading for objects of which it is unknown how they were changed.
+ */
 export function changeLines(
   results: readonly ObjectResult[],
   all: Readonly<Record<string, number>>,
@@ -191,7 +198,7 @@ function titleOf(title: string, results: readonly ObjectResult[], { done, isPlan
   return isPlanned ? "Would change" : title;
 }
 
-/** Returns positions as text. Objects inside another object have two numbers: `items 1-3, 3.1, 3.2`. */
+/** Returns positions as text. The position of an object inside another one has two numbers: `items 1-3, 3.1, 3.2`. */
 function positionWords(results: readonly ObjectResult[]): string {
   const byLine = results.some(({ line }) => line !== undefined);
   const spots: { first: number; last: number; within: string }[] = [];
@@ -215,7 +222,7 @@ function differencesOf({ from, to }: KnownChange) {
   const sides = [from, to].map((side) => (typeof side === "string" ? { name: side } : side));
   const names = sides.flatMap(({ name }) => name ?? []);
   const places = sides.flatMap((side) => placeIn(side) ?? []);
-  // Groups are compared by ID, because a group that the same call renames has two names.
+  // Groups are compared by ID, because the same call may rename a group, which then has two names.
   const groups = new Set(sides.map(({ parent }) => parent));
   const isMoved = new Set(places).size === 2 && (groups.size === 2 || groups.has(undefined));
   return { ...(new Set(names).size === 2 && { names }), ...(isMoved && { places }) };
@@ -253,7 +260,7 @@ const LONGEST_TEXT = 300;
 const MAX_ENTRIES = 20;
 const DEEPEST = 6;
 
-/** Returns a value in which long texts and lists are cut and their full length is added. */
+/** Shortens long texts and lists in a value, and adds their full length. */
 export function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string")
     return value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)` : value;

@@ -16,10 +16,12 @@ const DELIMITER_WORDS: Readonly<Record<string, string>> = {
 
 const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
-/** Returns notes on how a sheet was read. Columns that a preview in the same answer lists are left out. */
+/**
+ * Returns notes on how a sheet was read. Omits columns in `beside`, which a preview in the same answer already lists.
+ */
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
-  // Nothing can be said before the form of the sheet is detected.
+  // Before it is detected how to read the sheet, nothing can be said about it.
   if (isUndetected(file)) return [];
   const { seen = {} } = file;
   const notes = [
@@ -39,7 +41,7 @@ interface ImportedSheet {
   readonly isUndone?: boolean | undefined;
 }
 
-/** Returns how to import a sheet again if its Context IDs were not read and the first import has created options. */
+/** Returns how to import a sheet again, if its Context IDs were not read but options were created. */
 export function undoFirstNote({ file, runId, did, isUndone }: ImportedSheet): readonly string[] {
   const { likelyContexts, withoutContexts } = file?.seen ?? {};
   if (!did?.created || isUndone || !(likelyContexts || withoutContexts)) return [];
@@ -53,7 +55,9 @@ interface NewOptions {
   readonly status: string;
 }
 
-/** Returns a note about new options without Context IDs. In a file, their cells may be empty by mistake. */
+/**
+ * Returns a note about new options that have no Context IDs, because their cells in the file may be empty by mistake.
+ */
 export function bareNote({ withoutContextIds, status }: NewOptions): readonly string[] {
   if (withoutContextIds === undefined) return [];
   const { count, all } = withoutContextIds;
@@ -62,7 +66,7 @@ export function bareNote({ withoutContextIds, status }: NewOptions): readonly st
   return [`${which} ${have} no Context IDs`];
 }
 
-/** Returns a note about texts that may be several Context IDs. */
+/** Returns a note about texts that were taken as one Context ID but may be several. */
 export function joinedNote({ joinedIds }: { readonly joinedIds?: JoinedIds }): readonly string[] {
   if (joinedIds === undefined) return [];
   const { count, separators, first } = joinedIds;
@@ -88,9 +92,9 @@ export function resultSheetText({
   readonly again: string;
   readonly isAppliedAgain: boolean;
   readonly isPart: boolean;
-  /** For a sheet of events that were not sent: the outcomes of all events of the run. */
+  /** For a sheet of events that were not sent: the counts of all events of the run, by outcome. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
-  /** Whether it is the sheet of a dry run of events, which were not sent. */
+  /** Whether this is the sheet of a dry run of events. Then no event was sent. */
   readonly isDryRun?: boolean;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
@@ -112,7 +116,7 @@ export function resultSheetText({
 
 const NEEDING_ROWS = " The rows that were not applied need one of the failed rows, so they are included.";
 
-/** Returns the lines after the sheet of a dry run of events. */
+/** Returns the lines that follow the sheet of a dry run of events. */
 function dryRunLines(
   results: ReadonlyMap<string, number>,
   { isPart, fix }: { readonly isPart: boolean; readonly fix: string },
@@ -268,7 +272,7 @@ const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
 const ALL_COLUMNS = "columns: ";
 
-/** Returns how the file was read (unless another note says so), its columns and first rows. */
+/** Returns how the file was read, unless another note says so, and shows its columns and first rows. */
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));
@@ -312,7 +316,7 @@ function idWords(ids: readonly string[]): string {
 
 const CONTEXTS = ["contexts", "contextId"];
 
-/** By code of a problem: the columns in which it may be. */
+/** By code of a problem with a row: the columns that may contain it. */
 const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
   notAList: CONTEXTS,
   noContextId: CONTEXTS,
@@ -328,7 +332,7 @@ const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
 
 const BY_DAMAGED: Readonly<Record<string, readonly string[]>> = { "Context ID": CONTEXTS, group: ["parentName"] };
 
-/** Returns the columns in which a problem may be. The first of them that the sheet has is marked. */
+/** Returns the columns that may contain a problem. The first one that exists in the sheet is marked. */
 export function columnsOf({ code, detail = {} }: Reason): readonly string[] {
   const { problem, what, field, fields } = detail;
   const [heading] = Array.isArray(fields) ? fields : [];
