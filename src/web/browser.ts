@@ -6,7 +6,7 @@ import type { Settings } from "../settings/settings.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The time within which a failing browser command counts as broken, in milliseconds; the next one is then tried. */
+/** If a command that opens the browser fails within this many milliseconds, the next command is tried. */
 const FAILS_WITHIN_MS = 2000;
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 
@@ -68,7 +68,7 @@ function started(program: string, args: readonly string[]): Promise<boolean> {
   });
 }
 
-/** Returns the name of this machine's user, for the audit log. */
+/** Returns the name of the user of this machine, which the audit log records with decisions. */
 export function localUserName(environment: Readonly<Record<string, string | undefined>>): string {
   try {
     return userInfo().username;
@@ -78,7 +78,10 @@ export function localUserName(environment: Readonly<Record<string, string | unde
   }
 }
 
-/** Returns the caller for terminal commands. With a shared store, it names the user and host of this machine. */
+/**
+ * Returns the name of the caller for terminal commands. With a shared store, it contains the user and the host, because
+ * several machines use the store.
+ */
 export function localCaller({ store }: Pick<Settings, "store">): string {
   return store === undefined ? "local" : `local:${userInfo().username}@${hostname()}`;
 }

@@ -22,21 +22,24 @@ export function cut(name: string): string {
   return cutText(name, MAX_LETTERS);
 }
 
-/** One side of a row (before or after) with all its Context IDs, which a search needs. The page gets only the first. */
+/**
+ * One side of a row (before or after) with all its Context IDs, so that they can be searched. The page gets only the
+ * first of them.
+ */
 export interface WholeSide extends Omit<ChangeSide, "contextIds"> {
   readonly all?: readonly string[] | undefined;
 }
 
-/** A row with the ID of its object. Rows are sorted by group and ID, which is the order of creation. */
+/** A row with the ID of its object. Rows are sorted by group and then by ID, which is the order of creation. */
 export interface Placed extends Omit<ChangeRow, "before" | "after"> {
   readonly _id?: string | undefined;
   readonly before?: WholeSide | undefined;
   readonly after?: WholeSide | undefined;
-  /** Set if Context IDs are added that are not stored. */
+  /** Set if the option gets Context IDs that are unknown, because the stored effect has only their number. */
   readonly lacksIds?: true | undefined;
   /**
-   * Set if the option is deleted only because its targeting is deleted. Such a row has no Context IDs. A row with
-   * Context IDs replaces it once the targeting has been read.
+   * Set if the option is deleted only because its targeting is deleted. Its Context IDs are not known yet. Once the
+   * targeting has been read from the service, a row with them replaces this one.
    */
   readonly isInside?: true | undefined;
 }
@@ -45,7 +48,7 @@ function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
   return { count: all.length, all };
 }
 
-/** Marks the row of the targeting itself. */
+/** The note in the row of the targeting itself. */
 export const ITSELF = "(targeting)";
 
 export function changesOfPlan(document: PlanDocument): readonly Placed[] {
@@ -108,7 +111,8 @@ function renamed({ items }: StatePlan, id: string): string | undefined {
 }
 
 /**
- * Returns the changes of a call that waits for approval: the effect to approve, with Context IDs from the call's input.
+ * Returns the changes of a call that waits for approval, from the effect that the person approves. The Context IDs come
+ * from the input of the call.
  */
 export function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }: ChangeRun): readonly Placed[] {
   const given = inputIds(call);
@@ -142,7 +146,8 @@ function ofPart({ name, _id, says, contextIds, freed = 0 }: EffectObject, title:
 }
 
 /**
- * Returns the row of an option that loses or gets Context IDs. `earlier` is its row from another part of the effect.
+ * Returns the row of an option that loses or gets Context IDs. An option may lose some and get others in two parts of
+ * the effect: `earlier` is its row from the other part.
  */
 function changedRow(
   { name, _id = "", says, contextIds }: EffectObject,
@@ -165,7 +170,7 @@ function changedRow(
   return { ...ofRow, before: { ...before, ...lost }, after: isKnown ? after : { ...after, says }, lacksIds };
 }
 
-/** By ID or name of an option: the Context IDs that a call adds and removes. */
+/** The Context IDs that a call adds to and removes from each option, by ID or name of the option. */
 type GivenIds = ReadonlyMap<string, Partial<Record<"add" | "remove", readonly string[] | undefined>>>;
 
 function inputIds({ tool, input }: WriteCall): GivenIds {
@@ -177,7 +182,7 @@ function inputIds({ tool, input }: WriteCall): GivenIds {
   );
 }
 
-/** The changes of a run. `freed`: by ID, the names of sub-options that moved because their group was deleted. */
+/** The changes of a run. `freed`: the names, by ID, of sub-options that moved because their group was deleted. */
 interface EndedRows {
   readonly rows: readonly Placed[];
   readonly freed: ReadonlyMap<string, string | undefined>;
@@ -206,7 +211,8 @@ export async function rowsOfEndedRun(
 }
 
 /**
- * By ID: the names of the run's objects, or else of groups from or to which it moved options, or else previous names.
+ * Returns names of objects by ID: of the objects of the run, and of the groups from or to which it moved options. For
+ * an object without either, its name before the run.
  */
 function knownNames(state: RunState, previous: Known["previous"]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
@@ -266,7 +272,8 @@ function ofOption(option: OptionEffect, { groups, previous, names, options }: Kn
   const row = ofChanged(option, groupOf, names);
   if (option.parent !== undefined || before?.kind !== "option") return row;
   const { parent } = before;
-  // Without a name, options of several groups would be under one heading.
+  // A group whose name is unknown gets no heading. Otherwise, options of several such groups would be under the same
+  // heading.
   const name = groups.get(parent ?? "") ?? names.get(parent ?? "");
   return { ...row, group: typeof parent === "string" ? name && cut(name) : parent };
 }

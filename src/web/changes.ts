@@ -20,26 +20,32 @@ import {
 } from "./change-rows.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
-// Lists the changes of a run as rows with the state before and after. The rows of a plan come from its document. The rows
-// of any other run that waits for approval come from the effect that the person approves. The rows of an executed run
-// come from its journal. These sources contain only the number of Context IDs that a deletion removes, so the objects to
-// delete are read from the service.
+// Lists the changes of a run as rows, each with the state before and after. The rows of a plan come from its document,
+// those of any other run that waits for approval from the effect that the person approves, and those of an executed run
+// from its journal. For deletions, these contain only the number of Context IDs, so the objects to delete are read from
+// the service.
 
 /** The maximum number of rows in one response, and of Context IDs on one side of a row. */
 const MAX_ROWS = 100;
 const MAX_IDS = 5;
-/** How long a response waits for reads from the service, in milliseconds. After that, it reports that they continue. */
+/**
+ * How long a response waits while objects are read from the service, in milliseconds. After that, it contains what is
+ * known and `isReading`.
+ */
 const READING_MS = 1500;
 
 interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
-  /** By ID: the names of the sub-options that moved because their group was deleted. Undefined if unknown. */
+  /** The sub-options that moved because their group was deleted: their names by ID, undefined for an unknown name. */
   readonly freedNames?: ReadonlyMap<string, string | undefined>;
   readonly rows: readonly Placed[];
   /** Set if the objects to delete could not be read from the service. */
   readonly isUnread?: true;
 }
 
-/** Returns one page of a run's changes in the order of the targeting. `kind` and `search` of the query filter them. */
+/**
+ * Returns one page of the changes of a run, in the order of the targeting. `kind` and `search` in the query select the
+ * rows.
+ */
 export async function changeList(run: Run, query: URLSearchParams, services: ToolServices): Promise<ChangeList> {
   const { rows, isUnread, freedNames, ...about } = await changesOfRun(run, services);
   const kind = query.get("kind") ?? "";
@@ -66,7 +72,7 @@ function shownRow({ _id, lacksIds, isInside, before, after, ...row }: Placed, te
   };
 }
 
-/** Returns a side with its first Context IDs. The IDs that match the search come first. */
+/** Returns one side of a row with its first Context IDs. Those that match the search come first. */
 function shownSide({ all, ...side }: WholeSide, text: string): ChangeSide {
   if (all === undefined) return side;
   const found = text === "" ? [] : all.filter((id) => id.toLowerCase().includes(text)).slice(0, MAX_IDS);
@@ -105,7 +111,10 @@ function cellsOf({ kind, group, before, after }: Placed): readonly string[] {
   return [WORDS[kind], group ?? "", name, isRenamed ? after.name : "", ...lists, notes.join("; ")];
 }
 
-/** By run ID: the changes of recent runs. The web page requests one part after another of the same run. */
+/**
+ * The changes of the last few runs that a page has requested, by run ID. A page requests one part of the list after
+ * another.
+ */
 const last = new Map<string, Made>();
 const MAX_KEPT = 4;
 
@@ -132,7 +141,7 @@ function madeChanges(run: Run, services: ToolServices): Made {
   const changes = allChanges(run, services);
   const whole = changes.then((stored) => (isUnstarted(run) ? addDeleted : addFreed)(stored, services));
   const made: Made = { mark, changes, whole };
-  // After a failed read from the service, the next request tries again.
+  // If the service could not be read, the next request tries again.
   const forget = ({ isUnread }: AllChanges) => isUnread && last.get(runId) === made && last.delete(runId);
   whole.then(forget, () => last.delete(runId));
   last.delete(runId);
@@ -171,7 +180,10 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   return { rows: inOrder(rows), counts, unchanged, removed };
 }
 
-/** Adds the number of sub-options of deleted groups that move to the top level, because they are changed as well. */
+/**
+ * Adds how many sub-options move to the top level because their group is deleted. They are changed as well, so they do
+ * not count as unchanged.
+ */
 function withFreed(all: AllChanges, count: number): AllChanges {
   if (count === 0) return all;
   const { unchanged } = all;
@@ -187,7 +199,9 @@ async function addFreed(stored: AllChanges, services: ToolServices): Promise<All
   return { ...stored, freed: { ...freed, names: names.map(cut) } };
 }
 
-/** Adds the Context IDs of deleted options, and the options of deleted targetings. */
+/**
+ * Reads what would be deleted from the service. Adds the Context IDs of the options, and the options of the targetings.
+ */
 async function addDeleted(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
   const own = stored.rows.filter(({ isInside }) => !isInside);
   const deleted = own.filter(({ kind, _id }) => kind === "deleted" && _id !== undefined);
@@ -209,7 +223,10 @@ async function addDeleted(stored: AllChanges, services: ToolServices): Promise<A
   return withSearch({ ...withCounts(rows), unchanged, freed: freed && { ...freed, names } });
 }
 
-/** Sets `findsNames` if some of the removed Context IDs are unknown. A search then compares only names. */
+/**
+ * Sets `findsNames` if some of the Context IDs that are removed or added are unknown. A search then compares only
+ * names.
+ */
 function withSearch(all: AllChanges): AllChanges {
   const isKnown = all.rows.every(({ before, lacksIds }) => !lacksIds && (before?.all !== undefined || !before?.count));
   return isKnown ? all : { ...all, findsNames: true };
@@ -228,8 +245,8 @@ function deletedRow({ _id, name, isGroup, group, count, contextIds }: LostOption
 }
 
 /**
- * Sorts rows: the targeting itself, groups in the order of their creation, and the top level. A created or deleted
- * group comes before its sub-options. Otherwise, older options come first.
+ * Sorts rows: first the targeting itself, then the groups in the order of their creation, then the top level. A group
+ * that is created or deleted comes before its sub-options. Within these, older options come first.
  */
 function inOrder(all: readonly Placed[]): readonly Placed[] {
   const parents = new Set(all.map(({ group }) => group));
@@ -274,8 +291,8 @@ function holds({ before, after, group }: Placed, text: string): boolean {
   return [...sides, group ?? ""].some((one) => one.toLowerCase().includes(text));
 }
 
-// Reads the objects that a waiting deletion would remove. The stored effect has only counts, but the person who decides
-// sees names and Context IDs.
+// Reads the objects that would be deleted from the service. The stored effect has only their counts, but the person who
+// decides must see names and Context IDs.
 
 /** The Context IDs of at most this many options are read. With more options, only names and counts are shown. */
 const MAX_READ = 2000;
@@ -295,7 +312,7 @@ interface LostOption {
 }
 
 /**
- * The objects to delete. `options`: options that are deleted one by one, by ID. `within`: all options of targetings
+ * The objects to delete. `options`: options that are deleted one by one, by ID. `within`: all options of the targetings
  * that are deleted as a whole.
  */
 interface Lost {
@@ -307,8 +324,8 @@ interface Lost {
 }
 
 /**
- * Reads the options with these IDs and all options of the targetings. Undefined if there are too many. "unread" if the
- * service cannot be read now.
+ * Reads the options with these IDs, and all options of these targetings. Undefined if there are too many, "unread" if
+ * the service cannot be read now.
  */
 async function readLost(
   { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },
@@ -350,8 +367,8 @@ async function readLost(
 }
 
 /**
- * Returns the names of the first of these sub-options, whose group was deleted. Reads unknown names. Undefined if the
- * service cannot be read now.
+ * Returns the names of the first sub-options that moved because their group was deleted. Unknown names are read from
+ * the service. Undefined if it cannot be read now.
  */
 async function freedNamesOf(
   freed: ReadonlyMap<string, string | undefined>,
@@ -370,7 +387,10 @@ async function freedNamesOf(
   }
 }
 
-/** Reads the first sub-options of groups to delete. Leaves out sub-options that are deleted themselves. */
+/**
+ * Returns the names of the first sub-options of groups to delete, except those of sub-options that are deleted
+ * themselves.
+ */
 async function freedNames(
   deleted: readonly OptionRecord[],
   api: ManagementApi,

@@ -90,7 +90,8 @@ function withShortTexts(holder: JsonObject): JsonObject {
 }
 
 /**
- * Compares two texts line by line. Returns the lines of both in one list: unchanged, removed, added or partly changed.
+ * Compares two texts line by line. Returns one list with the lines of both: unchanged, removed, added or partly changed
+ * ones.
  */
 export function diffLines(before: readonly string[], after: readonly string[]): readonly BodyLine[] {
   if (before.length > MAX_LINES || after.length > MAX_LINES) {
@@ -122,7 +123,10 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
   return lines;
 }
 
-/** Returns a changed line with marked differences. Returns two separate lines if the texts have little in common. */
+/**
+ * Returns a line that was changed, with its differences marked. If the two texts have little in common, returns the
+ * removed and the added line instead.
+ */
 function changedLine(before: string, after: string): readonly BodyLine[] {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start += 1;
@@ -168,7 +172,10 @@ function commonLines(before: readonly string[], after: readonly string[]): reado
   return pairs;
 }
 
-/** The maximum number of names in a fix, of other corrections in a fix, and of characters in a name. */
+/**
+ * The maximum number of fields that a fix names (`MAX_NAMES`), of its other corrections (`MAX_OTHERS`), and of
+ * characters in a name.
+ */
 const MAX_NAMES = 6;
 const MAX_OTHERS = 2;
 const MAX_LETTERS = 200;

@@ -36,7 +36,9 @@ const MINUTE_MS = 60_000;
 const MAX_ROWS = 100;
 const MAX_LETTERS = 300;
 
-/** Returns the history of a run in order: requested, decided, checked again, retried. Its status is not included. */
+/**
+ * Returns the history of a run: requested, decided, checked again, retried. The page adds its status as the last step.
+ */
 export function storyOf(run: Run, { person }: Pick<ToolServices, "person">): readonly StoryStep[] {
   const { createdAt, call } = run.header;
   const isPlan = call.tool === "apply_plan";
@@ -59,7 +61,7 @@ function decisionOf(run: Run, person: string | undefined): readonly StoryStep[] 
   return [step, ...(run.state.planned ? [{ title, tone: isStale ? ("bad" as const) : ("good" as const) }] : [])];
 }
 
-/** Describes how often requests were sent again and how long the run waited. Undefined if neither happened. */
+/** Describes how many requests were sent again and how long the run waited. Undefined if neither happened. */
 function waitWords({ state: { requests } }: Run): string | undefined {
   const { resent, waitedMs } = requests;
   const seconds = Math.round(waitedMs / 1000);
@@ -70,7 +72,7 @@ function waitWords({ state: { requests } }: Run): string | undefined {
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
-/** The reasons for which events are not sent on purpose. */
+/** The reasons for which events are not sent on purpose: the service would ignore or reject them. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
 export function failureRow(failure: SummarizedFailure): FailureRow {
@@ -83,7 +85,7 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
   };
 }
 
-/** The warning about unknown results: an event that is sent again may count twice. */
+/** The warning for an agent about events with an unknown result. If one is sent again, it may count twice. */
 const UNKNOWN_END =
   "The result of the unknown ones is not known: they may have counted. Do not send them again before you have checked.";
 
@@ -117,7 +119,7 @@ const FIRST_VALUES = 2;
 /** The maximum number of characters of a wrong value. The web page shows as many. */
 const VALUE_LETTERS = 40;
 
-/** Returns the positions of the objects of a failure as text: `lines 6, 23, 40-44 and 17 more`. */
+/** Returns the positions in the input of the objects that failed for one reason: `lines 6, 23, 40-44 and 17 more`. */
 function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure): string {
   let shown = places.length;
   while (shown > 1 && placesWords(places.slice(0, shown), { byLine }).length > PLACES_LETTERS) shown -= 1;
@@ -128,8 +130,8 @@ function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure): 
 }
 
 /**
- * Returns the names of the first objects of a failure or, if they have no names, the wrong values. `areAll`: all other
- * objects have the same ones.
+ * Returns examples for a failure: the names of its first objects or, if they have no names, their wrong values.
+ * `areAll`: all other objects have the same ones.
  */
 function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "areAll"> {
   const { count, examples, details = [], detail, isOfFirst } = failure;
@@ -138,9 +140,9 @@ function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "
     typeof one?.value === "string" ? [one.value] : [],
   );
   const some = names.length > 0 ? names : values;
-  // Values that look the same after they are cut are shown once.
+  // Values that are equal after they are cut are shown once.
   const shown = [...new Set(some.map((text) => cutText(text, VALUE_LETTERS)))];
-  // Rows that repeat the name of one row all have that name.
+  // If several rows repeat the name of one row, this name is the only example.
   const isOneName =
     failure.errorCode === "DUPLICATE_IN_INPUT" && !isOfFirst && !failure.isOfKinds && details.length === 0;
   const areAll = shown.length <= FIRST_VALUES && (some.length >= count || isOneName);
@@ -149,7 +151,7 @@ function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "
 
 const [SHORTEST, LONGEST] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
 
-/** The words for names that are not valid, by the rule that they break. */
+/** The words for each rule that an invalid name can break. */
 const NAME_CAUSES: Readonly<Record<string, string>> = {
   decomposed: "has decomposed Hangul",
   tooShort: `under ${SHORTEST} characters`,
@@ -157,7 +159,7 @@ const NAME_CAUSES: Readonly<Record<string, string>> = {
   outerSpace: "begins or ends with space",
 };
 
-/** Returns the words for names that are not valid. All names of a failure break the same rules. */
+/** Returns what is wrong with invalid names in a few words. All names of one failure break the same rules. */
 function nameCause({ details = [], detail = {}, count }: SummarizedFailure): string | undefined {
   const each = details.length === 0 ? [detail] : details.map(({ reason }) => reason.detail ?? {});
   const textsOf = (list: unknown): readonly string[] => (Array.isArray(list) ? list.map(String) : []);
@@ -172,7 +174,7 @@ function nameCause({ details = [], detail = {}, count }: SummarizedFailure): str
   return parts.length === 0 ? undefined : `name ${parts.join(", ")}`;
 }
 
-/** The words for cells that a program damaged, by the frequent kinds of damage. */
+/** The words for the most frequent kinds of damage to cells. */
 const DAMAGE_CAUSES: Readonly<Record<string, string>> = {
   scientific: "rounded by a spreadsheet",
   date: "changed into a date",
@@ -181,7 +183,10 @@ const DAMAGE_CAUSES: Readonly<Record<string, string>> = {
   undecoded: "has a wrong encoding",
 };
 
-/** Returns what is wrong with events that were not sent on purpose. The heading says that they were not sent. */
+/**
+ * Returns what is wrong with events that were not sent on purpose, without the words "not sent", which the heading
+ * already has.
+ */
 function heldCause({ isOfFirst, message }: SummarizedFailure): string | undefined {
   return isOfFirst ? undefined : /: (.+)/s.exec(message)?.[1];
 }
@@ -191,7 +196,9 @@ function detailOf({ detail, details }: SummarizedFailure): NonNullable<Summarize
   return detail ?? details?.[0]?.reason.detail ?? {};
 }
 
-/** The words for the other frequent failures, by code. A code without an entry has its whole message. */
+/**
+ * The words for other frequent failures, by error code. For a code without an entry, the page shows the whole message.
+ */
 const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | undefined>> = {
   INVALID_NAME: nameCause,
   INVALID_CONTEXT_ID: (failure) =>
@@ -228,7 +235,9 @@ function causeOf(failure: SummarizedFailure): string | undefined {
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode]?.(failure) : undefined;
 }
 
-/** By code and rule: what objects with different values that break this rule have in common. */
+/**
+ * For failures in which each object has another wrong value: what these values have in common, by error code and rule.
+ */
 const IN_COMMON: Readonly<Record<string, string>> = {
   "INVALID_NAME characters": "not allowed in a name",
   "INVALID_NAME tooLong": `name longer than ${LIMITS.nameMaxLength.value} characters`,
@@ -254,8 +263,8 @@ function sharedMessage(failure: SummarizedFailure): string {
 }
 
 /**
- * Returns one page of the rows or items that did not succeed: with `of=unknown` those with an unknown result, otherwise
- * those that failed or were not applied.
+ * Returns one page of the rows or items that did not succeed. With `of=unknown` in the query, those with an unknown
+ * result; otherwise those that failed or were not applied.
  */
 export function problemList({ state }: Run, query: URLSearchParams): ProblemList {
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
@@ -283,7 +292,7 @@ function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
   return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
 }
 
-/** The maximum length of each list of a plan on the page. `omitted` counts further entries. */
+/** The maximum number of entries in each list of a plan on the page. `omitted` counts the others. */
 const MAX_DIFFERENCES = 70;
 
 export function planView(document: PlanDocument, services: ToolServices): PlanView {
@@ -355,13 +364,14 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
 }
 
 /**
- * Returns the beginning of the names of a run's downloads: the input file's name without its extension, or the run ID.
+ * Returns the first part of the names of the downloads of a run: the name of the input file without its extension, or
+ * the run ID.
  */
 function downloadName({ header: { runId, fileName } }: Run): string {
   return fileName?.replace(/\.[^.]*$/, "") || runId;
 }
 
-/** Returns the run's input sheet in its original format, with the result of each row. */
+/** Returns the sheet that the caller gave the run, in its original format and with the result of each row added. */
 async function savedSheet(run: Run, services: ToolServices): Promise<Response | undefined> {
   const asked = sheetRunOf(run);
   if (asked === undefined) return undefined;

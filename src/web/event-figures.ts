@@ -24,10 +24,10 @@ import type {
 /** The histogram covers ten minutes: 60 bars of ten seconds. */
 const BAR_MS = 10_000;
 const BARS = 60;
-/** The maximum number of unknown event names that are counted separately, and of those in one update. */
+/** How many unknown event names are counted separately (`MAX_UNKNOWN`), and how many of them are in one update. */
 const MAX_UNKNOWN = 1000;
 const UNKNOWN_ROWS = 20;
-/** The maximum characters of an event name in statistics, and of a name or user ID in a list. */
+/** The maximum number of characters of an event name in the statistics, and of a name or user ID in a list. */
 const MAX_LETTERS = 200;
 const LISTED_LETTERS = 1000;
 
@@ -43,16 +43,18 @@ function platformOf(body: unknown): string | undefined {
 }
 
 export interface Figures {
-  /** Counts the events that arrived since the last call, and returns the statistics. */
+  /** Also counts the events that arrived since the last call, and returns the statistics of all events. */
   now(): EventFigures;
-  /** Returns the internal key of a cause, given its ID for the page. Undefined if the cause is no longer counted. */
+  /**
+   * Returns the internal key of the cause that has this ID on the page. Undefined if the cause is no longer counted.
+   */
   readonly keyOf: (id: number) => string | undefined;
   readonly problemOf: ReturnType<typeof problemCounter>["rowOf"];
 }
 
 /**
- * Counts the events of a log. `clock` returns milliseconds since 1970. Memory stays bounded, whatever the number of
- * events.
+ * Creates the statistics of the events in a log. `clock` returns milliseconds since 1970. The memory they need is
+ * limited, whatever the number of events.
  */
 export function eventFigures(log: EventLog, clock: () => number): Figures {
   const problems = problemCounter();
@@ -106,7 +108,7 @@ export function eventFigures(log: EventLog, clock: () => number): Figures {
 function recent(bars: ReadonlyMap<number, HistogramBar>, now: number): Map<number, HistogramBar> {
   const from = (Math.floor(now / BAR_MS) - BARS + 1) * BAR_MS;
   const kept = [...bars].filter(([at]) => at >= from).toSorted(([one], [other]) => one - other);
-  // The time of an event can differ from this clock, as that of seeded events. So the number of bars is limited.
+  // Seeded events may have any time, also one later than this clock. So the number of bars is limited as well.
   return new Map(kept.slice(-BARS));
 }
 
@@ -167,15 +169,15 @@ type Finding = ArrivedEvent["findings"][number];
 type Rule = Finding["rule"];
 
 const MAX_FIELDS = 6;
-/** The maximum number of causes that are counted separately. Events with other causes are counted together. */
+/** The maximum number of causes that are counted one by one. Events with other causes are only counted together. */
 const MAX_CAUSES = 200;
 const MAX_ROWS = 50;
 /** The maximum number of event names, platforms and fixes that are stored for one cause. */
 const MAX_NAMES = 20;
 
 /**
- * Rules that do not depend on the event name. Events that break only such rules have the same cause, whatever their
- * names.
+ * Rules that do not depend on the name of the event. Events with different names that break only such a rule have the
+ * same cause.
  */
 const OF_ANY_EVENT: ReadonlySet<Rule> = new Set([
   "notAnObject",
@@ -212,7 +214,7 @@ function causeOf(arrived: ArrivedEvent): Cause | undefined {
   return { key, words: [...words, ...alsoWords], event };
 }
 
-/** Returns the required parameters that a misspelt event would still lack under its correct name. */
+/** Returns the required parameters that an event with a misspelt name would still lack after its name is corrected. */
 function missingIn(body: unknown, event: string): readonly string[] {
   const required = EVENT_SHAPES.get(event)?.required ?? [];
   return isJsonObject(body) ? required.filter((name) => !Object.hasOwn(body, name)) : [];
@@ -308,7 +310,7 @@ function problemCounter() {
       counted = new Map();
       others = 0;
     },
-    /** Returns the most frequent causes, and the number of events that other causes affected. */
+    /** Returns the most frequent causes, and the number of events that have other causes. */
     rows(): { readonly problems: readonly EventCause[]; readonly otherProblems: number } {
       const all = [...counted.values()].toSorted((one, other) => other.count - one.count);
       const rest = all.slice(MAX_ROWS).reduce((sum, { count }) => sum + count, others);
@@ -353,7 +355,7 @@ function rowOf(counter: CountedCause): EventCause {
 
 const MAX_EVENTS = 100;
 const MAX_PROBLEMS = 20;
-/** The maximum number of characters of a body for which a correction is computed. */
+/** A body with more characters than this gets no suggested correction. */
 const MAX_CORRECTED = 100_000;
 
 function eventRow(event: ArrivedEvent, seq: number): EventRow {
@@ -361,7 +363,7 @@ function eventRow(event: ArrivedEvent, seq: number): EventRow {
   const cause = causeOf(event)?.words;
   const body = bodyOf(event);
   const platform = platformOf(body);
-  // The log stores no name if it is very long. The row then shows the start of the name in the body.
+  // The log stores no very long names. The row then shows the beginning of the name in the body.
   const name = event.eventName ?? (isJsonObject(body) && typeof body.eventName === "string" ? body.eventName : null);
   return {
     ...{
@@ -376,7 +378,7 @@ function eventRow(event: ArrivedEvent, seq: number): EventRow {
   };
 }
 
-/** Returns the newest events after number `from`, oldest first, at most 100. */
+/** Returns the newest events that arrived after the event number `from`: at most 100, the oldest first. */
 export function rowsAfter(log: EventLog, from: number): readonly EventRow[] {
   const rows: EventRow[] = [];
   const first = Math.max(from, log.newest() - MAX_EVENTS, log.cleared()) + 1;
@@ -388,10 +390,16 @@ export function rowsAfter(log: EventLog, from: number): readonly EventRow[] {
 }
 
 interface Wanted {
-  /** Each word must be in the result, the name, the user ID, a rule or the body. Case does not matter. */
+  /**
+   * Words that must each occur in the result, the name, the user ID, a rule or the body of an event. Case does not
+   * matter.
+   */
   readonly filter: string;
   readonly verdict?: string | undefined;
-  /** The key of a cause. Null if the requested cause is no longer counted: no event matches then. */
+  /**
+   * The key of the cause that the events must have. Null if the requested cause is no longer counted, so that no event
+   * matches.
+   */
   readonly cause?: string | null | undefined;
 }
 
@@ -416,7 +424,7 @@ export function matchingEvents(
   return { events: rows.slice(0, MAX_EVENTS).reverse(), older: rows.length > MAX_EVENTS };
 }
 
-/** How the page calls events whose result is `ignored` in the API. */
+/** The word of the page for events whose result is `ignored` in the API. A filter finds them by this word. */
 const DROPPED = "dropped";
 
 function matchesWord({ verdict, eventName, uid, findings, text }: ArrivedEvent, pattern: RegExp): boolean {
@@ -452,7 +460,7 @@ function problemsOf(event: ArrivedEvent): readonly EventProblem[] {
   const body = bodyOf(event);
   const found = arrivedFindings({ body, findings: event.findings, ...(body === undefined && { text: "" }) });
   const renames = found.flatMap(({ fix }) => /^rename (.*) to (.*)$/.exec(fix)?.slice(1) ?? []);
-  // A hint that only repeats which field to rename says nothing new.
+  // A hint ("did you mean …?") is omitted if another fix already names the same renaming.
   const isRepeated = ({ message, fix }: (typeof found)[number]): boolean =>
     renames.some((to, at) => fix === `did you mean ${to}?` && message.startsWith(`${renames[at - 1]} `));
   return found

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** A source of updates, from which each open page gets the messages that it does not have yet. */
+/** A source of updates for open pages. Each page gets the messages that it does not have yet. */
 export interface StreamSource<Message> {
   /**
    * Returns the messages after `position`, and the new position. Returns all messages if `position` is undefined or
@@ -19,7 +19,7 @@ interface Update<Message> {
 
 /** The minimum milliseconds between two updates. Changes in between are sent together, so that pages redraw rarely. */
 const EVERY_MS = 250;
-/** The interval of keep-alive comments, in milliseconds, which let both sides notice a broken connection. */
+/** The interval of keep-alive comments, in milliseconds. With them, both sides notice a broken connection. */
 const KEEP_ALIVE_EVERY_MS = 10_000;
 
 interface StreamOptions<Message> {
@@ -32,8 +32,9 @@ interface StreamOptions<Message> {
 }
 
 /**
- * Returns a response that streams updates (`text/event-stream`): first the messages after the `Last-Event-ID` of the
- * request, then those of each change. An update is a JSON list of messages, computed only when the client reads.
+ * Returns a response that streams updates (`text/event-stream`): first the messages that came after the `Last-Event-ID`
+ * of the request, later those of each change. An update is a JSON list of messages. It is computed only when the client
+ * reads, so a slow client gets fewer and larger updates.
  */
 export function eventStream<Message>(
   request: Request,

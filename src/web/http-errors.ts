@@ -2,13 +2,13 @@ import type { ServerResponse } from "node:http";
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
 import { originIn } from "../platform/listen.ts";
 
-/** Calls `give` once the response is closed for any reason, at once if the client has already disconnected. */
+/** Calls `give` when the response is closed for any reason, or now if the client has already disconnected. */
 export function onResponseClosed(outgoing: ServerResponse, give: () => void): void {
   if (outgoing.destroyed) give();
   else outgoing.once("close", give);
 }
 
-/** The server handles as many requests as it accepts. The client should try again later. */
+/** Thrown if the server already handles as many callers as it accepts. The client should try again later. */
 export class TooBusyError extends Error {}
 
 /** Returns a JSON-RPC error with an HTTP status, for requests that reach no MCP server. */

@@ -7,7 +7,7 @@ import type { PageScope } from "./seen.ts";
 import { pageSessions } from "./sessions.ts";
 import { type LoginWays, type OpenedSession, PATHS, type ShownEnvironment } from "./wire.ts";
 
-/** The web page for this machine's user. One-time links open it. */
+/** The web page for the user of this machine, who opens it with a link that works once. */
 export interface LinkedPage {
   link(): string;
   readonly linkMs: number;
@@ -15,7 +15,7 @@ export interface LinkedPage {
   readonly open: () => number;
   /** Resolves to true when a tab shows the page, or to false if none does within `ms` milliseconds. */
   someoneWithin(ms: number): Promise<boolean>;
-  /** Answers a request whose `Host` header the caller has checked. */
+  /** Answers a request. The caller must have checked its `Host` header. */
   readonly serve: (request: Request) => Promise<Response>;
 }
 
@@ -28,7 +28,7 @@ const NO_SESSION: LoginWays = {
 const TRIED_AGAIN =
   "A second attempt to open this page's link was refused. If that was not you, decline the waiting changes.";
 
-/** The address of the web page and the environment that it shows. `signal` ends its streams. */
+/** The address of the web page and the environment that it shows. Aborting `signal` ends its streams. */
 interface PagePlace {
   readonly address: string;
   readonly environment: ShownEnvironment;

@@ -7,7 +7,7 @@ import { originIn } from "../platform/listen.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { type LoginWays, PATHS, type Refusal } from "./wire.ts";
 
-// The HTTP application of every server of the web page: headers, files, checks of requests, and error responses.
+// The HTTP application that every server of the web page uses: headers, files, checks of requests, and error responses.
 
 /** The content security policy of the page: no foreign resources, no inline code, no frames. */
 const POLICY = [
@@ -31,7 +31,7 @@ const PAGE_HEADERS = {
 /** The maximum bytes of a POST body. The page sends only decisions and short forms. */
 const MAX_BYTES = 65_536;
 
-/** Thrown to refuse a request. `why` becomes the response: a reason, or the ways to log in. */
+/** Thrown to refuse a request. The body of the response is a reason, or how to log in. */
 export class RefusedRequest extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -53,7 +53,10 @@ export function orRefused<Found>(
   return found;
 }
 
-/** The context of a request: the sender's address, the posted JSON and, once `enter` has succeeded, the session. */
+/**
+ * What the handlers of a request can read: the address of the sender, the posted JSON and, once `enter` has succeeded,
+ * the session.
+ */
 export interface PageEnv<Session> {
   readonly Bindings: { readonly peer?: string };
   readonly Variables: { posted: unknown; session: Session };
@@ -72,8 +75,8 @@ interface WayIn<Session> {
 }
 
 /**
- * Creates the application of the web page. Routes that callers add require a session. Callers must check `Host` before
- * they pass a request on.
+ * Creates the application of the web page. The routes that the caller adds to it require a session. The caller must
+ * check `Host` before it passes a request on.
  */
 export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }: WayIn<Session>): PageApp<Session> {
   const app: PageApp<Session> = new Hono();
@@ -96,7 +99,7 @@ export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }:
   }
   app.use(async (context, next) => {
     context.set("session", await enter(context.req.raw));
-    // Hono handles HEAD as GET, so the method is checked here.
+    // Only GET and POST are allowed. Hono would handle HEAD like GET.
     if (!["GET", "POST"].includes(context.req.raw.method)) throw notRead();
     await next();
   });
@@ -124,8 +127,8 @@ export function refusedAnswer(thrown: unknown): Response {
 const NOT_IN_FILE_NAMES = /[\\/:*?"<>|\p{C}]+/gu;
 
 /**
- * Returns a file as a download that the browser never displays. If the name is not ASCII, the header also has it in the
- * encoding of RFC 8187.
+ * Returns a file that the browser always saves and never displays. If the name is not ASCII, the header also contains
+ * it in the encoding of RFC 8187.
  */
 export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Array>): Response {
   const safe = name.replaceAll(NOT_IN_FILE_NAMES, "_");
@@ -144,7 +147,7 @@ export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Ar
 export const takePosted: MiddlewareHandler<Pick<PageEnv<unknown>, "Variables">> = async (context, next) => {
   const request = context.req.raw;
   checkPost(request);
-  // Hono's own limit fails on chunked bodies with the Node listener of the page, so the size is limited here.
+  // The size is limited here, because Hono's own limit fails on chunked bodies with the Node listener of the page.
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
@@ -157,7 +160,7 @@ export const takePosted: MiddlewareHandler<Pick<PageEnv<unknown>, "Variables">> 
   await next();
 };
 
-/** Returns the posted texts with these names. Refuses a request without them. */
+/** Returns the texts with these names from a posted body. Refuses the request if one is missing. */
 export function postedTexts<Name extends string>(posted: unknown, names: readonly Name[]): Record<Name, string> {
   const { data } = z.record(z.enum(names), z.string()).safeParse(posted);
   return orRefused(data, `The request must contain ${names.join(" and ")} as text.`, 400);
@@ -177,8 +180,8 @@ function checkPost({ headers }: Request): void {
 }
 
 /**
- * Refuses a POST from a page with the wrong scheme. Right is the scheme of `address`, or `http` if the request went to
- * a loopback address that is not the host of `address`.
+ * Refuses a POST from a page with the wrong scheme. It must be the scheme of `address`, or `http` if the request went
+ * to a loopback address with another host than `address`.
  */
 function checkScheme({ headers }: Request, address: string): void {
   const { protocol, host } = new URL(address);
@@ -189,7 +192,7 @@ function checkScheme({ headers }: Request, address: string): void {
 }
 
 /**
- * Returns the URL to which a request was sent, without the path. A default port is left out even if `Host` names it.
+ * Returns the URL to which a request was sent, without its path. A default port is omitted, also if `Host` contains it.
  */
 function addressed(headers: Headers, protocol: string): URL | undefined {
   const url = `${protocol}//${headers.get("host") ?? ""}`;
@@ -213,7 +216,7 @@ const FILES = {
   viewStyle: { name: "view.css", type: "text/css; charset=utf-8" },
 } as const;
 
-/** The folder of the built files. Code that runs from source uses the files of the last build. */
+/** The folder of the built files. If the code runs from source, the files of the last build are used. */
 const FOLDER = new URL(import.meta.url.endsWith(".ts") ? "../../dist/" : "./", import.meta.url);
 
 /** Returns a file of the web page. The files contain no data of runs. `change` edits the text of the file. */
@@ -221,7 +224,7 @@ async function asset(file: keyof typeof FILES, change = (text: string): string =
   return new Response(change(await contentOf(file)), { headers: { "Content-Type": FILES[file].type } });
 }
 
-/** The data that the HTML passes to its script: the ways to log in, or the token of a new session. */
+/** The data in the HTML for its script: how to log in, or the token of a new session. */
 type PageAbout = { readonly login: LoginWays } | { readonly session: string };
 
 /** Returns the HTML of the web page. It contains no data of runs. */

@@ -33,9 +33,7 @@ import {
   type UndoneRun,
 } from "./wire.ts";
 
-/**
- * The maximum number of recent runs in a list. It equals the default number of stored runs (TARGETING_MCP_KEEP_RUNS).
- */
+/** The maximum number of recent runs in a list: the default number of stored runs (TARGETING_MCP_KEEP_RUNS). */
 const MAX_RUNS = 500;
 /** The reason why no process can execute a waiting run after its approval. */
 export const ENDED = "The server that requested this is no longer running. Ask the agent to make the change again.";
@@ -51,7 +49,7 @@ const STALLED = {
   onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;
 
-/** Returns the recent runs and all runs that may be unfinished, in any order, together with `ofOthers`. */
+/** Returns the rows of the recent runs, of all that may be unfinished, and of `ofOthers`, in any order. */
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
@@ -65,7 +63,7 @@ export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): P
   return withUndos(rows.length < MAX_RUNS ? rows : [...rows, ...(await otherOpenRuns(rows, shown))]);
 }
 
-/** Adds to each run that was undone as a whole which run undid it. An undo that was itself undone does not count. */
+/** Adds to each completely undone run the ID of the run that undid it, unless that was undone itself. */
 function withUndos(rows: readonly RunRow[]): readonly RunRow[] {
   const byId = new Map(rows.map((row) => [row.runId, row]));
   const undoneBy = new Map<string, string>();
@@ -81,7 +79,7 @@ function withUndos(rows: readonly RunRow[]): readonly RunRow[] {
   return rows.map((row) => ({ ...row, undoneBy: undoneBy.get(row.runId) }));
 }
 
-/** By ID: the last known names of targetings, and the listed runs. */
+/** The last known names of targetings, and the listed runs, both by ID. */
 interface Known {
   readonly names: ReadonlyMap<string, string>;
   readonly runs: ReadonlyMap<string, ListedRun>;
@@ -146,7 +144,7 @@ function listedTargeting(
   { names }: Known,
   waiting?: Run,
 ): RunRow["targeting"] {
-  // A run that only renamed a targeting is listed with it under its present name.
+  // A run that renamed one targeting is listed under that targeting and its present name.
   const renamed = tool === "rename_targetings" ? about?.to : undefined;
   const [_id = targetingId] = renamed === undefined ? [] : ([...names].find(([, name]) => name === renamed) ?? []);
   return _id === undefined ? undefined : { _id, name: names.get(_id) ?? (waiting && nameIn(waiting)) ?? about?.within };
@@ -164,7 +162,7 @@ function listedParts(listed: ListedRun, known: Known): TitleParts {
   };
 }
 
-/** Returns the title of a listed run that does not wait. An undo's title names the undone run if it is listed. */
+/** Returns the title of a listed run that does not wait. The title of an undo names the undone run, if it is listed. */
 function listedTitle(listed: ListedRun, known: Known): string {
   const { did, plannedBy, undoes = "" } = listed.about ?? {};
   const undone = known.runs.get(undoes);
@@ -174,9 +172,7 @@ function listedTitle(listed: ListedRun, known: Known): string {
   });
 }
 
-/**
- * Returns the actions for a listed run that does not wait for approval. Undo is among them if changes can be undone.
- */
+/** Returns what a person can do with a listed run that does not wait for approval, including undo. */
 function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: PageScope) {
   const actions = actionsOf(status, open && !about?.isOver, shown);
   const { created = 0, changed = 0, deleted = 0 } = about?.did ?? {};
@@ -199,10 +195,7 @@ function decisionWords(
   );
 }
 
-/**
- * Returns the name of a targeting for a sentence. If the name is unknown and the run waits for approval, returns the
- * ID.
- */
+/** Returns the name of a targeting for a sentence or, if it is unknown and the run waits, its ID. */
 function namedIn(targeting: RunRow["targeting"], waiting: Run | undefined): string | undefined {
   return targeting?.name ?? (waiting && targeting?._id && `the targeting ${targeting._id}`);
 }
@@ -213,12 +206,12 @@ function nameIn(run: Run): string | undefined {
 
 const DAY_MS = 86_400_000;
 
-/** Returns how a run changed existing objects. Undefined while it runs, as the counts include pending changes. */
+/** Returns how a run changed existing objects. Undefined while it runs: the counts then include pending changes. */
 function doneKinds(how: RunRow["how"], status: string): RunRow["how"] {
   return status === "running" ? undefined : how;
 }
 
-/** Returns how many items a run has, how many of them are done, and how many options are inside new targetings. */
+/** Returns how many items a run has, and how many are done. Options in new targetings are counted apart (`options`). */
 function workOf(
   { items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"],
   inside: NonNullable<ListedRun["about"]>["inside"],
@@ -232,7 +225,7 @@ function undoneBy(plannedBy: string | undefined, did: RunRow["did"], of?: string
   return did && { isUndo: plannedBy === "undo_run", changes: did, of };
 }
 
-/** Imported only when needed: the code for the details of a run. */
+/** Imports the code for the details of a run only when needed. */
 const files = () => import("./detail.ts");
 
 /** Returns the details of a damaged run. Undefined if the caller has no such run. */
@@ -273,7 +266,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   };
 }
 
-/** Describes how much of a run was undone. The counts are absent unless the undo has ended without failures. */
+/** Describes how much of a run the run `by` undid. Without counts unless that run has ended without failures. */
 async function undoneOf(by: string | undefined, services: ToolServices): Promise<UndoneRun> {
   const found = by === undefined ? undefined : await undefinedIfUnreadable(services.runs.find(by));
   if (by === undefined || found?.status() !== "succeeded") return { by };
@@ -310,7 +303,7 @@ async function listedChanges(runId: string, shown: PageScope): Promise<Response 
   return fileAnswer(`${cutText(title, FILE_LETTERS)}.csv`, changeLines(seen.run, seen.shown.services));
 }
 
-/** Returns the row of a run. `to` is the scope of the person who sees the row. */
+/** Returns the row of a run. `to` describes the person who sees the row. */
 async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<RunRow> {
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
@@ -379,10 +372,7 @@ export async function targetingOf(run: Run, { services: { memory } }: PageScope)
   return { _id, name: (await memory.recent()).find((one) => one._id === _id)?.name ?? nameIn(run) };
 }
 
-/**
- * Returns why an interrupted run makes no progress. Undefined for any other run, or if the journal already has the
- * reason and no other process will continue the run.
- */
+/** Returns why an interrupted run makes no progress, unless its journal says so and no process will continue it. */
 async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;
   const refusal = await runs.refusal(run);
@@ -392,8 +382,8 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
 }
 
 /**
- * Returns whether a process would execute the run: this process has the key of its project in the same environment, or
- * another live process has it.
+ * Returns whether a run can be executed: it belongs to the project and environment of `services`, and a running process
+ * executes runs of this project.
  */
 export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: PageScope): Promise<boolean> {
   const { changes, events, environment, runs } = services;
@@ -402,7 +392,7 @@ export async function canBeDriven({ header }: Pick<Run, "header">, { services, p
   return isOurs && runs.hasWorker(header.project);
 }
 
-/** Returns the actions for a run. Undo is among them if changes can be undone. */
+/** Returns what a person can do with a run: `actions`, and undo if its changes can be undone. */
 async function actionsWithUndo(
   run: Run,
   actions: readonly RunAction[],
@@ -424,7 +414,10 @@ async function actionsWithUndo(
   };
 }
 
-/** Returns whether some changes of a run can be undone, even after its undo was undone or failed in part. */
+/**
+ * Returns whether some changes of a run can be undone. If an earlier undo was undone or failed in part, this is true
+ * again.
+ */
 async function canBeUndone(run: Run, { services }: PageScope): Promise<boolean> {
   if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isWithdrawn(run.state)) return false;
   const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
@@ -437,7 +430,7 @@ async function canBeUndone(run: Run, { services }: PageScope): Promise<boolean> 
 
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
 
-/** Returns the part of a row about the required approval. `to` is the scope of the person who sees the row. */
+/** Returns the fields of a row about the required approval. `to` describes the person who sees the row. */
 async function waitingFields(
   run: ChangeRun | ApprovalRun,
   { targeting }: Pick<RunRow, "targeting">,
@@ -459,7 +452,10 @@ async function waitingFields(
   };
 }
 
-/** The lists of a run. Each function returns the requested page of a list. Undefined if there is no such list. */
+/**
+ * The lists of a run that the page requests page by page. Each function returns one page, undefined if the run has no
+ * such list.
+ */
 const LISTS = {
   async effect({ run, shown }: SeenRun, query: URLSearchParams): Promise<EffectObjects | undefined> {
     const waiting = await waitingAnywhere(run.header.runId, shown.services);

@@ -42,7 +42,7 @@ interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
 }
 
 export interface StreamWatch {
-  /** Called when the session opens a stream. The returned function is called when the stream closes. */
+  /** Called when a page of the session opens a stream. Returns the function that is called when the stream closes. */
   readonly opened: () => () => void;
   readonly notice?: () => string;
   /** Aborted if the session has ended or its server stops. */
@@ -52,7 +52,10 @@ export interface StreamWatch {
 /** How often an open stream checks the session and the runs, in milliseconds. Other processes may change them. */
 const LOOK_MS = 500;
 
-/** Returns a watch whose streams end with the session. The session is checked while a stream is open. */
+/**
+ * Returns a watch that ends the streams of a session when the session ends. It checks the session while a stream is
+ * open.
+ */
 export function watchSession(
   isIn: () => Promise<boolean>,
   { opened, signal, ...watch }: Partial<StreamWatch>,
@@ -127,10 +130,13 @@ function helloOf({ services: { readOnly } }: PageScope, { sandbox, ...about }: A
 
 const OWN_VIEWS = ["overview", "approvals", "runs"] as const;
 
-/** The pause after reading the runs is this many times as long as the read, because reading many runs is slow. */
+/**
+ * After the runs have been read, they are not read again for this many times the duration of that read, because reading
+ * many runs takes long.
+ */
 const PAUSE_FACTOR = 5;
 
-/** Returns the updates of the runs page: all recent runs whenever one of them has changed. */
+/** Returns the updates for the page of runs: all recent runs whenever one of them has changed. */
 function runUpdates(shown: PageScope, notice = () => ""): StreamSource<Message> {
   const ofOthers = runsOfOthers(shown);
   const rowsNow = async () => runRows(shown, await ofOthers());
@@ -166,8 +172,8 @@ const CHANGED =
   "The effect of this change is different from what the page showed. Read the new effect, then decide again.";
 
 /**
- * The body of an Approve or Decline request: the digest of the effect that the page showed, and the name that the
- * person typed.
+ * The body of a request to approve or decline a run: the digest of the effect that the page showed, and the text that
+ * the person typed.
  */
 const decision = z.object({ digest: z.string().optional(), typed: z.string().optional() });
 
@@ -178,7 +184,7 @@ interface PageAction {
   readonly who: string;
 }
 
-/** What an action returns. `runId` is the ID of the new run that waits for approval: a planned undo. */
+/** The result of an action. `runId`: the undo that was planned and now waits for approval. */
 interface Acted {
   readonly runId?: string;
 }
@@ -187,7 +193,7 @@ interface Acted {
 async function actOn({ runId, action, data, who }: PageAction, shown: PageScope): Promise<Acted> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") throw new RefusedRequest(409, DAMAGED);
-  // The person may only decide about the runs of other callers.
+  // Of the runs of other callers, a person may only approve or decline. All other actions are for own runs.
   if (seen === undefined || !(seen.isOwn || isDecision(action))) throw new RefusedRequest(404, UNKNOWN);
   const { run } = seen;
   const { services } = seen.shown;
@@ -264,7 +270,10 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
   NO_TOKENS: [403, UNKNOWN],
 };
 
-/** Plans the undo of a run, as `who` requested on the page. The new run then waits for a decision. Throws a ToolError if the run cannot be undone. */
+/**
+ * Plans the undo of a run for the person `who`. The planned run then waits for approval. Throws a ToolError if the run
+ * cannot be undone.
+ */
 async function undo(run: Run, who: string, services: ToolServices): Promise<Acted> {
   const { runId } = run.header;
   // Imported only when needed, because few runs are undone.

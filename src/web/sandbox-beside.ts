@@ -3,7 +3,8 @@ import type { StreamSource } from "./event-stream.ts";
 import { RefusedRequest } from "./page.ts";
 import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 
-// Shows the views of a sandbox on the web page of another server. Requests are passed on to the page of the sandbox.
+// Shows the views of a sandbox on the web page of another server, which passes the requests for them on to the page of
+// the sandbox.
 
 /** What the page may do in the sandbox: everything if the sandbox is on this machine, otherwise only read. */
 export type SandboxRights = "all" | "reads";
@@ -45,12 +46,12 @@ export async function findPageSandbox(
       answer: (request, body) => answerOf(page, rights, request, body),
     };
   } catch {
-    // Without an answer of the sandbox, the page shows only the runs. The tools report the reason.
+    // If the sandbox does not answer, the page shows only the runs. The tools report why it does not answer.
     return undefined;
   }
 }
 
-/** Returns a function that finds the sandbox and remembers it. After a failure, it tries again later. */
+/** Returns a function that finds the sandbox once and remembers it. After a failure, later calls try again. */
 export function findOnce(find: () => Promise<PageSandbox | undefined>, now = Date.now) {
   let finding: Promise<PageSandbox | undefined> | undefined;
   let at = 0;
@@ -65,7 +66,7 @@ export function findOnce(find: () => Promise<PageSandbox | undefined>, now = Dat
 
 const FIND_AGAIN_MS = 10_000;
 
-/** The web page of the sandbox. Any program on this machine can open a session there. */
+/** The web page of the sandbox. This server opens a session there like a browser. No login is needed. */
 interface SandboxPage {
   readonly url: string;
   token(isOver?: string): Promise<string>;
@@ -97,7 +98,7 @@ async function sessionOf(url: string): Promise<string> {
 }
 
 /**
- * Sends a request to the page of the sandbox. After a restart of the sandbox, the session has ended; then opens a new
+ * Sends a request to the page of the sandbox. If the session has ended because the sandbox was restarted, opens a new
  * session and sends the request again.
  */
 async function sendToPage(page: SandboxPage, path: string, init: RequestInit = {}): Promise<Response> {
@@ -135,8 +136,8 @@ async function answerOf(
     );
   });
   const { status, headers, body: content } = answer;
-  // A 401 means that the sandbox refused the session of this server. The session of the person is valid, so they get
-  // another status.
+  // A 401 means that the sandbox refused the session of this server. The browser must not get it, because the session
+  // of the person is still valid.
   if (status === 401) throw new RefusedRequest(502, "The sandbox refused the session of this page.");
   const kept = ["content-type", "content-disposition"].flatMap((name) => {
     const value = headers.get(name);
@@ -146,7 +147,10 @@ async function answerOf(
 }
 
 const AGAIN_MS = 1000;
-/** The maximum number of messages that wait for a tab. A tab that does not read them gets everything again later. */
+/**
+ * The maximum number of messages that wait for a browser tab. A tab that does not read them in time gets everything
+ * again.
+ */
 const MAX_WAITING = 50;
 
 /** Returns the updates of the sandbox's page. Reads its stream as long as a tab of this page is open. */
@@ -192,7 +196,7 @@ async function follow(
         if (isBehind) break;
       }
     } catch {
-      // After a failure, the loop tries again after a pause.
+      // The loop tries again after a pause.
     }
     if (!signal.aborted && !isBehind) take([{ kind: "sandbox", address: page.url, appKey: "", isLost: true }]);
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());

@@ -35,9 +35,8 @@ const ROWS = 150;
 const newEvent = z.strictObject({ text: z.string() });
 
 /**
- * Returns the request handler of a sandbox's web page at `url`: its events, targetings and faults. The caller has
- * checked that requests come from this machine. The data is not real, so opening the page starts a session without
- * login.
+ * Returns the request handler of the web page of a sandbox at `url`: its events, targetings and faults. The caller must
+ * have checked that requests come from this machine. The page needs no login, because the data is not real.
  */
 export function sandboxPage(world: World, url: string): (request: Request) => Promise<Response> {
   const sessions = pageSessions({ person: z.literal("local") });
@@ -137,7 +136,7 @@ function countIn(given = "", otherwise: number): number {
   return /^\d{1,9}$/.test(given) ? Number(given) : otherwise;
 }
 
-/** What a page in the stream has: the number of its last event, and the versions of its other parts. */
+/** What a page already has: the number of its last event, and the versions of the other parts. */
 interface Position {
   readonly newest: number;
   readonly cleared: number;
@@ -149,7 +148,7 @@ export function sandboxUpdates(
   world: World,
   figures = eventFigures(world.events, world.sources.now),
 ): StreamSource<Message> {
-  // Positions contain this mark, so that those of an earlier process are not used.
+  // Part of each position, so that positions from an earlier process are recognized and not used.
   const process = randomBytes(6).toString("hex");
   const targetings = targetingSizes(world);
   const versions = { state: 0, faults: 0 };
@@ -198,9 +197,9 @@ export function isTestFormat(format: string): format is TestFormat {
 }
 
 /**
- * Generates a test file for events and parameters that have not arrived: all cases of a missing event, and the full
- * event if only a parameter is missing. Undefined if everything has arrived. `sandboxUrl` is the address to which the
- * tested website sends its events.
+ * Generates a test file for events and parameters that have not arrived: all test cases for an event that is missing,
+ * one complete event if only parameters are missing. Undefined if everything has arrived. `sandboxUrl` is the address
+ * to which the tested website sends its events.
  */
 export async function testsForUnseen(
   coverage: readonly CoverageRow[],
@@ -235,8 +234,8 @@ export interface Part {
 }
 
 /**
- * Returns a function that lists all targetings with their sizes and the time of their last change since the sandbox was
- * ready. To find deletions, it compares the targetings with those of its previous call.
+ * Returns a function that lists all targetings with their sizes and, if it was after the sandbox was ready, the time of
+ * their last change. To notice deletions, each call compares the sizes with those of the previous call.
  */
 export function targetingSizes(world: World): () => readonly TargetingRow[] {
   const known = new Map<string, { readonly options: number; readonly contexts: number; readonly changedAt: number }>();
@@ -260,12 +259,18 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
   };
 }
 
-/** Returns the times of creation and change. Times before the start of the sandbox are left out. */
+/**
+ * Returns the times of creation and last change, without those before the sandbox was ready: the initial data is not
+ * shown as changed.
+ */
 function since(times: Readonly<Record<"createdAt" | "changedAt", number>>, { readyAt }: World) {
   return Object.fromEntries(Object.entries(times).filter(([, at]) => at > readyAt));
 }
 
-/** By targeting: the numbers of Context IDs and groups, and the time of the last change of one of its options. */
+/**
+ * Returns for each targeting the numbers of Context IDs and groups, and the time when one of its options was last
+ * changed.
+ */
 function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; groups: number; lastAt: number }> {
   const sizes = new Map<string, { contexts: number; groups: number; lastAt: number }>();
   for (const { targeting, contexts, type, updatedAt } of options.values()) {
@@ -307,7 +312,7 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
 }
 
 /**
- * Returns the options of all targetings whose name contains the text (case-insensitive) or that have it as a Context
+ * Returns the options of all targetings whose name contains the text (in any case), or that have exactly this Context
  * ID.
  */
 export function findMatchingOptions(world: World, search: string, { from, limit }: Part): OptionList {
@@ -347,7 +352,7 @@ function optionRow(option: StoredOption, project: Project, world: World): Option
   };
 }
 
-/** The maximum delay, and the maximum time until a fault is removed, in milliseconds. */
+/** The maximum delay of a fault, and the maximum time after which a fault is removed, in milliseconds. */
 const MAX_MS = 600_000;
 
 const applied: FaultField = { name: "applied", label: "After the request was carried out", value: false };
@@ -382,7 +387,7 @@ const KINDS = {
   },
 } as const satisfies Record<Fault["kind"], Omit<FaultKind, "name">>;
 
-/** A lock of the sandbox: its duration in milliseconds, and the maximum number of refused writes. */
+/** The preset that simulates a lock: its duration in milliseconds, and how many writes it refuses at most. */
 const LOCK_MS = 5000;
 const LOCKED_WRITES = 1_000_000;
 

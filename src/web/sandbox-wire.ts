@@ -1,11 +1,15 @@
-// The messages about a sandbox: its events, targetings and faults. wire.ts has the other messages.
+// The messages between a server and its web page about a sandbox: its events, targetings and faults. wire.ts has all
+// other messages.
 
 /** Announces the sandbox whose views the page shows. The views are empty until this message arrives. */
 export interface SandboxMessage {
   readonly kind: "sandbox";
   readonly address: string;
   readonly appKey: string;
-  /** Set if the page runs on another machine than the sandbox, so that it cannot add faults or send test events. */
+  /**
+   * Set if the server of the page may only read the sandbox, because it is on another machine. The page then cannot add
+   * faults or send test events.
+   */
   readonly readOnly?: boolean | undefined;
   /** Set if the sandbox does not answer. The page then shows the last known state. */
   readonly isLost?: boolean | undefined;
@@ -22,7 +26,10 @@ export interface EventsMessage extends EventFigures {
 }
 
 export interface EventFigures {
-  /** The events of the last ten minutes. `now` is the server's clock. Bars without events are omitted. */
+  /**
+   * The events of the last ten minutes, counted in bars. `now` is the time of the server. Bars without events are
+   * omitted.
+   */
   readonly histogram: { readonly now: number; readonly everyMs: number; readonly bars: readonly HistogramBar[] };
   /** The most frequent reasons why events were not recorded. `otherProblems` counts the events with other reasons. */
   readonly problems: readonly EventCause[];
@@ -46,15 +53,20 @@ export interface EventCause {
   readonly id: number;
   readonly verdict: Exclude<Verdict, "recorded">;
   readonly count: number;
-  /** An event name with this cause. Null if the events have no name. `otherNames` is the number of other names. */
+  /**
+   * One of the event names with this cause, null if the events have no name. `otherNames` is the number of other names.
+   */
   readonly name: string | null;
   readonly otherNames?: number;
-  /** The documented event that was probably meant. Absent if none is similar or the event name does not matter. */
+  /**
+   * The supported event that was probably meant. Absent if no name is similar, or if the cause does not depend on the
+   * name.
+   */
   readonly event?: string;
   readonly cause: Words;
   /**
-   * How to fix most events of this cause: `rename transaction_id to tx_id`. If other events need another fix, `(112 of
-   * 113)` follows.
+   * How to fix most of these events: `rename transaction_id to tx_id`. If the others need another fix, the text ends
+   * with `(112 of 113)`.
    */
   readonly fix: Words;
   readonly firstAt: number;
@@ -64,7 +76,7 @@ export interface EventCause {
 }
 
 export interface EventRow {
-  /** Counts from 1, in the order of arrival. */
+  /** The number of the event, from 1 in the order of arrival. */
   readonly seq: number;
   readonly at: number;
   readonly verdict: Verdict;
@@ -125,7 +137,10 @@ export interface CoverageRow {
 export interface ParameterCoverage {
   readonly name: string;
   readonly required: boolean;
-  /** `count`: how many events had the parameter. `missing`: how many were dropped because it was absent. */
+  /**
+   * `count`: how many events had the parameter. `missing`: how many events the service dropped because they did not
+   * have it.
+   */
   readonly count: number;
   readonly missing: number;
 }
@@ -146,7 +161,7 @@ export type TestFormat = "vitest" | "playwright" | "curl" | "json";
 export interface TargetingsMessage {
   readonly kind: "targetings";
   readonly targetings: readonly TargetingRow[];
-  /** Changes whenever any targeting changes. The page then reads its open branches again. */
+  /** Another number whenever a targeting changes. The page then reads the parts of the tree that are open again. */
   readonly version: number;
   readonly now: number;
 }
@@ -159,9 +174,9 @@ export interface TargetingRow {
   readonly options: number;
   readonly groups: number;
   readonly contexts: number;
-  /** When the targeting or one of its options was last changed. Absent if nothing changed since the sandbox started. */
+  /** When the targeting or one of its options was last changed. Absent if that was before the sandbox started. */
   readonly changedAt?: number;
-  /** When the targeting was created. Absent if it is as old as the sandbox. */
+  /** When the targeting was created. Absent if that was before the sandbox started. */
   readonly createdAt?: number;
 }
 
@@ -178,9 +193,9 @@ export interface OptionRow {
   /** Only for groups: the number of Context IDs of the sub-options. */
   readonly contextsInside?: number;
   readonly children: number;
-  /** When the option was last changed. Absent if it was neither created nor changed since the sandbox started. */
+  /** When the option was created or last changed. Absent if that was before the sandbox started. */
   readonly changedAt?: number;
-  /** When the option was created. Absent if it is as old as the sandbox, or was changed afterwards. */
+  /** When the option was created. Absent if that was before the sandbox started, or if the option was changed later. */
   readonly createdAt?: number;
   readonly group?: string;
   /** Only in search results: the ID of the targeting. */
@@ -202,7 +217,7 @@ export interface OptionDetail {
 export interface FaultsMessage {
   readonly kind: "faults";
   readonly faults: readonly FaultRow[];
-  /** The operations that a fault can match, and the kinds of faults. */
+  /** The operations and the kinds from which a person chooses for a new fault. */
   readonly operations: readonly string[];
   readonly kinds: readonly FaultKind[];
   /** The most common faults. */
@@ -228,13 +243,16 @@ export interface FaultKind {
 export interface FaultField {
   readonly name: string;
   readonly label: string;
-  /** The default value: a number, or a boolean for a checkbox. A number without a default value is optional. */
+  /**
+   * The default value: a number, or a boolean for a checkbox. A field for a number without a default value may stay
+   * empty.
+   */
   readonly value?: number | boolean;
   readonly least?: number;
   readonly most?: number;
 }
 
-/** The body of a request that adds a fault. All further fields belong to its kind. */
+/** The body of a request that adds a fault. Its other fields depend on the kind of the fault. */
 export interface NewFault {
   readonly operation: string;
   readonly kind: string;

@@ -7,25 +7,34 @@ import type { ToolServices } from "../tools/define-tool.ts";
 import { waitingOfAnyKind } from "../tools/write/waiting.ts";
 import type { ShownEnvironment } from "./wire.ts";
 
-/** The runs that a person may see: those of one caller, and those of other callers that this person may approve. */
+/**
+ * What a person may see on the page: the runs of one caller, and the runs of other callers that this person may
+ * approve.
+ */
 export interface PageScope {
   readonly services: ToolServices;
   /** The caller whose runs are shown. Empty for a person without own runs. */
   readonly caller: string;
-  /** The project whose runs this process can execute, with the name that the page shows. */
+  /** The project whose runs this process can execute, with its name on the page. */
   readonly project: { readonly id: string; readonly name: string };
   /** Set if this person approves runs of other callers. */
   readonly approves?: ApproverScope;
 }
 
 interface ApproverScope {
-  /** Returns the scope of the process that can execute a run. Undefined if this person may not approve the run. */
+  /** Returns the services with which a run can be executed. Undefined if this person may not approve the run. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
-  /** The caller that this person uses. The person may not approve runs of this caller. */
+  /**
+   * The name under which this person calls tools. The person may not approve runs of this caller, which would be their
+   * own.
+   */
   readonly except?: string | undefined;
 }
 
-/** Returns the environment that a server changes, as the page shows it. A project without its own name is left out. */
+/**
+ * Returns the environment in which a server works, as the page shows it. The project is omitted if it has no name of
+ * its own.
+ */
 export function shownEnvironment(
   { environment, apiUrl }: Pick<ToolServices, "environment" | "apiUrl">,
   { id, name }: PageScope["project"],
@@ -41,13 +50,15 @@ export interface SeenRun {
   readonly run: Run;
   readonly shown: PageScope;
   /**
-   * Whether the run belongs to the caller of the scope. Of all other runs, the person sees only those that they
-   * approve.
+   * Whether the run belongs to the caller of the scope. With any other run, a person can only approve or decline it.
    */
   readonly isOwn: boolean;
 }
 
-/** Returns a run of this person, or one that they may approve or have decided about. Undefined for any other. */
+/**
+ * Returns a run if this person may see it: an own run, or one that they may approve or have decided about. Otherwise
+ * undefined.
+ */
 export async function visibleRun(runId: string, shown: PageScope): Promise<SeenRun | undefined> {
   const run = await shown.services.runs.find(runId);
   if (run === undefined) return undefined;
@@ -66,7 +77,7 @@ export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | "damage
   }
 }
 
-/** Returns whether a run waits, or has waited, for a decision outside of the client that requested it. */
+/** Returns whether a person decides, or has decided, about a run on the page or in a view, not in the client itself. */
 function isDecidedOnPage(run: Run): boolean {
   if (!(isChangeRun(run) || isApproval(run))) return false;
   const { waits, decided } = run.state.facts;
@@ -87,15 +98,15 @@ export function whyNotApprovable(
 }
 
 /**
- * The minimum milliseconds between two reads of a run that does not wait for approval. A run younger than `NEW_MS` is
- * read each time, because it may soon need approval.
+ * A run of another caller that does not wait for approval is read again after this many milliseconds. A run younger
+ * than `NEW_MS` is read each time, because it may soon need approval.
  */
 const LOOK_AGAIN_MS = 2000;
 const NEW_MS = 10_000;
 
 /**
- * Returns a function that finds the runs of other callers that wait for this person's approval. Decided runs stay in
- * its result, so that the person sees the outcome.
+ * Returns a function that finds the runs of other callers that wait for the approval of this person. Runs that are
+ * decided meanwhile are returned too, so that the person sees the outcome.
  */
 export function runsOfOthers(shown: PageScope): () => Promise<readonly SeenRun[]> {
   const waited = new Set<string>();

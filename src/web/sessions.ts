@@ -4,8 +4,8 @@ import type { EndedSessions } from "../runs/backend.ts";
 import { TOKEN_HEADER } from "./wire.ts";
 
 /**
- * A login session of a person on the web page. The page stores the token and sends it with each request. The server
- * stores nothing.
+ * The login of a person to the web page. The page stores its token and sends it with each request. The server stores no
+ * sessions.
  */
 export interface PageSession<Person> {
   /** The ID of the session. It stays the same when the session is renewed. */
@@ -17,7 +17,7 @@ export interface PageSession<Person> {
 interface PageSessions<Person> {
   /** Opens a session for 12 hours, or for `lastsMs` if that is shorter. Returns its token. */
   open(person: Person, lastsMs?: number): string;
-  /** Returns a new token for a session. It has the same end and the current data about the person. */
+  /** Returns a new token for a session, with the same end and with current data about the person. */
   renew(session: PageSession<Person>, person: Person): string;
   /**
    * Returns the session of the token in a request. Undefined if the token is invalid or has expired. Throws if the
@@ -29,13 +29,13 @@ interface PageSessions<Person> {
 }
 
 const LAST_MS = 12 * 3_600_000;
-/** For how many milliseconds after a check a session counts as open. Another process may end it. */
+/** For this many milliseconds after a check, a session counts as open, although another process may have ended it. */
 const FRESH_MS = 2000;
 
 /**
- * Keeps each session in its own encrypted token. With a key of this process, the sessions end with the process. With a
- * shared key, they are valid in all processes. `person` is the schema of the stored person. In `shared`, all processes
- * record the sessions that they end.
+ * Keeps each session in its encrypted token. Without `key`, a new key is used, so the sessions end with the process.
+ * With a shared key, they are valid in all processes, which record in `shared` the sessions that they end. `person` is
+ * the schema of the data about the person.
  */
 export function pageSessions<Person>({
   person: form,
@@ -51,11 +51,11 @@ export function pageSessions<Person>({
   const content = z.object({ id: z.string(), person: form });
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
   /**
-   * The IDs of sessions that were ended early. They stay forever, because their tokens would become valid again if a
-   * clock were set back.
+   * The IDs of sessions that people have ended. They are never removed: if the clock were set back, the tokens would
+   * become valid again.
    */
   const ended = new Set<string>();
-  /** By session ID: when `shared` was last asked whether the session has ended. */
+  /** When `shared` was last asked whether a session has ended, by session ID. */
   const lookedAt = new Map<string, number>();
   const isEnded = async (id: string): Promise<boolean> => {
     if (ended.has(id) || shared === undefined) return ended.has(id);
@@ -87,7 +87,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Encrypts and decrypts texts for one purpose. Without the key, nobody can read, create or change such a text. */
+/** Encrypts content for one purpose and decrypts it. Without the key, nobody can read, create or change such a text. */
 interface Seal<Content> {
   /** Encrypts content that is valid until `endsAt`, in milliseconds since 1970. */
   seal(content: Content, endsAt: number): string;
@@ -100,7 +100,8 @@ interface SealOptions<Content> {
   readonly purpose: string;
   readonly content: z.ZodType<Content>;
   /**
-   * The maximum validity in milliseconds. A text that ends later was made while the clock was ahead, and is refused.
+   * The maximum validity in milliseconds. A text that is valid for longer is refused: it was made while the clock was
+   * ahead.
    */
   readonly mostMs: number;
   readonly now: () => number;
@@ -109,7 +110,8 @@ interface SealOptions<Content> {
 /** Encrypts texts for one purpose with authenticated encryption (AES-GCM). Each purpose has its own key. */
 export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOptions<Content>): Seal<Content> {
   const own = new Uint8Array(hkdfSync("sha256", key, "", purpose, KEY_BYTES));
-  // A text with an infinite end would never expire. zod accepts only finite numbers.
+  // The schema also rejects an infinite `endsAt`, with which a text would never expire: zod accepts only finite
+  // numbers.
   const sealed = z.object({ endsAt: z.number(), content });
   return {
     seal(given, endsAt) {
@@ -120,7 +122,7 @@ export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOpt
     },
     open(text) {
       const bytes = Buffer.from(text, "base64url");
-      // Several texts decode to the same bytes. Only one of them is accepted.
+      // Several base64url texts decode to the same bytes. Only the canonical one is accepted.
       const decrypted = bytes.toString("base64url") === text ? decrypt(bytes, own) : undefined;
       if (decrypted === undefined) return undefined;
       const { data } = sealed.safeParse(JSON.parse(decrypted));

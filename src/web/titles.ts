@@ -39,7 +39,7 @@ export interface TitleParts extends OtherKinds {
   readonly fileName?: string | undefined;
   /** Whether several rows of the file are one item. */
   readonly mergesRows?: boolean | undefined;
-  /** Only for plans: whether it is an undo plan, how many changes it contains, and the title of the undone run. */
+  /** Only for plans: whether the plan undoes a run, how many changes it contains, and the title of that run. */
   readonly plan?: PlanParts | undefined;
 }
 
@@ -51,7 +51,7 @@ interface PlanParts {
 
 const MAX_LETTERS = 80;
 
-/** The first word of a title: the past tense if at least a part succeeded, otherwise the base form. */
+/** The first word of a title: the past tense if at least a part of the run succeeded, otherwise the base form. */
 const VERBS = {
   add: ["Added", "Add"],
   import: ["Imported", "Import"],
@@ -70,7 +70,7 @@ const VERBS = {
   resume: ["Resumed", "Resume"],
 } as const;
 
-/** By tool: the noun for the objects that a run counts. For other tools, these are options. */
+/** The noun for the objects that a run of each tool counts. For other tools, it is "option". */
 const NOUNS: Readonly<Record<string, string>> = {
   create_targetings: "targeting",
   rename_targetings: "targeting",
@@ -85,8 +85,8 @@ const NOUNS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the noun for the counted items of a run in the singular. Items of a file are rows, unless several rows are
- * one item. Items of several kinds are objects.
+ * Returns the noun for the items that a run counts, in the singular. Items of a file are "rows", unless several rows
+ * form one item. Items of several kinds are "objects".
  */
 export function nounOf(
   { tool, fileName, mergesRows, groups }: Pick<TitleParts, "tool" | "fileName" | "mergesRows" | "groups">,
@@ -114,7 +114,7 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
   };
   const targetings = only === undefined ? names.deletes || countOf("targeting") : `the targeting ${only}`;
   const renamed = to === undefined ? "" : ` to ${to}`;
-  /** Returns how the run changed its objects: `Renamed 2 options and moved 1 to Bags in Shop`. */
+  /** Returns the title of a run that changes objects: `Renamed 2 options and moved 1 to Bags in Shop`. */
   const changed = (otherwise: string): string => {
     if (status === "succeeded" && did?.changed === 0) return `Changed nothing${within("in")}`;
     const parts =
@@ -127,7 +127,7 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
     const isSaid = !isPartial || words.some((word) => word.includes(` of ${thousands(items)} `));
     return commaList(words) + within("in") + (isSaid ? "" : part);
   };
-  /** Returns what was added, if some of the options already existed. */
+  /** Returns what the run added if some of its options already existed, otherwise undefined. */
   const addedWords = ({ created, changed: extended }: ChangeCounts = { created: items, changed: 0, deleted: 0 }) => {
     if (created >= items) return undefined;
     if (created === 0 && extended > 0) return `Context IDs to ${many(extended, "option")}${within("in")}`;
@@ -188,11 +188,14 @@ interface ChangePart {
 }
 
 interface ChangedObjects extends OtherKinds, Pick<TitleParts, "only" | "to"> {
-  /** How many objects the run has. If a part of the title is about all of them, it has a noun for each kind. */
+  /** How many objects the run has. A part of the title that is about all of them names each kind of object. */
   readonly whole: number;
 }
 
-/** Returns how a run changed existing objects, as parts of a title. `of`: which objects are counted. */
+/**
+ * Returns how a run changed existing objects, as parts of a title. `of`: whether all items of the run or only the
+ * changed ones are counted by kind.
+ */
 function changeParts(how: ChangeKinds, objects: ChangedObjects, of: "items" | "changed"): readonly ChangePart[] {
   const { only, to, whole, groups, targetings } = objects;
   const others = (groups?.[of] ?? 0) + (targetings?.[of] ?? 0);
@@ -228,8 +231,8 @@ function withOptions(isOne: boolean, options = 0): string {
 const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
 
 /**
- * Describes counts of changes: `1 new, 2 renamed, 1 deleted`. Before the changes, and for an undo, each count has its
- * nouns: `add 1 option, rename 2 options`, `1 group and 2 options restored, 3 options renamed`.
+ * Describes counts of changes: `1 new, 2 renamed, 1 deleted`. With `isAhead` or `isUndo`, each count has its nouns:
+ * `add 1 option, rename 2 options`, `1 group and 2 options restored, 3 options renamed`.
  */
 function changeCounts(
   counts: ChangeCounts | undefined,
@@ -276,7 +279,7 @@ export function actOf(run: ChangeRun | ApprovalRun): string {
   return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
 }
 
-/** Returns the facts about a run that waits for approval, for its title. `of`: the title of the run that it undoes. */
+/** Returns the parts of a title for a run that waits for approval. `of`: the title of the run that it undoes. */
 export function waitingTitle(
   run: Run,
   of?: string,
@@ -291,8 +294,8 @@ export function waitingTitle(
 const MAX_NAMED = 3;
 
 /**
- * Returns what would be deleted: `group Clothing and option Bags`. A single option has no noun. Undefined if a title
- * cannot name all objects.
+ * Returns the names of what would be deleted: `group Clothing and option Bags`. A single option gets no noun. Undefined
+ * if there are too many objects for a title.
  */
 function deletedNames(parts: readonly EffectPart[]): string | undefined {
   const kinds = parts.flatMap(({ title, count, objects }) => {

@@ -11,7 +11,7 @@ import type { Done, Run } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
-/** The maximum number of objects of one kind in a row, or in one page of a list. */
+/** The maximum number of objects in one part of a row, or in one page of a list. */
 const MAX_OBJECTS = 100;
 /** From this number of deletions on, a person must type the name of the targeting to approve. */
 const LARGE = 100;
@@ -99,7 +99,9 @@ function nounOf(parts: readonly EffectPart[]): string {
   return others.length === 0 ? noun : "object";
 }
 
-/** Returns when the service refuses a deletion, and what to check about campaigns before objects are deleted. */
+/**
+ * Returns what the person should check about campaigns before they approve a deletion, and when the service refuses it.
+ */
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const targetings = parts.find(({ title }) => title === TARGETINGS)?.count ?? 0;
   const noun = nounOf(parts);
@@ -110,7 +112,7 @@ function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   return `${refused}${lost}Check first in the web console of the ad platform which campaigns use ${lost ? them : what}: the API does not show it.`;
 }
 
-/** Returns what the new IDs of restored objects mean. Undefined if there are none. */
+/** Returns what it means that restored objects get new IDs. Undefined if no objects are restored. */
 function restoredNote([targetings, groups, options]: NewObjects): string | undefined {
   const count = targetings + groups + options;
   if (count === 0) return undefined;
@@ -141,8 +143,8 @@ function newObjects(created: number, groups: number, parts: readonly EffectPart[
 }
 
 /**
- * How many new objects an undo deletes, and how many objects it restores: exactly, under new IDs, with other
- * differences, and not at all.
+ * How many objects an undo deletes (`created`), and how many it restores: as they were (`exact`), under new IDs, with
+ * differences (`differing`), and not at all (`lost`).
  */
 type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & {
   readonly created: NewObjects;
@@ -206,8 +208,8 @@ function restoredWords(
 }
 
 /**
- * Returns what an undo of a run would do if nothing else changes. Objects with an unknown result count as not restored.
- * Undefined while the run is running, and if the run is too large for a quick plan.
+ * Returns what an undo of a run would do if nothing else changes until then. Objects with an unknown result count as
+ * not restored. Undefined while the run is running, or if it is too large to compute this quickly.
  */
 export async function undoOfRun(run: ChangeRun, { runs }: Pick<ToolServices, "runs">): Promise<string | undefined> {
   const { header, state } = run;
@@ -266,7 +268,7 @@ export function deletionWords(parts: readonly EffectPart[]): string {
   return kinds.join(" and ");
 }
 
-/** Returns the number of affected options, and of all options in their targeting. */
+/** Returns the number of options that a run changes or deletes, and of all options in their targeting. */
 function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): Waiting["magnitude"] {
   if (!isChangeRun(run)) return undefined;
   const { changed, deleted } = countsOfWaiting(run);
@@ -351,7 +353,7 @@ function* pendingChanges({ state }: ChangeRun) {
   }
 }
 
-/** How many objects of one kind a run has, and how many of them it creates, changes and deletes. */
+/** How many objects of one kind (group, targeting) a run has, and how many of them it creates, changes and deletes. */
 export type KindCounts = ChangeCounts & { readonly items: number };
 
 /** How many of a run's objects are groups, or targetings of a plan. The others are options. */
@@ -360,7 +362,10 @@ export interface OtherKinds {
   readonly targetings?: KindCounts | undefined;
 }
 
-/** Describes objects with a noun for each kind: `1 group and 4 options`. `of`: which objects are counted. */
+/**
+ * Describes a number of objects with a noun for each kind: `1 group and 4 options`. `of`: which of the counts is
+ * described.
+ */
 export function objectWords(count: number, { groups, targetings }: OtherKinds, of: keyof KindCounts): string {
   const [targets, sets] = [targetings?.[of] ?? 0, groups?.[of] ?? 0];
   const parts = [

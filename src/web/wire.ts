@@ -1,12 +1,12 @@
 import type { EventsMessage, FaultsMessage, SandboxMessage, TargetingsMessage } from "./sandbox-wire.ts";
 
-// The types of the data between a server and its web page. Undefined fields are left out. Times are milliseconds since
-// 1970. All texts are plain text; the server cuts very long ones. The page must insert texts as text nodes, with
+// The types of the data that a server and its web page exchange. Undefined fields are omitted. Times are milliseconds
+// since 1970. Texts are plain text, and the server cuts very long ones. The page must insert them as text nodes, with
 // invisible characters escaped.
 
 /**
- * The views of the web page. The page of a sandbox has only the last three. Other servers have the first three and, if
- * they have a sandbox, the last three.
+ * The views of the web page. The page of a sandbox has the last three. Any other server has the first three, and the
+ * last three if it has a sandbox.
  */
 export type ViewName = "overview" | "approvals" | "runs" | "targetings" | "events" | "faults";
 
@@ -27,7 +27,10 @@ export interface Hello {
   readonly environment: ShownEnvironment;
   /** The environment of the sandbox's views, if it differs from that of the runs. */
   readonly sandbox?: ShownEnvironment | undefined;
-  /** If true, a page that loses the connection waits for the server. Otherwise it reports that the server has ended. */
+  /**
+   * Whether the server will come back, so that a page that loses the connection waits for it. Otherwise the page
+   * reports that the server has ended.
+   */
   readonly returns: boolean;
   /** If true, the page has no buttons Approve, Undo, Cancel and Resume. */
   readonly readOnly?: boolean;
@@ -91,9 +94,9 @@ export interface RunRow {
   /** What the run changed. Absent for runs that only read. */
   readonly did?: ChangeCounts | undefined;
   /**
-   * How many existing objects were renamed or moved, how many now show or hide their sub-options, and how many got or
-   * lost Context IDs (`extended`, `reduced`); and how many Context IDs were added and removed. Absent if nothing of this
-   * happened, or if it is unknown.
+   * How the run changed existing objects: how many were renamed or moved, how many now show or hide their sub-options
+   * (`exposed`), how many got or lost Context IDs (`extended`, `reduced`), and how many Context IDs were added and
+   * removed. Absent if nothing of this happened, or if it is unknown.
    */
   readonly how?:
     | (Readonly<Partial<Record<"extended" | "reduced", number>>> &
@@ -103,14 +106,17 @@ export interface RunRow {
   readonly names?: Readonly<Partial<Record<keyof ChangeCounts, readonly string[]>>> | undefined;
   /** How many of the created objects are options of new targetings. */
   readonly optionsInside?: number | undefined;
-  /** Set if the run undoes another one. What it creates was deleted before. */
+  /** Set if the run undoes another one. Objects that it creates had been deleted before. */
   readonly isUndo?: true | undefined;
   /** The run that this run undoes. */
   readonly undoes?: string | undefined;
-  /** Only in a list: the run that undid all of this run, unless that was undone. */
+  /** Only in a list: the run that has undone this run completely. Absent if that run was undone itself. */
   readonly undoneBy?: string | undefined;
   readonly caller?: string;
-  /** The name that the client gives itself, at most 40 characters. It is not verified. */
+  /**
+   * The name that the MCP client gives itself, which the page shows as the requester. It is not verified. At most 40
+   * characters.
+   */
   readonly client?: string | undefined;
   /** The person who requested the run on the page, for example `you (ann)`. Absent if an agent requested it. */
   readonly requestedBy?: string | undefined;
@@ -123,19 +129,19 @@ export interface RunRow {
   readonly isDeclined?: boolean | undefined;
   readonly undoUntil?: number | undefined;
   /**
-   * For an unfinished run without progress: why, and how to continue it. For a damaged run: that its record cannot be
-   * read.
+   * For a run that has stopped before its end: why, and how to continue it. For a damaged run: that its record cannot
+   * be read.
    */
   readonly standsStill?: string | undefined;
   readonly waiting?: Waiting | undefined;
   readonly actions: readonly RunAction[];
-  /** By action that is not possible now: the reason. The page disables the button and shows the reason. */
+  /** The reason for each action that is not possible now. The page disables its button and shows the reason. */
   readonly disabled?: Readonly<Partial<Record<RunAction, string>>> | undefined;
 }
 
 /** What a person needs to know to approve or decline a run. */
 export interface Waiting {
-  /** The digest of the effect. A decision must contain the digest of the effect that the person saw. */
+  /** The digest of the effect. A decision must contain it, so that nobody approves another effect than they saw. */
   readonly digest: string;
   readonly act: string;
   readonly counts: ChangeCounts;
@@ -160,7 +166,7 @@ export interface Waiting {
   readonly expiresAt: number;
   /** What has changed since the run was planned, one sentence each. If set, the run can no longer be approved. */
   readonly stale?: readonly string[] | undefined;
-  /** Where the run can be approved, if not on this page. The page can still decline it. */
+  /** Where the run must be approved, if that is not possible on this page. It can still be declined here. */
   readonly elsewhere?: "client" | "token" | undefined;
   /** Set if the server that requested the approval has ended and no other process can execute the run. */
   readonly ended?: boolean | undefined;
@@ -183,8 +189,8 @@ export interface EffectPart {
   /** The first objects of the part. The page requests the others when it needs them. */
   readonly objects: readonly EffectObject[];
   /**
-   * What happens to the objects. `inside`: they are deleted together with an object of another part. Absent if the part
-   * is only a note, for example that objects cannot be restored.
+   * How the run changes the objects. `inside`: they are deleted together with an object of another part. Absent if the
+   * part is only a note, for example about objects that cannot be restored.
    */
   readonly kind?: keyof ChangeCounts | "inside" | undefined;
 }
@@ -213,7 +219,10 @@ export interface ChangeList {
   readonly total: number;
   readonly counts: ChangeCounts;
   readonly unchanged?: number | undefined;
-  /** Sub-options that move to the top level, as their group is deleted: how many, and the first names if read. */
+  /**
+   * The sub-options that move to the top level because their group is deleted: their number, and the names of the first
+   * ones if these have been read.
+   */
   readonly freed?: { readonly count: number; readonly names: readonly string[] } | undefined;
   readonly removed?: number | undefined;
   /** Set if the deleted objects are still being read from the service. The page must then request the list again. */
@@ -235,9 +244,9 @@ export interface ChangeRow {
 export interface ChangeSide {
   readonly name: string;
   readonly isGroup?: boolean | undefined;
-  /** Only if the object moves: its group on this side. Null: top level. */
+  /** Only if the object moves: its group before or after the change. Null: top level. */
   readonly within?: string | null | undefined;
-  /** How many Context IDs the object has, loses or gets, and the first of them. */
+  /** How many Context IDs the object has, loses or gets, and the first ones. */
   readonly count?: number | undefined;
   readonly contextIds?: readonly string[] | undefined;
   /** A further note, for example `shows its sub-options`. */
@@ -246,7 +255,7 @@ export interface ChangeSide {
 
 /**
  * The answer of `GET /page/runs/{runId}/failures?of=…&from=N`: one page of the rows or items that did not succeed.
- * `of=unknown` selects those with an unknown result, any other value all others.
+ * `of=unknown` selects those with an unknown result, any other value those that failed or were not applied.
  */
 export interface ProblemList {
   readonly rows: readonly ProblemRow[];
@@ -288,7 +297,7 @@ export interface UndoneRun {
   readonly by?: string | undefined;
   /** How much was undone: `4 of 5 changes undone`. Absent if unknown. */
   readonly says?: string | undefined;
-  /** What was not undone: `1 was kept since it was changed later`. */
+  /** What was not undone, and why: `1 was kept since it was changed later`. */
   readonly rest?: string | undefined;
 }
 
@@ -302,10 +311,12 @@ export interface FailureRow {
   readonly count: number;
   /** The positions of the objects in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */
   readonly places: string;
-  /** The wrong values of the first objects. `areAll`: all other objects have the same values. */
+  /** The names or wrong values of the first objects. `areAll`: all other objects have the same ones. */
   readonly examples: readonly string[];
   readonly areAll?: boolean | undefined;
-  /** The cause in a few words. Absent if the message is short or rare. */
+  /**
+   * The cause in a few words. Absent if the message itself is short, or if there are no such words for this failure.
+   */
   readonly cause?: string | undefined;
   readonly message: string;
   readonly remedy: string;
@@ -340,8 +351,8 @@ export interface Refusal {
 }
 
 /**
- * The body of every 401 response: how to log in. Without `token` and `issuer`, only the link that the server prints
- * opens the page.
+ * The body of every 401 response: how to log in. If neither `token` nor `issuer` is set, the page can only be opened
+ * with the link that the server prints.
  */
 export interface LoginWays {
   readonly message: string;
@@ -361,8 +372,8 @@ export interface OpenedSession {
 export interface IssuerLogin {
   readonly location: string;
   /**
-   * The state of the login. The page stores the state until the person returns, and then sends it with the query of the
-   * address to which the person returned.
+   * The encrypted state of the login. The page stores it until the authorization server has sent the person back, and
+   * then sends it to this server with the query of the address.
    */
   readonly login: string;
 }
@@ -384,7 +395,9 @@ export const PATHS = {
   /** A POST of `{token}` to `login` opens a session, and a POST to `logout` ends it. */
   login: "/login",
   logout: "/page/logout",
-  /** A POST returns the address of the authorization server, which later redirects the person to `callback`. */
+  /**
+   * A POST returns an address of the authorization server, where the person logs in and is redirected to `callback`.
+   */
   issuer: "/login/issuer",
   /** Returns the page. Its script sends the query of the redirect in a POST to the same path. */
   callback: "/callback",
