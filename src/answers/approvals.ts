@@ -475,7 +475,7 @@ const PLACES = {
   terminal: "in the terminal",
 } as const;
 
-/** Returns the lines about an approval. Empty if no approval was needed. */
+/** Returns the line that says who approved or declined. Empty if no approval was needed. */
 export function approvalLines(approval: Approval | undefined): readonly string[] {
   const words = approval && approvalWords(approval);
   return words === undefined ? [] : [`${words}.`];

@@ -231,7 +231,7 @@ export function reportCheck(
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
-  // Leaves out what is wrong with the other of time and order, because the other check reports it.
+  // Omits expectations that fail only the other check (of order or time), because that check reports them.
   const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
   /** Events can arrive in the right order although an expectation about their number or verdict is not met. */
   const verdictOf = (result: CheckRow): string => {

@@ -25,8 +25,8 @@ const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
 /**
- * The same for a request to open the web page. `digest`: the effect in the form that the client shows afterwards;
- * absent if the client is asked only to open the page.
+ * The server signs this and sends it with a request to open the web page, or with a form that follows that request.
+ * `digest`: the digest of the effect in the form; absent for the request itself.
  */
 interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;

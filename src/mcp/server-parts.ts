@@ -84,7 +84,7 @@ export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): Listed
   };
 }
 
-/** Returns the listed tools. Removes sentences about hidden tools from their descriptions. */
+/** Returns the tools that are not hidden. Removes sentences about hidden tools from their descriptions. */
 export function listedTools(tools: readonly ListedTool[], offer: ToolAvailability): readonly ListedTool[] {
   const hidden = hiddenTools(tools, offer);
   if (hidden.size === 0) return tools;
@@ -131,7 +131,7 @@ export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string
   return new Set(tools.filter(hasList).map(({ tool }) => tool.name));
 }
 
-/** Returns a short JSON Schema that strict clients accept. */
+/** Returns the JSON Schema that clients see. It is short, and has a form that strict clients accept. */
 export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonObject {
   const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
   return simplifiedObject(json);

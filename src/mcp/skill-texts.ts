@@ -2,7 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const FOLDER = new URL("../../skills/", import.meta.url);
 
-/** By folder in `skills/`: the text. The build replaces this module by one with the texts. */
+/**
+ * The text of each skill, by its folder in `skills/`. The build replaces this module by one that contains the texts.
+ */
 export const SKILL_TEXTS: Readonly<Record<string, string>> = Object.fromEntries(
   readdirSync(FOLDER)
     .sort()

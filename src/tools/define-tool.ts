@@ -198,7 +198,7 @@ export interface DecisionPage {
   readonly remedy?: string;
 }
 
-/** What all calls of a server have in common. */
+/** What a tool needs from the server, the same for all calls of a caller. */
 export interface ToolServices {
   readonly environment: "live" | "sandbox";
   /** Absent if the management API is not configured. The tools that need it are then not listed. */

@@ -313,7 +313,7 @@ function firstResults(
   { tool, status }: Pick<ReportedRun, "tool" | "status">,
   uidOf: UidOf,
 ): readonly ObjectResult[] {
-  // Of a dry run, only the events that would not be sent are results.
+  // In a dry run, pending events are those that would be sent. Only the other events are results.
   const first = failuresFirst(state, RESULTS_READ).filter(
     ({ outcome }) => status !== "planned" || outcome !== "pending",
   );

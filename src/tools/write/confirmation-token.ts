@@ -65,8 +65,8 @@ const SECONDS_ROUND = 2 ** (8 * SECONDS);
 const TOKEN_LETTERS = 40;
 
 /**
- * Returns a token of 40 characters. It contains the run, the time of expiry, and two signatures that only this caller's
- * token can have. The second one also covers the effect. `key` has at least 32 bytes.
+ * Returns a token of 40 characters. It contains the run, the time of expiry, and two signatures. Both cover the caller;
+ * the second one also covers the effect. `key` has at least 32 bytes.
  */
 export function sealConfirmation(key: Uint8Array, agreement: Agreement): string {
   const seconds = Buffer.alloc(4);

@@ -43,7 +43,7 @@ export interface Person {
    * their own.
    */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /** Set if people must not approve their own requests: the caller whose requests the person makes. */
+  /** Set if people must not approve their own requests: the name of the caller as which this person makes requests. */
   readonly except?: string | undefined;
 }
 

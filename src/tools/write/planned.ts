@@ -73,7 +73,7 @@ function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?:
 
 interface BareOptions {
   readonly count: number;
-  /** How many options are new. */
+  /** The number of all new options. */
   readonly all: number;
 }
 
