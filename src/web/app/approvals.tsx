@@ -12,12 +12,12 @@ import { FirstReason } from "./run-problems.tsx";
 import { Kinds, NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
 import { isConnected, MAX_ROWS, route, runs, set, timeOf, waitingRuns } from "./state.ts";
 
-/** The maximum number of runs in the queue. The others appear after these are decided and the page is reloaded. */
+/** The maximum number of runs in the queue. Others appear when these are decided and the page is reloaded. */
 const MAX_RUNS = MAX_ROWS / 5;
 
 /**
- * Shows the queue of runs that wait for approval, and the chosen run in a pane. A decided run keeps its place, and new
- * runs are added at the end, so that no run moves under the pointer.
+ * Shows the queue of runs that wait for approval, and the chosen run in a pane. A decided run keeps its place and new
+ * runs are added at the end, so that no other run moves under the pointer.
  */
 export function Approvals() {
   const queue = useRef(new Map<string, RunRow>());
@@ -28,13 +28,13 @@ export function Approvals() {
   }
   const shown = [...queue.current].flatMap(([runId, run]): readonly Decided[] => {
     const now = runs.value.get(runId);
-    // A run that is approved elsewhere leaves the queue when it is decided.
+    // A run that must be approved elsewhere leaves the queue as soon as it is decided.
     if (run.waiting?.elsewhere && now?.status !== "needs_confirmation") return [];
     return [{ run, now }];
   });
   const more = all.filter(({ runId }) => !queue.current.has(runId)).length;
   const { id } = route.value;
-  // A chosen run stays chosen after the decision. The pane changes only if the person chooses another run.
+  // A decided run stays chosen, so that the pane shows its outcome until the person chooses another run.
   if (id !== undefined) chosen.current = id;
   else if (!shown.some(({ run }) => run.runId === chosen.current)) chosen.current = shown[0]?.run.runId;
   const one = shown.find(({ run }) => run.runId === chosen.current);
@@ -92,7 +92,7 @@ function NothingWaits() {
 }
 
 /**
- * Shown if the address names a run that does not wait for approval, e.g. because it was decided before the page was
+ * Shown if the run in the address does not wait for approval, for example because it was decided before the page was
  * loaded.
  */
 function Elsewhere({ id = "" }: { readonly id: string | undefined }) {
@@ -122,10 +122,13 @@ export interface Decided {
   readonly now: RunRow | undefined;
 }
 
-/** The tools that apply plans. A plan can skip objects that have changed since it was made. */
+/** The tools whose runs apply a plan. Only a plan can skip objects that have changed since it was made. */
 const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
 
-/** The list of what an undo restores exactly. It is not shown, because the table of changes contains it. */
+/**
+ * The title of the part with the objects that an undo restores exactly. It is not shown, because the table of changes
+ * contains these objects.
+ */
 const UNDONE = "Will be undone exactly";
 
 /** Shows everything that a person needs to decide on a run. The buttons are always visible. */
@@ -211,7 +214,7 @@ interface EffectProps {
   readonly isRead: boolean;
 }
 
-/** Shows what became of a run that was decided or has ended: that it did nothing, or what it changed. */
+/** Shows the outcome of a run that was decided or has ended: what it changed, or that it changed nothing. */
 function Outcome({ run, now }: Decided) {
   const { status, updatedAt, counts, did = NO_CHANGES } = now ?? run;
   const { changed, deleted, created } = run.waiting?.counts ?? NO_CHANGES;
@@ -240,7 +243,7 @@ function Outcome({ run, now }: Decided) {
 function Over({ now }: Pick<Decided, "now">) {
   const { detail } = useDetail(now?.runId);
   if (now === undefined) return <p class="warning">This run is no longer stored.</p>;
-  // The list does not say whether a run can be undone that was undone before.
+  // The row in the list of runs does not show whether a run can be undone again after an undo. The details do.
   const known = detail?.run.updatedAt === now.updatedAt && detail.run.status === now.status ? detail.run : now;
   return (
     <div class="card row decided">
@@ -275,7 +278,7 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Says first to how much of the targeting a run does what its title says, and what an undo brings back. */
+/** Shows how much of the targeting a run changes, and what an undo would restore. */
 function Summary({ run, waiting, removed = 0, isRead }: SummaryProps) {
   const { undo, consequence, magnitude } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
@@ -306,7 +309,7 @@ interface SummaryProps {
   readonly run: RunRow;
   readonly waiting: Waiting;
   readonly removed: number | undefined;
-  /** Whether all changes have been read from the service. Until then, the run cannot be approved. */
+  /** Whether all objects to delete have been read from the service. Until then, the run cannot be approved here. */
   readonly isRead: boolean;
 }
 
@@ -321,7 +324,8 @@ function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: 
   const total = whole === undefined || whole < count ? undefined : whole;
   const does = verb === "deleted" ? "Deletes" : "Changes";
   if (!hasKinds(waiting)) {
-    // The title says how many they are. It says everything without the size of the targeting, and of a single object.
+    // The title already contains the number of objects, so only their share of the targeting is added, if that is
+    // known.
     return (
       <span class="line">
         {total !== undefined && count > 1 ? (
@@ -377,7 +381,10 @@ function ApprovalObstacles({ run: { runId, disabled = {} }, waiting, isRead }: F
 
 const whyOf = (runId: string): string => `why-${runId}`;
 
-/** Asks the person to confirm a decision that they started by a key. It applies only to the run that is shown. */
+/**
+ * Asks the person to confirm a decision that they started with a key. The decision applies only to the run that is
+ * shown.
+ */
 function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: string; readonly typed: string }) {
   const action = asking.value;
   if (action === undefined) return null;

@@ -1,6 +1,9 @@
 // JSON-RPC with the host that embeds this document as a view (MCP Apps, 2026-01-26).
 
-/** The parameters of the host's messages: its colour theme, and the result of the tool call that opened this view. */
+/**
+ * The parameters of messages from the host: its colour theme, and the result of the tool call for which it opened this
+ * view.
+ */
 interface HostParams {
   readonly theme?: "light" | "dark";
   readonly content?: readonly { readonly text?: string }[];
@@ -26,7 +29,8 @@ const waiting = new Map<number, (answer: Message) => void>();
 let last = 0;
 
 function post(message: object): void {
-  // A view does not know the origin of its host. The message goes only to its parent window, which is the host.
+  // A view does not know the origin of its host, so any origin is accepted. Only its parent window, which is the host,
+  // gets the message.
   parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
 }
 

@@ -12,12 +12,15 @@ const ROWS = 100;
 /** The pause before an incomplete list is read again, in milliseconds. */
 const AGAIN_MS = 1000;
 
-/** How a row of the targeting itself is described. */
+/** The note with which the server marks the row of the targeting itself. */
 const ITSELF = "(targeting)";
 
 type Kind = "" | ChangeRow["kind"];
 
-/** Shows the changes of a run before and after, in the order of the targeting, with pages and a search. */
+/**
+ * Shows the changes of a run, each with the state before and after, in the order of the targeting, with pages and a
+ * search.
+ */
 export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, shown }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
@@ -97,16 +100,16 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, s
 
 interface ChangesProps {
   readonly runId: string;
-  /** A text that changes when the run changes. The list is then read again. */
+  /** Another text after each change of the run, so that the list is read again. */
   readonly version: string;
   readonly title: string;
-  /** While the run is running, its changes are not known yet. */
+  /** Whether the run is running. Its changes are not known until it has ended. */
   readonly isRunning?: boolean;
   /** Whether the run waits for an approval. */
   readonly isWaiting?: boolean;
-  /** Whether the run undoes another one. What it creates is restored. */
+  /** Whether the run undoes another one. Objects that it creates are then shown as restored. */
   readonly isUndo?: boolean | undefined;
-  /** Receives the list that is shown, for other components; undefined until the list has been read. */
+  /** Is set to the list that is shown, because other components need it. Undefined until the list has been read. */
   readonly shown?: Signal<ChangeList | undefined>;
 }
 
@@ -117,14 +120,14 @@ const KINDS = [
 const CREATED = { name: "created", title: "New", act: "Add" } as const;
 const RESTORED = { name: "created", title: "Restored", act: "Restore" } as const;
 
-/** Returns whether the last row is shown and no filter is set. */
+/** Returns whether the shown rows are the last ones of the complete list, without a filter. */
 function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
   return from + rows.length >= total && total === counts.created + counts.changed + counts.deleted;
 }
 
 /**
- * Shows changes as a table with columns for before and after. Each group has a heading row. Unchanged options are
- * counted in the last line.
+ * Shows changes as a table with columns for the state before and after. Each group has a heading row. The last line has
+ * the number of unchanged options.
  */
 function ChangeTable({ rows, title, unchanged, freed, isWaiting = false }: TableProps) {
   const hasOneSide = rows.every(({ after }) => after === undefined) || rows.every(({ before }) => before === undefined);
@@ -225,7 +228,9 @@ function Mark({ row }: { readonly row: ChangeRow }) {
   );
 }
 
-/** Returns the classes of a row. A group above its sub-options looks like the heading of an unchanged group. */
+/**
+ * Returns the CSS classes of a row. A changed group above its sub-options looks like the heading of an unchanged group.
+ */
 function rowClass({ kind, isHead }: ChangeRow): string {
   return isHead ? `${kind} group` : kind;
 }
@@ -266,7 +271,7 @@ interface SideProps {
   readonly as: "ins" | "del";
 }
 
-/** Shows one side of a change, with the words marked that differ from the other side. */
+/** Shows the state before or after a change. Words that differ from the other state are marked. */
 function Side({ side, other, as: Tag }: SideProps) {
   const isMoved = other !== undefined && side.within !== other.within;
   return (
@@ -332,7 +337,10 @@ function SideName({ side }: { readonly side: ChangeSide }) {
   );
 }
 
-/** Shows the first Context IDs on one side, and their number unless a column head states it or all are shown. */
+/**
+ * Shows the first Context IDs before or after a change. Also shows their number, unless a column heading contains it or
+ * all are shown.
+ */
 function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly isUnderHead?: true }) {
   const { count, contextIds = [], says } = side;
   if (says !== undefined && contextIds.length === 0) return <Text of={says} most={400} />;
@@ -377,7 +385,9 @@ function Marked({
 /** The maximum number of differences in a list. */
 const MAX_DIFFERENCES = 70;
 
-/** Shows the objects that a plan skips because others changed them, and those that an undo cannot restore exactly. */
+/**
+ * Shows the objects that a plan skips because others have changed them, and those that an undo cannot restore exactly.
+ */
 export function Differences({ plan }: { readonly plan: PlanView }) {
   const { conflicts, drift, differs, omitted = {} } = plan;
   return (

@@ -39,7 +39,10 @@ export function Coverage() {
   );
 }
 
-/** The last rendered rows. A row is rendered again only if its counts change. */
+/**
+ * The rendered rows by event. A row is rendered again only if its counts have changed, because counts may change many
+ * times a second.
+ */
 const drawn = new Map<string, { readonly mark: string; readonly row: VNode }>();
 
 function coverageRow(covered: CoverageRow): VNode {

@@ -5,7 +5,7 @@ import { number } from "./plain-words.ts";
 import { runPath, SEARCH_AFTER_MS, useRead } from "./requests.ts";
 import { narrows } from "./state.ts";
 
-/** The number of names per page. Lists with more than `SEARCHED` names have a search field. */
+/** The number of names on a page (`ROWS`). A list with more than `SEARCHED` names has a search field. */
 const ROWS = 100;
 const SEARCHED = 20;
 
@@ -15,7 +15,10 @@ interface PartProps {
   readonly part: EffectPart;
 }
 
-/** Shows the objects of one kind, with pages and a search. The first page is already in the row of the run. */
+/**
+ * Shows the objects that a run affects in one way, with pages and a search. The row of the run already contains the
+ * first page.
+ */
 export function Part({ runId, place, part: { title, count, objects: first } }: PartProps) {
   const search = useSignal("");
   const from = useSignal(0);

@@ -4,7 +4,7 @@ import { Bar, Text } from "./parts.tsx";
 import { counted, number, percent, wholeWords } from "./plain-words.ts";
 import { Kinds, Progress, totalOf } from "./run-words.tsx";
 
-/** The maximum number of failures that the view lists. The web page lists all. */
+/** The maximum number of failures in this view, which is small. The web page lists all of them. */
 const MAX_FAILURES = 20;
 
 /** Shows what an approval would change: the size, the names, what cannot be restored, and what can be undone. */
@@ -90,8 +90,8 @@ function Magnitude({ waiting: { magnitude, consequence, contextIds: removed } }:
 }
 
 /**
- * Shows the changes of a plan, deletions first. Also shows conflicts, changes since the base and why it cannot be
- * applied.
+ * Shows the changes of a plan, deletions first, and what it does not change: conflicts, objects that have changed since
+ * it was made, and reasons why it cannot be applied.
  */
 export function PlanRows(rows: {
   readonly plan: PlanView;

@@ -5,8 +5,8 @@ import { read } from "./requests.ts";
 import { arrived, events, eventsAge, outcome } from "./state.ts";
 
 /**
- * The pause before the filtered events are requested, in milliseconds, so that several keystrokes and new events lead
- * to one request.
+ * The pause before the events that match the filter are requested, in milliseconds. Several keystrokes or new events
+ * then cause only one request.
  */
 const GATHER_MS = 300;
 
@@ -20,8 +20,8 @@ const ALL: Wanted = { filter: "", verdict: undefined, problem: undefined };
 
 export const wanted = signal<Wanted>(ALL);
 /**
- * The rows that are shown while new events are held back, and how many events had arrived by then. Undefined if the
- * list is live.
+ * The rows that are shown while new events are held back, and how many events had arrived before. Undefined if new
+ * events are shown at once.
  */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 export const isPaused = signal(false);
@@ -60,7 +60,10 @@ effect(() => {
   if (eventsAge.value > 0 && !isPaused.peek()) held.value = undefined;
 });
 
-/** Holds new events back while the person points at the list or uses it by keyboard. Otherwise shows them. */
+/**
+ * Holds new events back while the person points at the list or uses it with the keyboard, so that rows do not move.
+ * Afterwards shows them.
+ */
 export function hold(is: boolean): void {
   if (is) held.value ??= { rows: newest.value, from: arrived.value };
   else if (!isPaused.value) held.value = undefined;

@@ -10,7 +10,7 @@ import { act, read } from "./requests.ts";
 import { eventsAge, metrics, route, sandbox } from "./state.ts";
 import { RESULTS } from "./words.tsx";
 
-/** What each result means for the service. */
+/** The sentence that explains each result to a person. */
 const MEANING = {
   recorded: "This event counts.",
   ignored: "The service answers “ok”, but does not count this event.",
@@ -34,7 +34,7 @@ export function EventPane({ seq }: { readonly seq: number | undefined }) {
     };
   }, [seq, detail, age]);
   useEffect(() => {
-    // In a narrow window, the pane is below the problems.
+    // In a narrow window, the pane is below the list of problems, so it is scrolled into view.
     const pane = id === undefined ? null : document.querySelector(".event-pane");
     if (pane !== null && innerWidth <= 1000) pane.scrollIntoView({ block: "nearest" });
   }, [id]);
@@ -135,7 +135,7 @@ function sentence(text: string): string {
 
 function Corrected({ corrected, problems }: Pick<EventDetail, "problems"> & { readonly corrected: CorrectedEvent }) {
   const { text, lines, examples } = corrected;
-  // The fixes above may already name a renamed field.
+  // Renamed fields are omitted if the fix of a problem already names them.
   const renamed = corrected.renamed.filter(
     (one) => !problems.some(({ fix }) => fix.includes(`"${one.split(" ")[0]}"`)),
   );
@@ -181,10 +181,10 @@ function Corrected({ corrected, problems }: Pick<EventDetail, "problems"> & { re
 
 const MARKS = { same: "", removed: "removed", added: "added" } as const;
 const TAGS = { same: "span", removed: "del", added: "ins" } as const;
-/** Longer parts of a line are cut. The copied body contains them whole. */
+/** Parts of a line that are longer than this are cut. The copy button copies the whole body. */
 const MAX_SHOWN = 100;
 
-/** Shows a line of a body. A line of which everything was added or removed is marked as a whole. */
+/** Shows a line of a body. A line that was added or removed as a whole is marked as a whole. */
 function Line({ line }: { readonly line: BodyLine }) {
   const [first] = line;
   const whole = line.length === 1 && first !== undefined ? MARKS[first.is] : "";
@@ -206,7 +206,7 @@ function Line({ line }: { readonly line: BodyLine }) {
 
 function SameProblem({ problem }: { readonly problem: EventCause }) {
   const { id, count, firstAt, platforms } = problem;
-  // The count of all events still grows while the pane is open.
+  // The number of events with this problem may grow while the pane is open.
   const current = metrics.value.problems.find((one) => one.id === id)?.count ?? count;
   const shares = platforms
     .slice(0, 3)

@@ -47,8 +47,8 @@ const FIRST_PROBLEMS = 6;
 const BARS = 60;
 
 /**
- * The event that is shown if the person has chosen none: an event of the problem that is now the most frequent one. It
- * stays the same while that problem does, so that nobody reads a pane that changes.
+ * The event that the pane shows if the person has chosen none: an event of the most frequent problem. It changes only
+ * if another problem becomes the most frequent one, so that the pane does not change while a person reads it.
  */
 const suggested = signal<Pick<EventCause, "id" | "latest"> | undefined>(undefined);
 effect(() => {
@@ -195,7 +195,7 @@ function Counters() {
   );
 }
 
-/** Shows the last ten minutes. The chart moves on even if no events arrive. */
+/** Shows how many events arrived in the last ten minutes, by result. The chart also moves on while no events arrive. */
 function Histogram() {
   const { bars, everyMs, now: at } = metrics.value.histogram;
   const last = Math.floor(Math.max(at, now.value + clockAhead.value) / everyMs) * everyMs;
@@ -224,7 +224,7 @@ function Histogram() {
 
 const showsAll = signal(false);
 
-/** Shows why events are not recorded, with each cause once. */
+/** Shows the causes for which events are not recorded, each with its number of events. */
 function Problems() {
   const { problems, otherProblems } = metrics.value;
   const { ignored, rejected } = verdicts.value;
@@ -309,7 +309,8 @@ function Problem({ problem }: { readonly problem: EventCause }) {
 type Choice = "all" | Verdict;
 
 /**
- * Rows must not move while the pointer or the keyboard focus is on the list. Focus from a mouse click does not count.
+ * The attributes with which rows do not move while the pointer or the keyboard focus is on the list. Focus from a mouse
+ * click does not count.
  */
 const HOLDS = {
   onPointerEnter: () => hold(true),
@@ -373,13 +374,13 @@ function problemNote(id: number) {
   );
 }
 
-/** A row never changes, so its rendered form is reused when other rows arrive. */
+/** The rendered rows. The row of an event never changes, so it is not rendered again when other events arrive. */
 const drawn = new WeakMap<EventRow, { readonly isChosen: boolean; readonly row: VNode }>();
 
 function eventRow(event: EventRow, isChosen: boolean): VNode {
   const known = drawn.get(event);
   if (known?.isChosen === isChosen) return known.row;
-  // After a restart, the sandbox counts from 1 again, so the key also contains the time.
+  // The key contains the time as well, because a restarted sandbox numbers its events from 1 again.
   const row = <Row key={`${event.seq} ${event.at}`} event={event} isChosen={isChosen} />;
   drawn.set(event, { isChosen, row });
   return row;

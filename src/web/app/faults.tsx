@@ -7,7 +7,7 @@ import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { faults, isConnected, set } from "./state.ts";
 
-/** Shows the simulated failures of the sandbox: active faults, presets, and a form for all kinds. */
+/** Shows the faults that the sandbox simulates: active ones, presets, and a form for any kind. */
 export function Faults() {
   const rows = faults.value.faults;
   return (

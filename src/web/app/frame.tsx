@@ -45,8 +45,8 @@ const VIEWS: Readonly<Record<ViewName, () => ComponentChildren>> = {
   faults: Faults,
 };
 /**
- * The CSS class for views with a special layout. `panes`: panes fill the window. `full`: a list and a pane use its full
- * width.
+ * The CSS classes of views with a special layout. `panes`: the view fills the window with panes. `full`: its list and
+ * pane use the full width.
  */
 const LAYOUTS: Readonly<Partial<Record<ViewName, string>>> = { approvals: "panes", events: "full", targetings: "full" };
 
@@ -58,11 +58,14 @@ const REOPENING = (
   </>
 );
 
-/** How long the result of an action is shown: at least this time, plus a time for each letter, in milliseconds. */
+/** How long the result of an action is shown, in milliseconds: `SHOWN_MS`, and more time for each letter. */
 const SHOWN_MS = 5000;
 const SHOWN_MS_PER_LETTER = 50;
 
-/** The frame of all views: navigation, environment, live region for screen readers, and the view in the address. */
+/**
+ * Shows what all views have in common (navigation, environment, live region for screen readers), and the view in the
+ * address.
+ */
 export function Frame() {
   useKeys();
   if (link.value.is === "refused") return <Login ways={link.value.ways} />;
@@ -105,7 +108,10 @@ export function Frame() {
 
 const OF_SANDBOX: ReadonlySet<ViewName> = new Set(["targetings", "events", "faults"]);
 
-/** Returns the environment of a view. If the server is live, the views of its sandbox have another environment. */
+/**
+ * Returns the environment that a view shows. The views of a sandbox next to a live server have the environment of the
+ * sandbox.
+ */
 function shownOf({ environment, sandbox = environment }: Hello, view: ViewName | undefined): ShownEnvironment {
   return view !== undefined && OF_SANDBOX.has(view) ? sandbox : environment;
 }
@@ -138,7 +144,7 @@ function ViewLink({ name }: { readonly name: ViewName }) {
   const isShown = route.value.view === name;
   const link = useRef<HTMLAnchorElement>(null);
   useEffect(() => {
-    // On a narrow screen, the navigation scrolls.
+    // On a narrow screen, the navigation scrolls, so the link of the shown view is scrolled into it.
     if (isShown) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [isShown]);
   const waiting = name === "approvals" && !hasEnded.value ? waitingRuns.value.length : 0;
@@ -272,7 +278,7 @@ function Login({ ways }: { readonly ways: LoginWays }) {
       return;
     }
     keepSession(answer.data.session);
-    // The address keeps the view or run that the person wanted.
+    // Reloading keeps the address, so the view or run that the person wanted is shown.
     location.reload();
   };
   const goToIssuer = async (event: Event) => {

@@ -4,10 +4,10 @@ import { useLayoutEffect } from "preact/hooks";
 import type { RunAction, RunRow } from "../wire.ts";
 import { outcome, set } from "./state.ts";
 
-/** How long presses are ignored after a button has appeared or moved, in milliseconds. */
+/** How long presses of decision buttons are ignored after one of them has appeared or moved, in milliseconds. */
 const REST_MS = 1000;
 
-/** The message if a person presses a button that has just appeared or moved. */
+/** The message if a press is ignored because a button has just appeared or moved. */
 const PAGE_MOVED = "The page changed a moment ago, so nothing was decided. Look again, then press the button.";
 
 interface GuardedProps {
@@ -22,15 +22,15 @@ interface GuardedProps {
 }
 
 /**
- * A button that decides on a run. Presses are ignored for one second after a decision button has appeared or moved, and
- * a message explains this.
+ * A button that decides on a run. For one second after a decision button has appeared or moved, presses are ignored
+ * with a message, because the person may have aimed at something else.
  */
 export function Guarded({ action, run, isOff, describedBy, press, className = "", children }: GuardedProps) {
   useLayoutEffect(recordPositions);
-  // Records the positions after the button is removed. If it returns later at the same place, it then counts as new.
+  // Records the positions again after this button is removed. If it returns at the same place, it then counts as new.
   useLayoutEffect(() => () => queueMicrotask(recordPositions), []);
   const pressed = (): void => {
-    // Detects a move since the last frame.
+    // Detects that the button has moved since the last frame.
     recordPositions();
     if (isAtRest.peek()) press();
     else outcome.value = PAGE_MOVED;
@@ -76,8 +76,8 @@ export function DecisionButtons(buttons: {
 }
 
 /**
- * Whether all decision buttons have stayed in place for one second. Before, presses are ignored, because the person may
- * have aimed at a button that was there earlier.
+ * Whether all decision buttons have stayed in place for one second. Before that, presses are ignored: the person may
+ * have aimed at another button that was there.
  */
 const isAtRest = signal(false);
 
@@ -101,7 +101,8 @@ function recordPositions(): void {
   let hasMoved = false;
   for (const button of document.querySelectorAll<HTMLElement>("[data-decides]")) {
     const { left, top, height } = button.getBoundingClientRect();
-    // Buttons in the fixed footer do not move when the page is scrolled.
+    // Positions are relative to the page, so that scrolling is no move. Buttons in the footer do not scroll with the
+    // page.
     const scrolled = button.closest(".foot") === null ? scrollY : 0;
     const place = { left: left + scrollX, top: top + scrolled, height };
     const key = button.dataset.decides ?? "";
@@ -117,7 +118,10 @@ function recordPositions(): void {
   timer = setTimeout(() => set(isAtRest, true), REST_MS);
 }
 
-/** Whether a pointer that was on the button still is. The footer moves a little at the end of the page. */
+/**
+ * Returns whether a button has moved so little that a pointer on it is still on it. The footer moves a little at the
+ * end of the page.
+ */
 function isNear(before: Place, { left, top, height }: Place): boolean {
   return Math.max(Math.abs(left - before.left), Math.abs(top - before.top)) < height / 2;
 }

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { outcome } from "./state.ts";
 
-/** The decision that the person started by a key and must still confirm. */
+/** The decision that the person started with a key and must still confirm. Undefined if there is none. */
 export const asking = signal<"approve" | "decline" | undefined>(undefined);
 
 /**
@@ -54,7 +54,9 @@ function act(key: string): boolean {
   }
 }
 
-/** Moves the focus to the next or previous row. If the view shows details beside the list, also opens the row. */
+/**
+ * Moves the focus to the next (1) or previous (-1) row. If the view shows details beside the list, also opens the row.
+ */
 function move(by: 1 | -1): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>("[data-row]")];
   const now = document.activeElement instanceof HTMLElement ? rows.indexOf(document.activeElement) : -1;
@@ -68,7 +70,7 @@ function move(by: 1 | -1): boolean {
 function ask(action: "approve" | "decline"): boolean {
   const button = document.querySelector<HTMLButtonElement>(`[data-action=${action}]`);
   if (button === null || button.disabled) {
-    // Approving needs the targeting's name, so the key moves the focus to the field for it.
+    // To approve a large deletion, a person must type a text, so the key moves the focus to the field for it.
     document.querySelector<HTMLInputElement>(".foot input")?.focus();
     return button !== null;
   }

@@ -22,8 +22,8 @@ import {
 } from "./state.ts";
 
 /**
- * Opens a session with the code of a link or the query of a login. Both are secret and work once, so they are removed
- * from the address.
+ * Opens a session with the code of a one-time link or the query of a login. Both are secrets, so they are removed from
+ * the address.
  */
 async function openSessionWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
@@ -39,7 +39,7 @@ async function openSessionWith(path: string, brought: unknown): Promise<void> {
   await follow();
 }
 
-/** Continues the session of this browser tab. A sandbox writes the token of a new session into the page instead. */
+/** Continues the session of this browser tab. The page of a sandbox already contains the token of a new session. */
 async function start(): Promise<void> {
   const given = written<string>("session");
   if (given !== undefined) keepSession(given);
@@ -50,12 +50,13 @@ async function start(): Promise<void> {
 
 const PAUSE_MS = 1000;
 /**
- * After this many failed attempts to connect, the page reports that the server has ended, unless the server is known to
- * return.
+ * After this many failed attempts to connect, the page reports that the server has ended, unless the server has said
+ * that it will come back.
  */
 const TRIES = 3;
 /**
- * A stream that is silent for this time is broken, in milliseconds. Servers send a keep-alive comment every 10 seconds.
+ * A stream without data for this many milliseconds counts as broken. Servers send a keep-alive comment every 10
+ * seconds.
  */
 const SILENCE_MS = 25_000;
 
@@ -91,8 +92,8 @@ async function opened(position: string | undefined): Promise<Response | undefine
 }
 
 /**
- * Tries to continue after the session has ended: renews it, or opens a new one if the server is a sandbox. Returns
- * whether that succeeded.
+ * Called after the session has ended. Renews it, or opens a new one if the server is a sandbox. Returns whether that
+ * succeeded.
  */
 async function resumeSession(answer: Response): Promise<boolean> {
   const ways: LoginWays = await answer.json();
@@ -127,7 +128,10 @@ async function readUpdates(answer: Response, from: string | undefined): Promise<
   return position;
 }
 
-/** Applies an update to the state in one step. Returns its position; undefined if it has none. */
+/**
+ * Applies an update of the stream to the state, in one step. Returns the position of the update, undefined if it has
+ * none.
+ */
 function applyUpdate(text: string): string | undefined {
   const fields = new Map(
     text.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
@@ -183,7 +187,7 @@ function applyEvents(message: EventsMessage): void {
   clockAhead.value = histogram.now - Date.now();
 }
 
-// This must be at the end of the file, because it uses constants from above.
+// The page starts here, at the end of the file, because it uses constants from above.
 const { pathname, search } = location;
 render(<Frame />, document.body);
 if (pathname.startsWith(PATHS.open)) await openSessionWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });

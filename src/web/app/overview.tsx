@@ -111,7 +111,7 @@ function runsOfToday(): readonly RunRow[] {
   return runList.value.filter((run) => dateOf(timeOf(run)) === day);
 }
 
-/** Returns the runs that are in effect: without those that were undone, and without their undos. */
+/** Returns the runs whose changes are still in effect: without runs that were undone, and without their undos. */
 function inEffect(its: readonly RunRow[]): readonly RunRow[] {
   const undos = undosIn(its);
   return its.filter(({ runId, undoneBy }) => undoneBy === undefined && !undos.has(runId));
@@ -128,7 +128,7 @@ function changesIn(its: readonly RunRow[]): ChangeCounts {
   return { created: sum("created"), changed: sum("changed"), deleted: sum("deleted") };
 }
 
-/** Returns the changes of runs as segments of a bar. What an undo created is restored. */
+/** Returns the changes of runs as segments of a bar. Objects that an undo created are counted as restored. */
 function sharesIn(its: readonly RunRow[]): readonly Share[] {
   return changeShares(changesIn(its), changesIn(its.filter(({ isUndo }) => isUndo)).created);
 }
@@ -268,7 +268,7 @@ function ChangedToday() {
   );
 }
 
-/** Returns the key of the line that shows a run. */
+/** Returns the key of the line that shows a run. Runs of the same targeting are in one line. */
 function lineOf({ runId, targeting: { _id, name } = {} }: RunRow): string {
   return name === undefined ? runId : (_id ?? name);
 }
@@ -280,7 +280,10 @@ interface Part {
   readonly runs: readonly RunRow[];
 }
 
-/** By words: the changes of a run, their kind, and how many objects they concern. The names are shown if that is all. */
+/**
+ * The kinds of changes that a line describes: the words (`#`: the number), the kind, how much a run changed, and how
+ * many objects that concerns, if this is another number.
+ */
 const KINDS: readonly (readonly [string, keyof ChangeCounts, ...((run: RunRow) => number | undefined)[]])[] = [
   ["# added", "created", ({ did }) => did?.created],
   ["# deleted", "deleted", ({ did }) => did?.deleted],
@@ -292,7 +295,10 @@ const KINDS: readonly (readonly [string, keyof ChangeCounts, ...((run: RunRow) =
   ["# changed", "changed", ({ how, did }) => (how ? 0 : did?.changed)],
 ];
 
-/** Returns what runs did together, by kind of change. Undos, undone runs and those of whole targetings are not summed. */
+/**
+ * Returns what several runs changed together, by kind of change. Undos, undone runs and runs of whole targetings are
+ * listed one by one.
+ */
 function partsOf(its: readonly RunRow[]): readonly Part[] {
   const { summed = [], apart = [] } = Object.groupBy(its, ({ tool, status, isUndo, undoneBy }) =>
     isUndo || undoneBy || status === "running" || tool.includes("_targeting") ? "apart" : "summed",
@@ -324,7 +330,7 @@ function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
         )}
         {name !== undefined && parts.length === 1 && ": "}
         {parts.map((part, at) => {
-          // What the colour says of a run is said once.
+          // Problems of a run are described only in the first part that contains the run.
           const trouble = part.runs.filter((one) => !said.has(one));
           for (const one of trouble) said.add(one);
           return (
@@ -378,7 +384,7 @@ function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly 
   );
 }
 
-/** Says what the colour of a line says: `58 failed`. Empty if every run succeeded. */
+/** Returns in words what the colour of a line means: `58 failed`. Empty if all runs succeeded. */
 function troubleWords(its: readonly RunRow[]): readonly string[] {
   const open = its.filter((run) => toneOf(run) !== "good");
   const counts = (["failed", "unknown"] as const).flatMap((kind) => {

@@ -5,27 +5,30 @@ import { agoWords, clockWords, EXACT, number } from "./plain-words.ts";
 import { noteRows } from "./presses.ts";
 import { outcome, set } from "./state.ts";
 
-/** Longer texts from others are cut, unless a component allows more characters. */
+/** Texts that do not come from this program are cut after this many characters, unless a component allows more. */
 const LONGEST = 300;
 /**
  * Characters that are invisible or change the direction of text, such as bidirectional marks and zero-width characters.
  */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Replaces invisible and reordering characters with escapes. */
+/**
+ * Replaces invisible characters, and those that change the direction of text, with escapes, so that no text can mislead
+ * a person.
+ */
 export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`);
 }
 
-/** Replaces invisible and reordering characters with escapes, but keeps line breaks. */
+/** Like `visible`, but keeps line breaks. */
 export function visibleLines(text: string): string {
   return text.split("\n").map(visible).join("\n");
 }
 
 /**
- * Shows text from others. Its writing direction does not affect the text around it, and long texts are cut.
- * `isSentence`: an English sentence, whose direction stays left-to-right even if it starts with a name in another
- * script.
+ * Shows a text that does not come from this program. Its writing direction does not affect the text around it, and a
+ * long text is cut. `isSentence`: an English sentence, which stays left-to-right even if it starts with a name in
+ * another script.
  */
 export function Text(text: {
   readonly of: string | null | undefined;
@@ -39,7 +42,7 @@ export function Text(text: {
 
 /**
  * Keeps the rows of a list in place while the pointer is on the list. New rows are then added at the end; `late` is
- * their number. `holds` must be set as attributes of the list.
+ * their number. The list must have the attributes in `holds`.
  */
 export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string | number) {
   /** The number of rows when the pointer entered the list; undefined while the pointer is outside. */
@@ -61,7 +64,10 @@ export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string
 /** Attributes of elements that scroll, so that the keyboard can reach them. */
 export const SCROLLS = { tabIndex: 0 } as const;
 
-/** Shows a table in a frame that can be scrolled by keyboard. Sighted people see the caption only with `isTitled`. */
+/**
+ * Shows a table in a frame that can be scrolled with the keyboard. The caption is visible only with `isTitled`;
+ * otherwise only screen readers read it.
+ */
 export function Table(table: {
   readonly caption: string;
   readonly isTitled?: true;
@@ -182,13 +188,13 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
 export interface Share {
   readonly tone: string;
   readonly count: number;
-  /** The noun for the count, e.g. `created`. */
+  /** The word after the count in texts, e.g. `created`. */
   readonly of: string;
 }
 
 /**
- * Shows a bar with the segments of a whole. Segments that do not fill `total` leave the rest empty. The label contains
- * the numbers for screen readers.
+ * Shows a bar that is divided into segments. If they add up to less than `total`, the rest stays empty. The label
+ * contains the numbers for screen readers.
  */
 export function Bar({ shares, total, label }: Shares & { readonly total?: number }) {
   const whole = total ?? shares.reduce((sum, { count }) => sum + count, 0);
@@ -308,7 +314,7 @@ export const now = signal(Date.now());
 const TICK_MS = 5000;
 setInterval(() => set(now, Date.now()), TICK_MS);
 
-/** Shows a time, as `words`, with the exact time on hover. */
+/** Shows a time as `words`. The exact time appears when the pointer is on it. */
 function Time({ at, words }: { readonly at: number; readonly words: string }) {
   const date = new Date(at);
   return (
@@ -339,8 +345,8 @@ export function Copy({ of, name = "copy" }: { readonly of: string | (() => strin
 }
 
 /**
- * Copies a text to the clipboard. Without HTTPS, browsers offer no clipboard, so the text is then copied from a
- * temporary field.
+ * Copies a text to the clipboard. Without HTTPS, browsers do not offer the clipboard to scripts, so the text is then
+ * copied from a temporary field.
  */
 export async function copyText(text: string): Promise<void> {
   try {

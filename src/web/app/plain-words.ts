@@ -3,7 +3,7 @@
 export const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 const YEAR = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
-/** Swedish dates have the form of ISO 8601. */
+/** Formats a date like ISO 8601 (`2026-05-10`), which is the Swedish format. */
 const DATE = new Intl.DateTimeFormat("sv");
 const TO_THE_MINUTE = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 const TO_THE_MILLISECOND = { ...TO_THE_MINUTE, second: "2-digit", fractionalSecondDigits: 3 } as const;
@@ -20,7 +20,7 @@ const HOUR = 60 * MINUTE;
 export function agoWords(at: number, from: number): string {
   const ms = from - at;
   const size = Math.abs(ms);
-  // The page's clock ticks every 5 seconds, so a newer event may seem to be in the future.
+  // The clock of the page ticks every 5 seconds, so a new event may seem to be up to 5 seconds in the future.
   if (size <= 5000) return "just now";
   if (size < MINUTE) return ms > 0 ? `${Math.round(size / 1000)} s ago` : "in a moment";
   const about =
@@ -83,8 +83,8 @@ export function percent(count: number, whole: number): string {
 }
 
 /**
- * Compares two texts word by word. Returns the common first part, the different middle and the common last part of
- * `text`.
+ * Compares two texts word by word. Returns three parts of `text`: the beginning that both have, the part that differs,
+ * and the end that both have.
  */
 export function diffWords(text: string, other: string) {
   const [words, others] = [text.split(/(?<= )/), other.split(/(?<= )/)];

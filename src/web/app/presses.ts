@@ -1,10 +1,11 @@
-// Presses of rows. Lists change while a person aims at a row, so a press opens the row that the person saw and pressed.
+// Handles presses of rows in lists that change. If rows move just before a press, it opens the row that the person saw
+// at that place.
 
 /** The rows of lists: links, and the buttons that open or dismiss something. Not the buttons that decide on a run. */
 const ROWS = "a, .problem, .items button";
-/** A press that begins within this time after rows have moved was aimed before, in milliseconds. */
+/** If a press begins within this many milliseconds after rows have moved, the person aimed before they moved. */
 const UNSEEN_MS = 100;
-/** How far the pointer may move during a press, in pixels. Further away, the person has changed their mind. */
+/** How many pixels the pointer may move during a press. If it moves further, nothing is opened. */
 const STILL = 8;
 
 interface Press {
@@ -19,13 +20,13 @@ let places: readonly (readonly [HTMLElement, DOMRect])[] = [];
 
 /** Records where rows are. Must be called before rows move. */
 export function noteRows(): void {
-  // If rows move again before a person has seen the last move, the person still aims at the places before it.
+  // If rows have just moved, the person still aims at the places before that move, so these stay recorded.
   if (performance.now() - movedAt < UNSEEN_MS) return;
   movedAt = performance.now();
   places = [...document.querySelectorAll<HTMLElement>(ROWS)].map((row) => [row, row.getBoundingClientRect()]);
 }
 
-/** Returns the row at which a person aims: the one that they saw there. */
+/** Returns the row at which a person aims: the one that they saw at that place before rows moved. */
 function aimedAt({ target, clientX: x, clientY: y }: MouseEvent): HTMLElement | null | undefined {
   const seen = performance.now() - movedAt < UNSEEN_MS ? places : [];
   const [row] = seen.find(([, { left, right, top, bottom }]) => left <= x && x < right && top <= y && y < bottom) ?? [];

@@ -14,9 +14,9 @@ import { Fix, RESULTS, WordsOf } from "./words.tsx";
 
 /** For how long problems are shown, in milliseconds. */
 const DAY = 24 * 3_600_000;
-/** The maximum number of problems of runs, and of those of events, before the person presses "Show more". */
+/** How many problems of runs, and how many of events, are shown before the person presses "Show more". */
 const MAX_PROBLEMS = 4;
-/** The maximum number of causes that are shown for the run with the most failures, and for each other run. */
+/** How many causes are shown for the run with the most failures (`MAX_CAUSES`), and for each other run. */
 const MAX_CAUSES = 6;
 const OTHER_CAUSES = 2;
 const DISMISSED = "dismissed";
@@ -29,7 +29,10 @@ function dismiss(id: string): void {
   sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
 }
 
-/** A problem of a run, or the cause why events do not count. */
+/**
+ * A problem that the overview shows: either a run that did not succeed (`run`), or a cause for which events do not
+ * count (`cause`).
+ */
 interface OpenProblem {
   readonly key: string | number;
   /** How many items or events it concerns. */
@@ -56,8 +59,8 @@ function openProblems(): readonly OpenProblem[] {
 const showsAll = signal(false);
 
 /**
- * Shows the problems of the last 24 hours. At first only the largest ones, of runs and of events, so that neither kind
- * hides the other.
+ * Shows the problems of the last 24 hours. At first, only the largest problems of runs and the largest of events are
+ * shown, so that neither kind hides the other.
  */
 export function Attention() {
   const problems = openProblems();
@@ -93,7 +96,10 @@ export function Attention() {
 
 const keyOf = ({ key }: OpenProblem): string | number => key;
 
-/** Returns an ID for a cause. It stays the same when the sandbox assigns new numbers after a reset. */
+/**
+ * Returns an ID for a cause, by which a dismissed one is recognized. The sandbox's own number is not used, because it
+ * changes after a reset.
+ */
 function idOf({ name, verdict, cause }: EventCause): string {
   return JSON.stringify([name, verdict, cause]);
 }
@@ -188,7 +194,7 @@ function sentUnder(name: string | null): number {
   return [...coverage, ...unknownNames].find((one) => one.name === name)?.count ?? 0;
 }
 
-/** Shows the name of an event before further words. */
+/** Shows the name of an event at the beginning of a sentence. */
 function EventName({ of }: { readonly of: string | null }) {
   return of === null ? null : (
     <>
@@ -199,7 +205,10 @@ function EventName({ of }: { readonly of: string | null }) {
   );
 }
 
-/** Describes what is wrong with a run; undefined if nothing is. `held`: how many failed events were not sent on purpose. */
+/**
+ * Describes what is wrong with a run. Undefined if nothing is. `held`: how many of its failed events were not sent on
+ * purpose.
+ */
 function problemOf({ actions, counts, fileName, noun, status }: RunRow, held = 0): string | undefined {
   const { failed, unknown, notApplied, items } = counts;
   const many = (count: number): string => counted(count, noun);

@@ -25,16 +25,16 @@ export const SEARCH_AFTER_MS = 250;
 const AGAIN_MS = 3000;
 
 interface Reading {
-  /** If this value changes, the data is read again. */
+  /** Another value after each change of the data, so that it is read again. */
   readonly version?: unknown;
   readonly afterMs?: number;
-  /** Called, instead of showing an error, if the data does not exist. */
+  /** Called if the data does not exist. Then no error is shown. */
   readonly missing?: () => void;
 }
 
 /**
- * Reads data for a component. Reads it again when `path` or `version` changes, and reads nothing if `path` is
- * undefined. If the server fails or does not answer, tries again. A late answer never replaces a newer one.
+ * Reads data for a component, and again when `path` or `version` changes. Reads nothing if `path` is undefined. If the
+ * server fails or does not answer, tries again. An answer that arrives late never replaces a newer one.
  */
 export function useRead<Data>(path: string | undefined, reading: Reading = {}): Signal<Data | undefined> {
   const { version, afterMs = 0, missing } = reading;
@@ -98,7 +98,7 @@ export async function withSession(path: string, init: RequestInit = {}): Promise
 
 let renewing: Promise<boolean> | undefined;
 
-/** Renews the session, once for all requests that wait for it. Returns false if that fails. */
+/** Renews the session. Requests that need it at the same time share one renewal. Returns false if it fails. */
 function renewed(): Promise<boolean> {
   renewing ??= renew().finally(() => {
     renewing = undefined;
@@ -119,7 +119,7 @@ export async function logOut(): Promise<void> {
   location.reload();
 }
 
-/** The requests in progress. Pressing the button of such a request again has no effect. */
+/** The requests of buttons that are in progress. Pressing such a button again has no effect. */
 const underWay = new Set<string>();
 
 /** Sends the request of a button. Shows `done` after success, otherwise the error. Returns whether it succeeded. */
@@ -159,7 +159,7 @@ export async function save(path: string): Promise<void> {
     link.href = URL.createObjectURL(await response.blob());
     link.download = decodeURIComponent(name);
     link.click();
-    // The file is released later, because browsers read it some time after the click.
+    // The file is removed from memory later, because browsers read it some time after the click.
     setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
   } catch (thrown) {
     failed(silence(thrown));
@@ -185,8 +185,8 @@ function messageOf(data: unknown, status: number): string {
   return isTold && "message" in data ? String(data.message) : `The server refused the request (${status}).`;
 }
 
-// The session's token is stored in this browser tab, for this origin only. A cookie would also be sent to other ports
-// of the same host. The token is never part of an address.
+// The token of the session is stored in this browser tab, for this origin only. It is not a cookie, because a cookie
+// would also be sent to other ports of the same host. It is never part of an address.
 
 /**
  * The keys in the storage of the tab: the session's token, the state of a login, and the view in which the login
@@ -231,11 +231,12 @@ export function popLogin(): string {
 }
 
 /**
- * The pause before the details of a run are read again, in milliseconds, because a running run changes all the time.
+ * The pause before the details of a run are read again, in milliseconds. A running run changes all the time, so several
+ * changes then cause one read.
  */
 const DETAILS_AFTER_MS = 300;
 
-/** Reads the details of a run, and reads them again whenever its row changes. `isAbsent`: there is no such run. */
+/** Reads the details of a run, and again after each change of its row. `isAbsent`: the server has no such run. */
 export function useDetail(runId: string | undefined) {
   const isAbsent = useSignal(false);
   const path = runId === undefined ? undefined : runPath(runId);
@@ -265,8 +266,8 @@ const DONE = {
 const MAX_LETTERS = 120;
 
 /**
- * Executes the action of a run's button, and shows the result. After an undo is planned, opens its plan, which needs
- * approval.
+ * Executes the action of a button of a run, and shows the result. If the action plans an undo, opens the planned run,
+ * which needs approval.
  */
 export async function actOnRun(run: RunRow, action: RunAction, typed?: string): Promise<void> {
   const { runId, title, waiting } = run;

@@ -36,7 +36,7 @@ export function OneRun({ id }: { readonly id: string }) {
   }
   const none: RunDetail = { run, story: [], failures: [], downloads: [] };
   const known = detail ?? none;
-  // If the details are as new as the row in the list, they are used, because they contain more fields.
+  // The details contain more fields than the row in the list. They are used as long as they are not older than the row.
   const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
   const shown = isFresh ? known.run : { ...known.run, standsStill: undefined, ...run };
   if (run.waiting !== undefined && run.status === "needs_confirmation") return <Decision run={run} now={run} />;
@@ -104,7 +104,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   );
 }
 
-/** The labels of the run's buttons, except those that approve or decline it. */
+/** The labels of the buttons of a run. The buttons that approve, decline or undo it are not among them. */
 const BUTTONS = { resume: "Resume run", cancel: "Cancel the run" } as const satisfies Partial<
   Record<RunAction, string>
 >;
@@ -213,8 +213,9 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
 }
 
 /**
- * Shows the result in one line: counts, a bar, and what can be undone until when. For a running run, the remaining time.
- * Nothing for a run that changed nothing and succeeded or was cancelled, because its history says so.
+ * Shows the result of a run in one line: counts, a bar, and what can be undone until when, or for a running run the
+ * remaining time. Shows nothing for a run that changed nothing and succeeded or was cancelled, because its history says
+ * so.
  */
 function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail }) {
   const { did = NO_CHANGES, isUndo, counts, status, undoUntil } = run;
@@ -261,7 +262,7 @@ function UndoneBy({ id }: { readonly id: string }) {
   );
 }
 
-/** Estimates the remaining time of a running run from its progress so far; undefined below a second. */
+/** Estimates the remaining time of a running run from its progress so far. Undefined if it is less than a second. */
 function timeLeft(run: RunRow): string | undefined {
   const { status, counts } = run;
   const done = doneOf(run) + counts.failed;
@@ -283,7 +284,10 @@ function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {
   );
 }
 
-/** Shows a link that saves a file. A plain link does not work, because only the page has the session's token. */
+/**
+ * Shows a link that saves a file. The browser cannot follow a plain link, because only the page has the token of the
+ * session.
+ */
 function Download({ path, name }: { readonly path: string; readonly name: string }) {
   const download = (event: Event): void => {
     event.preventDefault();

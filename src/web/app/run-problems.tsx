@@ -99,7 +99,10 @@ export function FirstReason({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Shows one cause with its positions in a line. Opened, it shows the first wrong values and the whole message. */
+/**
+ * Shows a cause and its positions in one line. When it is opened, it shows the first wrong values and the whole
+ * message.
+ */
 function Reason(shown: CauseProps) {
   const { count, message, remedy, examples, areAll, cause } = shown.of;
   return (
@@ -130,11 +133,14 @@ function Reason(shown: CauseProps) {
 interface CauseProps {
   readonly of: FailureRow;
   readonly noun: string;
-  /** The noun of the positions is shown in the first cause of a list, and is only spoken in the others. */
+  /**
+   * Whether the cause is the first one of a list. Only in this one, the noun of the positions is visible; in the
+   * others, screen readers read it.
+   */
   readonly isFirst: boolean;
 }
 
-/** Shows how many objects failed for a cause, the cause, and their positions, which may be cut at the end of a line. */
+/** Shows how many objects failed, the cause, and their positions in one line. The positions may be cut at its end. */
 export function Cause({ of, noun, isFirst }: CauseProps) {
   const { outcome, count, message, cause = message, places } = of;
   const [nouns = "", ...numbers] = places.replace(/^item/, noun).split(" ");
@@ -176,7 +182,7 @@ export function Problems({ detail: { run }, of, title, total }: ProblemsProps) {
     version: `${run.status} ${total}`,
   });
   if (list.value === undefined) return <p class="quiet">Reading the list…</p>;
-  // The cells name a line of a file, or an item of the call.
+  // The column heading is the noun of the positions: a line of a file, or an item of the call.
   const [noun = ""] = list.value.rows[0]?.place.replace(/^item/, run.noun).split(" ") ?? [];
   const head = noun.charAt(0).toUpperCase() + noun.slice(1);
   return (

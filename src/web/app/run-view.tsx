@@ -9,8 +9,8 @@ import { STATUSES, Status, Title } from "./run-words.tsx";
 import { outcome, set } from "./state.ts";
 
 /**
- * The interval between reads of a running run, and the maximum wait of one read for a decision elsewhere, in
- * milliseconds.
+ * `EVERY_MS`: the pause between two reads of a running run. `WAIT_MS`: how long a read waits for a decision that is
+ * made elsewhere. In milliseconds.
  */
 const EVERY_MS = 1000;
 const WAIT_MS = 20_000;
@@ -26,7 +26,7 @@ const decision = signal<{ readonly runId: string; readonly secret: string } | un
 let isDeciding = false;
 let isOver = false;
 
-/** The run with only those actions that are possible in this view. */
+/** The run to show, with only the actions that are possible in this view. */
 const shownRun = computed(() => {
   const run = detail.value?.run;
   const mayDecide = decision.value?.runId === run?.runId;
@@ -52,13 +52,13 @@ export async function startView(): Promise<void> {
   });
 }
 
-/** Stores the run of a tool result. Its type is not checked, because the view comes from the same server. */
+/** Stores the run in a tool result. Its type is not checked, because the view comes from the same server. */
 function take({ _meta = {}, content = [] }: ToolResult): void {
   const held: Held = _meta;
   const { "targeting-mcp/run": run, "targeting-mcp/decision": given } = held;
   if (given !== undefined) decision.value = given;
   if (run === undefined) said.value = content.map(({ text = "" }) => text).join("\n");
-  // Results can arrive in another order than they were sent.
+  // Results can arrive in another order than they were sent, so an older one is ignored.
   else if (run.run.updatedAt >= (detail.value?.run.updatedAt ?? 0)) detail.value = run;
 }
 
@@ -67,10 +67,10 @@ interface Held {
   readonly "targeting-mcp/decision"?: { readonly runId: string; readonly secret: string };
 }
 
-/** The number of the current loop in `follow`. Older loops end when their read returns. */
+/** The number of the newest loop in `follow`. An older loop ends after its current read. */
 let lastLook = 0;
 
-/** Reads the run repeatedly while it is running or waits for approval. Ends older loops. */
+/** Reads the run repeatedly while it is running or waits for approval. A new call ends the loop of an earlier one. */
 async function follow(): Promise<void> {
   const look = ++lastLook;
   for (let run = detail.value?.run; run !== undefined && !isOver; run = detail.value?.run) {
@@ -118,8 +118,8 @@ const decide: Decide = async ({ runId }, action) => {
 };
 
 /**
- * Shows the action, its size, the names, what can be undone, and the buttons. The content must fit in a height of 300
- * pixels.
+ * Shows what a run does: the action, its size, the names, what can be undone, and the buttons. All of it must fit into
+ * a height of 300 pixels.
  */
 function RunView() {
   const [run, known] = [shownRun.value, detail.value];

@@ -135,7 +135,10 @@ export function totalOf({ created, changed, deleted }: ChangeCounts): number {
   return created + changed + deleted;
 }
 
-/** Returns counts of changes as segments of a bar. `restored`: how many of the created objects an undo has created. */
+/**
+ * Returns counts of changes as segments of a bar. `restored`: how many of the created objects an undo has created,
+ * which are shown as restored.
+ */
 export function changeShares({ created, changed, deleted }: ChangeCounts, restored = 0): readonly Share[] {
   return [
     { tone: "created", count: created - restored, of: "created" },
@@ -177,8 +180,8 @@ export function Kinds(kinds: {
 /** Returns the items of a run by outcome, as segments of a bar. */
 export function sharesOf({ counts, did, isUndo }: RunRow): readonly Share[] {
   const { succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
-  // The bar shows items. If a run makes more changes than it has items, the segment of successful items is not divided
-  // by kind of change.
+  // The bar shows items. The segment of successful items is divided by kind of change, unless the run makes more
+  // changes than it has items.
   const split = did === undefined || totalOf(did) > succeeded ? NO_CHANGES : did;
   return [
     ...changeShares(split, isUndo ? split.created : 0),

@@ -7,7 +7,9 @@ import { OneRun } from "./run-detail.tsx";
 import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
 import { MAX_ROWS, narrows, route, runList, timeOf } from "./state.ts";
 
-/** Shows all runs, or the runs of the day or the run in the address. */
+/**
+ * Shows all runs. If the address contains a day, shows the runs of that day; if it contains a run ID, shows that run.
+ */
 export function Runs() {
   const { id } = route.value;
   const isDay = id === undefined || id === dateOf(Date.parse(`${id}T00:00`));
@@ -104,7 +106,7 @@ function StatusChoice({ all }: { readonly all: readonly RunRow[] }) {
   );
 }
 
-/** Shows the runs by day. They keep their places while the pointer is on the list. */
+/** Shows the runs by day. The rows do not move while the pointer is on the list. */
 function ByDay({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { readonly rows: readonly RunRow[] }) {
   const days = rows.map((run) => dayWords(timeOf(run), now.value));
   return (

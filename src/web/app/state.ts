@@ -24,8 +24,8 @@ export function narrows<Value>(filter: { value: Value }, from: { value: number }
 
 export const link = signal<Link>({ is: "waiting" });
 /**
- * Whether the server answers. If not, nothing can be decided. A view in a host has no connection of its own, so it
- * always counts as connected.
+ * Whether the server answers. Otherwise the page lets nobody decide. A view in a host has no connection of its own, so
+ * it always counts as connected.
  */
 export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
 export const hasEnded = computed(() => link.value.is === "ended");
@@ -47,7 +47,7 @@ export const waitingRuns = computed(() =>
   runList.value.filter(({ status, waiting }) => status === "needs_confirmation" && waiting !== undefined),
 );
 
-/** The newest events, newest first. `verdicts` counts all events by result. */
+/** The newest events, the newest first. `verdicts` counts all events of the sandbox by result. */
 export const events = signal<readonly EventRow[]>([]);
 export const verdicts = signal({ recorded: 0, ignored: 0, rejected: 0 });
 export const arrived = computed(() => {
@@ -64,7 +64,9 @@ export const metrics = signal<EventFigures>({
 });
 export const coverage = computed(() => metrics.value.coverage);
 export const clockAhead = signal(0);
-/** Increases when events are numbered again or removed. Details of an event are then read again. */
+/**
+ * Increases when the sandbox numbers its events again or removes them, so that the details of an event are read again.
+ */
 export const eventsAge = signal(0);
 /** The sandbox whose events, targetings and faults are shown; undefined until it has answered. */
 export const sandbox = signal<SandboxMessage | undefined>(undefined);
@@ -89,20 +91,23 @@ let carried = "";
 addEventListener("hashchange", () => {
   if (placeOf(hash.value) !== placeOf(location.hash)) scrollTo(0, 0);
   hash.value = location.hash;
-  // The result of an action is shown in the view of that action and in the view that it opens.
+  // The result of an action is shown in the view of that action, and in the view that the action opens.
   outcome.value = carried;
   carried = "";
 });
 
 /**
- * Returns the part of the address that determines the scroll position. Choosing another event or approval keeps the
- * position.
+ * Returns the part of the address that identifies a scrolled view. If only the chosen event or approval differs, the
+ * view stays where it is scrolled to.
  */
 function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
 
-/** Reads the address again. Call it after a script has changed the address, because that triggers no event. */
+/**
+ * Reads the address again. Must be called after a script has changed the address, because the browser then sends no
+ * event.
+ */
 export function noteAddress(): void {
   hash.value = location.hash;
 }
@@ -112,7 +117,7 @@ export function go(address: string, said: string): void {
   location.hash = address;
 }
 
-/** The view and the ID in the address, e.g. `#/runs/{runId}`. `#/` is the first view. */
+/** The view and the ID in the address, e.g. `#/runs/{runId}`. Without a view in it, the first view of the server. */
 export const route = computed(() => {
   const [, name, id] = hash.value.split("/");
   const views = hello.value?.views ?? [];

@@ -97,7 +97,10 @@ function Tree() {
 function Branch(branch: {
   readonly name: string;
   readonly says: string;
-  /** How many Context IDs the targeting or group has, including its contents, and the maximum in the list. */
+  /**
+   * How many Context IDs the targeting or group has with everything inside it (`contexts`), and the largest such number
+   * in the list (`most`).
+   */
   readonly contexts: number;
   readonly most: number;
   readonly times: Times;
@@ -147,7 +150,10 @@ function isChosen({ targeting, option }: Chosen): boolean {
 
 type Times = Pick<TargetingRow, "createdAt" | "changedAt">;
 
-/** Shows a mark for a recent change. What was created today is marked as created, also if it was changed since. */
+/**
+ * Marks an object that was changed recently. An object that was created today is marked as created, even if it was
+ * changed afterwards.
+ */
 function Changed({ at: { createdAt = 0, changedAt = 0 } }: { readonly at: Times }) {
   const here = (at: number): number => Math.min(at - clockAhead.value, now.value);
   if (now.value - here(changedAt) > MARKED_MS) return null;
@@ -247,7 +253,7 @@ function Found({ search }: { readonly search: string }) {
             </td>
             <td data-head="Context IDs">
               {number(option.contexts)}
-              {/* Context IDs are found as a whole. */}
+              {/* A search finds only whole Context IDs, so the search text is the Context ID that was found. */}
               {!option.name.toLowerCase().includes(search.toLowerCase()) && (
                 <>
                   {" with "}
