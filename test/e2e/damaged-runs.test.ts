@@ -47,6 +47,10 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
   "no header": missing("run.json"),
   "a header of zeros": zeroed("run.json"),
   "an empty header": cut("run.json", () => 0),
+  "a header of another run": (file) => {
+    const header = readFileSync(file("run.json"), "utf8");
+    writeFileSync(file("run.json"), header.replace(/"runId":"\w+"/, '"runId":"01ARZ3NDEKTSV4RRFFQ69G5FAV"'));
+  },
   "neither header nor summary": all(missing("run.json"), missing("record.2.json")),
   "a header of zeros and no summary": all(zeroed("run.json"), missing("record.2.json")),
   "a journal of zeros and no summary": all(zeroed("journal.ndjson"), missing("record.2.json")),
@@ -132,8 +136,8 @@ describe("a run whose record is damaged", () => {
         expect(told?.error.message).not.toMatch(/nothing was sent/);
       }
       expect(listed.has(runId), name).toBe(true);
-      // Damage in the middle of a journal shows only where all of it is read.
-      if (name.endsWith("zeros in the middle")) continue;
+      // Damage in the middle of a file shows only where all of it is read.
+      if (name.endsWith("zeros in the middle") || name.endsWith("of another run")) continue;
       const { status, counts, error } = listed.get(runId) ?? {};
       expect({ name, status, counts, error }).toEqual({
         ...{ name, status: "unknown", counts: undefined, error: { errorCode: "RUN_DAMAGED" } },

@@ -188,7 +188,8 @@ function parseHeader(runId: string, text: string): RunHeader {
     throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that newer version.");
   }
   const header = parseRunHeader(value);
-  if (header === undefined) throw new DamagedRunError(runId);
+  // A header with another ID was copied from another run, or its folder was renamed.
+  if (header?.runId !== runId) throw new DamagedRunError(runId);
   return header;
 }
 
