@@ -103,7 +103,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   } as const;
 }
 
-/** Continues the runs of processes that have ended, in each project whose keys this process has. */
+/** Continues unfinished runs that no process executes, in each project whose keys this process has. */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;

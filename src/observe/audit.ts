@@ -19,8 +19,8 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
 /**
- * Returns a function that writes audit entries. It adds the time and removes secrets with `redact`. If an entry cannot
- * be written, it is written to the log.
+ * Returns a function that writes audit entries. It adds the time and removes secrets with `redact`. An entry that
+ * cannot be written is logged as an error.
  */
 export function auditInto(
   append: (line: string) => Promise<void>,

@@ -21,8 +21,8 @@ export interface EmbeddedSandbox {
 }
 
 /**
- * How often the sandbox tries to open its port, and the milliseconds between two attempts. When a host restarts this
- * server, the old one may use the port a little longer.
+ * How often the sandbox tries to open its port, and the milliseconds between two attempts. Some hosts briefly start a
+ * second server, which then uses the port.
  */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;

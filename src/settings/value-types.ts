@@ -143,7 +143,7 @@ export const folders: Form<readonly string[]> = {
       .map((part) => resolve(part.trim())),
 };
 
-/** A setting of this program. The help, the documentation and the manifests are generated from these objects. */
+/** A setting of this program. Its flag, the documentation and the manifests are generated from this object. */
 export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
   /** The flag without leading dashes. Absent for keys and for variables of other programs. */

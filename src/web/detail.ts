@@ -142,7 +142,7 @@ function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "
   const some = names.length > 0 ? names : values;
   // Values that are equal after they are cut are shown once.
   const shown = [...new Set(some.map((text) => cutText(text, VALUE_LETTERS)))];
-  // If several rows repeat the name of one row, this name is the only example.
+  // Rows that fail because they repeat the name of one row all have that name, so it is the example for all.
   const isOneName =
     failure.errorCode === "DUPLICATE_IN_INPUT" && !isOfFirst && !failure.isOfKinds && details.length === 0;
   const areAll = shown.length <= FIRST_VALUES && (some.length >= count || isOneName);

@@ -286,8 +286,8 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
 }
 
 /**
- * Returns the text that a person must type to approve a large deletion: the name of the targeting, its ID if the name
- * cannot be typed, or the number of deletions. Undefined for other changes.
+ * Returns the text that a person must type to approve the deletion of a targeting or of many objects (`LARGE`): the
+ * name of the targeting, its ID if the name cannot be typed, or the number of deletions. Undefined for other changes.
  */
 export function textToType(parts: readonly EffectPart[], targeting: RunRow["targeting"]): string | undefined {
   const { deleted } = countsOfEffect(parts);
