@@ -40,7 +40,7 @@ import {
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, set, verdicts } from "./state.ts";
-import { eventShares, eventsOf, Fix, RESULTS, VERDICTS, WordsOf } from "./words.tsx";
+import { eventProblems, eventShares, Fix, RESULTS, VERDICTS, WordsOf } from "./words.tsx";
 
 /** The number of problems that are shown before the person presses "Show more". */
 const FIRST_PROBLEMS = 6;
@@ -269,14 +269,14 @@ function Problems() {
 }
 
 function Problem({ problem }: { readonly problem: EventCause }) {
-  const { id, event, count, verdict, name, otherNames = 0, cause, fix, platforms, lastAt, latest } = problem;
+  const { id, count, verdict, name, otherNames = 0, cause, fix, platforms, lastAt, latest } = problem;
   const isChosen = wanted.value.problem === id;
   const choose = () => {
     want({ problem: isChosen ? undefined : id });
     if (!isChosen) location.hash = `#/events/${latest}`;
   };
   const [{ platform } = { platform: "" }] = platforms;
-  const misspelt = metrics.value.problems.filter((one) => name === event && one.event === name && one.name !== name);
+  const all = eventProblems().find(({ causes }) => causes.length > 1 && causes[0]?.id === id);
   return (
     <li>
       <button type="button" class="problem" aria-pressed={isChosen} onClick={choose}>
@@ -288,8 +288,11 @@ function Problem({ problem }: { readonly problem: EventCause }) {
         </code>
         <span class="cause">
           <WordsOf of={cause} />
-          {misspelt.length > 0 && (
-            <span class="quiet"> · {counted(eventsOf(misspelt), "more has", "more have")} a wrong name</span>
+          {all !== undefined && (
+            <span class="quiet">
+              {" "}
+              · {number(all.count)} of {number(all.total)} {all.name} events in all
+            </span>
           )}
           <Fix of={fix} />
         </span>

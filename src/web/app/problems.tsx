@@ -7,8 +7,8 @@ import { counted, number } from "./plain-words.ts";
 import { runPath, useRead } from "./requests.ts";
 import { Cause, heldBack } from "./run-problems.tsx";
 import { Title } from "./run-words.tsx";
-import { arrived, metrics, runList, set } from "./state.ts";
-import { Fix, RESULTS, WordsOf } from "./words.tsx";
+import { runList, set } from "./state.ts";
+import { type EventProblem, eventProblems, Fix, RESULTS, WordsOf } from "./words.tsx";
 
 // The problems of runs and of events that need the person's attention.
 
@@ -24,21 +24,18 @@ const DISMISSED = "dismissed";
 /** The IDs of problems that the person has dismissed in this browser tab. */
 const dismissed = signal<readonly string[]>(JSON.parse(sessionStorage.getItem(DISMISSED) ?? "[]"));
 
-function dismiss(id: string): void {
-  dismissed.value = [...dismissed.value, id];
+function dismiss(ids: readonly string[]): void {
+  dismissed.value = [...dismissed.value, ...ids];
   sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
 }
 
-/**
- * A problem that the overview shows: either a run that did not succeed (`run`), or a cause for which events do not
- * count (`cause`).
- */
+/** A problem of a run, or why the events of one name do not count. */
 interface OpenProblem {
   readonly key: string | number;
   /** How many items or events it concerns. */
   readonly count: number;
   readonly run?: RunRow;
-  readonly cause?: EventCause;
+  readonly events?: EventProblem;
 }
 
 /** Returns the problems of the last 24 hours that the person has not dismissed, the largest first. */
@@ -50,9 +47,9 @@ function openProblems(): readonly OpenProblem[] {
   );
   return [
     ...runs.map((run) => ({ key: run.runId, count: run.counts.failed + run.counts.unknown, run })),
-    ...metrics.value.problems
-      .filter((cause) => isShown(idOf(cause)))
-      .map((cause) => ({ key: cause.id, count: cause.count, cause })),
+    ...eventProblems()
+      .filter(({ causes }) => causes.some((cause) => isShown(idOf(cause))))
+      .map((events) => ({ key: events.name ?? events.causes[0]?.id ?? "", count: events.count, events })),
   ].toSorted((one, other) => other.count - one.count);
 }
 
@@ -64,7 +61,7 @@ const showsAll = signal(false);
  */
 export function Attention() {
   const problems = openProblems();
-  const [ofRuns, ofEvents] = [problems.filter(({ run }) => run), problems.filter(({ cause }) => cause)];
+  const [ofRuns, ofEvents] = [problems.filter(({ run }) => run), problems.filter(({ events }) => events)];
   const first = new Set([...ofRuns.slice(0, MAX_PROBLEMS), ...ofEvents.slice(0, MAX_PROBLEMS)]);
   const { shown, holds } = useSteady(showsAll.value ? problems : problems.filter((one) => first.has(one)), keyOf);
   const rest = problems.length - first.size;
@@ -75,10 +72,10 @@ export function Attention() {
       </h2>
       {problems.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
       <ul class="items" {...holds}>
-        {shown.map(({ key, run, cause }) => (
+        {shown.map(({ key, run, events }) => (
           <Fragment key={key}>
             {run !== undefined && <RunProblem run={run} most={run === ofRuns[0]?.run ? MAX_CAUSES : OTHER_CAUSES} />}
-            {cause !== undefined && <EventProblem of={cause} />}
+            {events !== undefined && <EventItem of={events} />}
           </Fragment>
         ))}
         {rest > 0 && (
@@ -106,14 +103,14 @@ function idOf({ name, verdict, cause }: EventCause): string {
 
 /** Shows a problem with its causes, a link to it, and a button that dismisses it. */
 function Problem(problem: {
-  readonly id: string;
+  readonly ids: readonly string[];
   readonly tone: Tone;
   readonly title: ComponentChildren;
   readonly href: string;
   readonly act: "Show" | "Show rows";
   readonly children?: ComponentChildren;
 }) {
-  const { id, tone, title, href, act, children } = problem;
+  const { ids, tone, title, href, act, children } = problem;
   return (
     <li class="item">
       <i class={`dot ${tone}`} title={tone === "warn" ? "Unfinished or unknown" : "Failed or dropped"} />
@@ -122,11 +119,11 @@ function Problem(problem: {
         <a class="button" href={href}>
           {act}
         </a>
-        <button type="button" class="plain" aria-label="Dismiss" title="Dismiss" onClick={() => dismiss(id)}>
+        <button type="button" class="plain" aria-label="Dismiss" title="Dismiss" onClick={() => dismiss(ids)}>
           ✕
         </button>
       </span>
-      {children !== undefined && <div class="quiet small more">{children}</div>}
+      {children && <div class="quiet small more">{children}</div>}
     </li>
   );
 }
@@ -138,7 +135,7 @@ function RunProblem({ run, most }: { readonly run: RunRow; readonly most: number
   const failures = detail.value?.failures ?? [];
   return (
     <Problem
-      id={runId}
+      ids={[runId]}
       tone={counts.failed > 0 ? "bad" : "warn"}
       title={<Text of={problemOf(run, heldBack(failures))} />}
       href={`#/runs/${runId}`}
@@ -167,41 +164,52 @@ function OtherCauses({ of: others }: { readonly of: readonly FailureRow[] }) {
   );
 }
 
-/** Shows why events do not count, and how many of the events with that name. */
-function EventProblem({ of }: { readonly of: EventCause }) {
-  const { count, verdict, name, otherNames, cause, fix, latest } = of;
-  const total = otherNames === undefined ? sentUnder(name) : arrived.value;
+/** Shows how many events of a name do not count, and why. Several causes are listed, each with its count. */
+function EventItem({ of: { name, count, total, causes } }: { readonly of: EventProblem }) {
+  const [first, ...others] = causes;
+  if (first === undefined) return null;
   return (
     <Problem
-      id={idOf(of)}
-      tone={RESULTS[verdict].tone}
+      ids={causes.map(idOf)}
+      tone={RESULTS[first.verdict].tone}
       title={
         <>
-          {number(count)} of {number(Math.max(total, count))} {otherNames === undefined && <EventName of={name} />}
-          {total === 1 ? "event" : "events"} {count === 1 ? "does" : "do"} not count: <WordsOf of={cause} />
-          <Fix of={fix} />
+          {number(count)} of {number(total)}{" "}
+          {name !== undefined && (
+            <>
+              <code>
+                <Text of={name} most={60} />
+              </code>{" "}
+            </>
+          )}
+          {total === 1 ? "event" : "events"} {count === 1 ? "does" : "do"} not count
+          {others.length === 0 && (
+            <>
+              : <WordsOf of={first.cause} />
+              <Fix of={first.fix} />
+            </>
+          )}
         </>
       }
-      href={`#/events/${latest}`}
+      href={`#/events/${first.latest}`}
       act="Show"
-    />
-  );
-}
-
-/** Returns how many events were sent under this name. */
-function sentUnder(name: string | null): number {
-  const { coverage, unknownNames } = metrics.value;
-  return [...coverage, ...unknownNames].find((one) => one.name === name)?.count ?? 0;
-}
-
-/** Shows the name of an event at the beginning of a sentence. */
-function EventName({ of }: { readonly of: string | null }) {
-  return of === null ? null : (
-    <>
-      <code>
-        <Text of={of} most={60} />
-      </code>{" "}
-    </>
+    >
+      {others.length > 0 && (
+        <ul class="causes">
+          {causes.map(({ id, count, cause, fix, latest }) => (
+            <li key={id}>
+              <strong>{number(count)}</strong>
+              <a class="bare" href={`#/events/${latest}`}>
+                <WordsOf of={cause} />
+              </a>
+              <span class="quiet small places">
+                <WordsOf of={fix} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Problem>
   );
 }
 

@@ -1,5 +1,6 @@
 import type { EventCause, Verdict, Words } from "../sandbox-wire.ts";
 import { type Share, type Tone, visible } from "./parts.tsx";
+import { arrived, metrics } from "./state.ts";
 
 /** Shows a sentence in parts. Names of fields and events have a monospaced font. */
 export function WordsOf({ of }: { readonly of: Words }) {
@@ -46,7 +47,24 @@ export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly
   }));
 }
 
-/** Returns how many events have one of these causes. */
-export function eventsOf(causes: readonly EventCause[]): number {
-  return causes.reduce((sum, { count }) => sum + count, 0);
+/** Why events of one name do not count: how many of them (`count` of `total`), with the misspelt ones, by cause. */
+export interface EventProblem {
+  /** Undefined if the cause concerns events of several names, or without a name. */
+  readonly name: string | undefined;
+  readonly count: number;
+  readonly total: number;
+  readonly causes: readonly EventCause[];
+}
+
+/** Returns why events do not count, with one entry for each event. */
+export function eventProblems(): readonly EventProblem[] {
+  const { problems, coverage, unknownNames } = metrics.value;
+  const sum = (causes: readonly EventCause[]): number => causes.reduce((all, { count }) => all + count, 0);
+  const byName = Map.groupBy(problems, ({ id, event, name, otherNames }) => event ?? (otherNames ? id : (name ?? id)));
+  return [...byName].map(([key, causes]) => {
+    const sent = [...coverage, ...unknownNames].find(({ name }) => name === key)?.count ?? 0;
+    const total = typeof key === "number" ? arrived.value : sent + sum(causes.filter(({ name }) => name !== key));
+    const count = sum(causes);
+    return { name: typeof key === "number" ? undefined : key, count, total: Math.max(total, count), causes };
+  });
 }
