@@ -211,6 +211,28 @@ test("two clicks at one spot approve one run: it stays where it is, and the next
   });
 });
 
+test("a decided run stays in the queue after another view and after a reload, and what waits is chosen first", async () => {
+  const made = await serveMadeRuns({ details: [WAITING, OTHER] });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    const items = page.locator(".queue a");
+    await expect.poll(() => items.count()).toBe(2);
+    const decided = "Approved on the page by ann";
+    made.put({ ...ROW, status: "succeeded", decided, updatedAt: Date.now(), actions: ["undo"] });
+    await page.locator(".queue").getByText("1 waiting").waitFor();
+    for (const back of [() => page.getByRole("link", { name: /^Approvals/ }).click(), () => page.reload()]) {
+      await page.getByRole("link", { name: "Runs", exact: true }).click();
+      await page.getByRole("heading", { name: "Runs" }).waitFor();
+      await back();
+      await page.goto(`${made.url}/#/approvals`);
+      await expect.poll(() => items.count()).toBe(2);
+      await page.locator(".queue a[aria-current][href='#/approvals/01OTHER']").waitFor();
+    }
+    await items.getByText("Done").click();
+    await button(page, "undo").waitFor();
+    await page.getByText(decided).waitFor();
+  });
+});
+
 test("for a second after anything moved, decisions are ignored", async () => {
   const made = await serveMadeRuns({ details: [WAITING, OTHER] });
   await onPage(`${made.url}/#/approvals`, async (page) => {

@@ -1,42 +1,56 @@
 import { type Signal, useSignal } from "@preact/signals";
+import { Fragment } from "preact";
 import { useRef } from "preact/hooks";
 import type { ChangeList, PlanView, RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes, Differences } from "./changes.tsx";
 import { Part } from "./effect-part.tsx";
 import { DecisionButtons, Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
-import { Ago, Ask, Empty, Sentences, Text } from "./parts.tsx";
+import { Ago, Ask, Empty, now, Sentences, Text } from "./parts.tsx";
 import { counted, number, percent, wholeWords } from "./plain-words.ts";
 import { actOnRun, useDetail } from "./requests.ts";
 import { FirstReason } from "./run-problems.tsx";
 import { Kinds, NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
-import { isConnected, MAX_ROWS, route, runs, set, timeOf, waitingRuns } from "./state.ts";
+import { isConnected, MAX_ROWS, route, runList, runs, set, timeOf, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. Others appear when these are decided and the page is reloaded. */
 const MAX_RUNS = MAX_ROWS / 5;
+/** For how long a run stays in the queue after its decision, in milliseconds, and how many of them there are at first. */
+const KEPT_MS = 24 * 3_600_000;
+const MAX_DECIDED = 20;
+
+/** The queue. It stays while the person is in another view. */
+const queue = new Map<string, RunRow>();
+
+/** Adds the runs that wait, and those that were decided on the page before it was loaded. */
+function fillQueue(): void {
+  const from = now.value - KEPT_MS;
+  const decided = runList.value.filter((run) => / on the page/.test(run.decided ?? "") && run.updatedAt > from);
+  for (const run of [...waitingRuns.value, ...decided.slice(0, MAX_DECIDED)]) {
+    const isKnown = queue.has(run.runId);
+    if (isKnown ? run.waiting : queue.size < MAX_RUNS) queue.set(run.runId, run);
+  }
+}
 
 /**
  * Shows the queue of runs that wait for approval, and the chosen run in a pane. A decided run keeps its place and new
  * runs are added at the end, so that no other run moves under the pointer.
  */
 export function Approvals() {
-  const queue = useRef(new Map<string, RunRow>());
   const chosen = useRef<string | undefined>(undefined);
   const all = waitingRuns.value;
-  for (const run of all) {
-    if (queue.current.size < MAX_RUNS || queue.current.has(run.runId)) queue.current.set(run.runId, run);
-  }
-  const shown = [...queue.current].flatMap(([runId, run]): readonly Decided[] => {
-    const now = runs.value.get(runId);
-    // A run that must be approved elsewhere leaves the queue as soon as it is decided.
-    if (run.waiting?.elsewhere && now?.status !== "needs_confirmation") return [];
-    return [{ run, now }];
+  fillQueue();
+  const shown = [...queue].flatMap(([runId, run]): readonly Decided[] => {
+    const one = { run, now: runs.value.get(runId) };
+    // A run that is approved elsewhere leaves the queue when it is decided.
+    return run.waiting?.elsewhere && !isUndecided(one) ? [] : [one];
   });
-  const more = all.filter(({ runId }) => !queue.current.has(runId)).length;
+  const more = all.filter(({ runId }) => !queue.has(runId)).length;
   const { id } = route.value;
   // A decided run stays chosen, so that the pane shows its outcome until the person chooses another run.
   if (id !== undefined) chosen.current = id;
-  else if (!shown.some(({ run }) => run.runId === chosen.current)) chosen.current = shown[0]?.run.runId;
+  else if (!shown.some(({ run }) => run.runId === chosen.current))
+    chosen.current = (shown.find(isUndecided) ?? shown[0])?.run.runId;
   const one = shown.find(({ run }) => run.runId === chosen.current);
   if (shown.length === 0) return <NothingWaits />;
   return (
@@ -62,9 +76,13 @@ export function Approvals() {
   );
 }
 
+function isUndecided({ now }: Pick<Decided, "now">): boolean {
+  return now?.status === "needs_confirmation";
+}
+
 function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolean }) {
   const { runId } = run;
-  const isWaiting = now?.status === "needs_confirmation";
+  const isWaiting = isUndecided({ now });
   return (
     <li>
       <a
@@ -115,7 +133,8 @@ const ELSEWHERE = {
 const NOT_CONNECTED = "This page has lost its server, so nothing can be decided here.";
 
 /**
- * A run as it was while it waited for approval (`run`), and as it is now (`now`; undefined if it is no longer stored).
+ * A run as it was while it waited for approval (`run`; without `waiting` if it was decided before the page was loaded),
+ * and as it is now (`now`; undefined if it is no longer stored).
  */
 export interface Decided {
   readonly run: RunRow;
@@ -136,8 +155,7 @@ export function Decision({ run, now }: Decided) {
   const { runId, waiting } = run;
   const list = useSignal<ChangeList | undefined>(undefined);
   const plan = useDetail(PLANS.has(run.tool) ? runId : undefined).detail?.plan;
-  if (waiting === undefined) return null;
-  const isWaiting = now?.status === "needs_confirmation";
+  const isWaiting = isUndecided({ now });
   const isRead = list.value !== undefined && !list.value.isReading;
   return (
     <section class="pane" aria-labelledby={`run-${runId}`}>
@@ -154,7 +172,9 @@ export function Decision({ run, now }: Decided) {
         </div>
       )}
       {!isWaiting && <Outcome run={run} now={now} />}
-      {isWaiting && <Effect run={run} waiting={waiting} plan={plan} list={list} isRead={isRead} />}
+      {isWaiting && waiting !== undefined && (
+        <Effect run={run} waiting={waiting} plan={plan} list={list} isRead={isRead} />
+      )}
     </section>
   );
 }
@@ -176,7 +196,7 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
   const { runId } = run;
   return (
     <>
-      <Summary run={run} waiting={waiting} removed={list.value?.removed} isRead={isRead} />
+      <Summary run={run} waiting={waiting} list={list.value} isRead={isRead} />
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
       <Changes
         runId={runId}
@@ -217,7 +237,7 @@ interface EffectProps {
 /** Shows the outcome of a run that was decided or has ended: what it changed, or that it changed nothing. */
 function Outcome({ run, now }: Decided) {
   const { status, updatedAt, counts, did = NO_CHANGES } = now ?? run;
-  const { changed, deleted, created } = run.waiting?.counts ?? NO_CHANGES;
+  const { changed, deleted, created } = run.waiting?.counts ?? { ...NO_CHANGES, changed: 1 };
   const verb = changed + created > 0 ? "changed" : deleted > 0 ? "deleted" : "sent";
   const hasEnded = now !== undefined && status !== "running" && status !== "interrupted";
   const isNothing = hasEnded && counts.succeeded + counts.unknown + totalOf(did) === 0;
@@ -278,14 +298,25 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Shows how much of the targeting a run changes, and what an undo would restore. */
-function Summary({ run, waiting, removed = 0, isRead }: SummaryProps) {
+/** Says first to how much of the targeting a run does what its title says, and what an undo brings back. */
+function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead }: SummaryProps) {
   const { undo, consequence, magnitude } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
   const isSaid = contextIds.startsWith("0") || `${run.title} ${undo?.title}`.includes(contextIds);
   return (
     <div class="card summary">
       {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} isUndo={run.isUndo} />}
+      {groups.map(({ name, more, count }, at) => (
+        <Fragment key={at}>
+          {at > 0 && ", "}
+          <strong>{number(count)}</strong>{" "}
+          {name === null ? (
+            "at the top level"
+          ) : (
+            <>in {more ? counted(more, "more group") : <Text of={name} most={80} />}</>
+          )}
+        </Fragment>
+      ))}
       {consequence !== undefined && <span class="line">{consequence}</span>}
       {!isSaid && <span class="line deleted">Removes {contextIds}</span>}
       {undo !== undefined &&
@@ -308,8 +339,8 @@ function Summary({ run, waiting, removed = 0, isRead }: SummaryProps) {
 interface SummaryProps {
   readonly run: RunRow;
   readonly waiting: Waiting;
-  readonly removed: number | undefined;
-  /** Whether all objects to delete have been read from the service. Until then, the run cannot be approved here. */
+  readonly list?: Partial<ChangeList> | undefined;
+  /** Whether all changes have been read from the service. Until then, the run cannot be approved. */
   readonly isRead: boolean;
 }
 
