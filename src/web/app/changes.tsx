@@ -352,7 +352,14 @@ function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly is
   return (
     <>
       {words !== "" && `${words}: `}
-      <Text of={contextIds.join(", ")} most={400} />
+      {contextIds.map((id, at) => (
+        <Fragment key={id}>
+          {at > 0 && ", "}
+          <span class="id">
+            <Text of={id} most={120} />
+          </span>
+        </Fragment>
+      ))}
       {isCut && ", …"}
     </>
   );
