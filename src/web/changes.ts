@@ -53,7 +53,32 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
   const found = rows.filter((row) => (kind === "" || row.kind === kind) && (text === "" || holds(row, text)));
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const limit = Math.min(MAX_ROWS, Math.trunc(Number(query.get("limit"))) || MAX_ROWS);
-  return { rows: found.slice(from, from + limit).map((row) => shownRow(row, text)), total: found.length, ...about };
+  const groups = isUnstarted(run) ? groupsOf(rows) : undefined;
+  return {
+    ...{ rows: found.slice(from, from + limit).map((row) => shownRow(row, text)), total: found.length },
+    ...about,
+    ...(groups && { groups }),
+  };
+}
+
+/** The maximum number of groups whose deleted options are counted separately. */
+const MAX_GROUPS = 4;
+
+/** Counts deleted options by group, the largest first. Undefined for whole targetings and if no option is in a group. */
+function groupsOf(rows: readonly Placed[]): ChangeList["groups"] {
+  const counts = new Map<string | null, number>();
+  for (const { kind, group, before } of rows) {
+    if (kind !== "deleted") continue;
+    if (before?.says === ITSELF) return undefined;
+    if (group !== undefined && !before?.isGroup) counts.set(group, (counts.get(group) ?? 0) + 1);
+  }
+  if (counts.size === 0 || (counts.size === 1 && counts.has(null))) return undefined;
+  const sorted = [...counts].toSorted(([, one], [, other]) => other - one);
+  const rest = sorted.slice(MAX_GROUPS);
+  return [
+    ...sorted.slice(0, MAX_GROUPS).map(([name, count]) => ({ name, count })),
+    ...(rest.length > 0 ? [{ more: rest.length, count: rest.reduce((sum, [, count]) => sum + count, 0) }] : []),
+  ];
 }
 
 /** Returns the first planned changes of a run, with deletions at the top. Undefined once the run has started. */

@@ -21,7 +21,7 @@ import { failureRow, forAgent, planView, problemList, storyOf } from "./detail.t
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import { actOf, nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
-import { objectsOf, undoOfRun, waitingOf } from "./waiting.ts";
+import { objectsOf, undoOfRun, waitingOf, withOverlap } from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
@@ -52,15 +52,19 @@ const STALLED = {
 /** Returns the rows of the recent runs, of all that may be unfinished, and of `ofOthers`, in any order. */
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
+  const waits = new Map(ofOthers.map(({ run }) => [run.header.runId, run]));
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
   const found: ListedRun[] = [];
   for await (const listed of shown.services.runs.list(shown.caller)) {
     if (!isDryRun(listed)) found.push(listed);
     if (rows.length + found.length >= MAX_RUNS) break;
   }
-  const known = { names, runs: new Map(found.map((listed) => [listed.runId, listed])) };
+  const known = { names, waits, runs: new Map(found.map((listed) => [listed.runId, listed])) };
   for (const listed of found) rows.push(await listedRow(listed, known, shown));
-  return withUndos(rows.length < MAX_RUNS ? rows : [...rows, ...(await otherOpenRuns(rows, shown))]);
+  const all = rows.length < MAX_RUNS ? rows : [...rows, ...(await otherOpenRuns(rows, shown))];
+  return withUndos(all).map((row) =>
+    row.waiting ? { ...row, waiting: withOverlap(row.waiting, waits.get(row.runId), waits.values()) } : row,
+  );
 }
 
 /** Adds to each completely undone run the ID of the run that undid it, unless that was undone itself. */
@@ -79,8 +83,9 @@ function withUndos(rows: readonly RunRow[]): readonly RunRow[] {
   return rows.map((row) => ({ ...row, undoneBy: undoneBy.get(row.runId) }));
 }
 
-/** The last known names of targetings, and the listed runs, both by ID. */
+/** By ID: the last known names of targetings, the listed runs, and those that wait, which are added. */
 interface Known {
+  readonly waits: Map<string, Run>;
   readonly names: ReadonlyMap<string, string>;
   readonly runs: ReadonlyMap<string, ListedRun>;
 }
@@ -99,6 +104,7 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
   const { runId, tool, caller, startedAt, updatedAt, isDamaged, about = {} } = listed;
   const status = statusOf(listed);
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
+  if (run !== undefined) known.waits.set(runId, run);
   const counts = { ...NO_COUNTS, ...listed.counts };
   const { did, how, inside, client, person, fileName, mergesRows, plannedBy, beganAt, decided, groups } = about;
   const targeting = listedTargeting(listed, known, run);
@@ -233,7 +239,7 @@ async function damagedDetail(runId: string, shown: PageScope): Promise<RunDetail
   const listed = await shown.services.runs.damaged(runId, shown.caller);
   return (
     listed && {
-      run: await listedRow(listed, { names: new Map(), runs: new Map() }, shown),
+      run: await listedRow(listed, { names: new Map(), runs: new Map(), waits: new Map() }, shown),
       story: [],
       failures: [],
       downloads: [],
@@ -249,7 +255,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   const { run, isOwn } = seen;
   const { services } = seen.shown;
   const row = await foundRow(seen, shown);
-  const failures = groupFailures(run.state, "page").map(failureRow);
+  const failures = groupFailures(run.state, "page").map((failure) => failureRow(failure, row.targeting?.name));
   return {
     run: row,
     story: storyOf(run, shown.services),

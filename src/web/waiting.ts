@@ -34,11 +34,14 @@ export function waitingOf(
   const counts = countsOfWaiting(run);
   const newGroups = isChangeRun(run) ? (kindsOfWaiting(run).groups?.created ?? 0) : 0;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
+  // The note of a deletion says only what stays, unless it begins with the effect.
+  const stays = isDeletion && note?.startsWith("This ") === false && note;
   return {
-    effect: note ?? effect,
+    effect: stays === false ? (note ?? effect) : "",
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, newGroups }),
     consequence: consequenceOf(
+      stays,
       isDeletion && freedWords(parts),
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
     ),
@@ -86,7 +89,44 @@ export function undoOf(
 }
 
 function consequenceOf(...sentences: readonly (string | false | undefined)[]): string | undefined {
-  return sentences.filter((one) => one !== false && one !== undefined).join(" ") || undefined;
+  return sentences.filter((one) => one !== false && one !== undefined && one !== "").join(" ") || undefined;
+}
+
+/**
+ * Returns what a run waits for, with the number of its deletions that other runs of `waits` contain as well. The options
+ * of a targeting to delete are not known, so they are compared with the deletions in that targeting.
+ */
+export function withOverlap(
+  waiting: Waiting | undefined,
+  run: Run | undefined,
+  waits: Iterable<Run>,
+): Waiting | undefined {
+  if (waiting === undefined || run === undefined) return waiting;
+  const own = deletionsOf(run);
+  const shared = new Set<string>();
+  for (const other of waits) {
+    const { ids, targetings, within = "" } = deletionsOf(other);
+    if (other === run) continue;
+    for (const id of ids) if (own.ids.has(id) || own.targetings.has(within)) shared.add(id);
+    if (targetings.has(own.within ?? "")) for (const id of own.ids) shared.add(id);
+  }
+  const [count, whole] = [shared.size, optionsWithin(partsOf(run)) || own.ids.size];
+  if (count === 0) return waiting;
+  const which = whole === 1 ? "It" : count >= whole ? `All ${thousands(whole)}` : `${thousands(count)} of these`;
+  const words = `${which} also ${count === 1 ? "waits" : "wait"} in another request.`;
+  return { ...waiting, consequence: consequenceOf(waiting.consequence, words) };
+}
+
+/** Returns the IDs of the options and targetings that a run would delete. `within`: its only targeting. */
+function deletionsOf(run: Run) {
+  const objectsOf = (areTargetings: boolean): ReadonlySet<string> => {
+    const parts = partsOf(run).filter(
+      ({ title }) => Object.hasOwn(DELETED, title) && (title === TARGETINGS) === areTargetings,
+    );
+    return new Set(parts.flatMap(({ objects }) => objects.flatMap(({ _id }) => _id ?? [])));
+  };
+  const within = isChangeRun(run) ? run.state.facts.within : undefined;
+  return { ids: objectsOf(false), targetings: objectsOf(true), within };
 }
 
 const TARGETINGS = "Targetings deleted";

@@ -151,7 +151,10 @@ export interface Waiting {
   readonly optionsInside?: number | undefined;
   /** How many Context IDs are removed, including those of deleted options. */
   readonly contextIds?: number | undefined;
-  /** What follows for objects that stay or come back, for example for the sub-options of deleted groups. */
+  /**
+   * What stays, what follows for objects that stay or come back (for example for the sub-options of deleted groups), and
+   * how much of the effect other waiting runs have as well.
+   */
   readonly consequence?: string | undefined;
   /** What to check about campaigns before a deletion is approved. The API does not show campaigns. */
   readonly check?: string | undefined;
@@ -225,6 +228,13 @@ export interface ChangeList {
    */
   readonly freed?: { readonly count: number; readonly names: readonly string[] } | undefined;
   readonly removed?: number | undefined;
+  /**
+   * How many options a waiting deletion removes from each group, the largest first. `name` null: top level. `more`: the
+   * number of further groups that are counted together.
+   */
+  readonly groups?:
+    | readonly { readonly name?: string | null; readonly more?: number; readonly count: number }[]
+    | undefined;
   /** Set if the deleted objects are still being read from the service. The page must then request the list again. */
   readonly isReading?: boolean;
   /** Set if some of the removed Context IDs are unknown. The search then compares only names. */

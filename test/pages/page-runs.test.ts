@@ -233,6 +233,33 @@ describe("a deletion that waits", () => {
     await expect.poll(() => listed()?.undoneBy).toBeUndefined();
   });
 
+  test("of options of several groups says how many of which group, and how many wait in another request", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targeting = await sandbox.targeting("Counted sale");
+    const id = (end: string) => `01HZZZZZZZZZZZZZZZZZZZZZ${end}`;
+    const groups = ["C0", "C1"].map((end, at) => ({
+      ...{ _id: id(end), targeting, name: `Group ${at}`, type: "collection" },
+    }));
+    const options = ["D0", "D1", "D2", "D3", "D4", "D5"].map((end, at) => {
+      return { _id: id(end), targeting, name: `Option ${at}`, parent: id(at < 2 ? "C0" : "C1") };
+    });
+    await control("/seed", { options: [...groups, ...options] });
+    const first = client.callTool("delete_options", { ids: ["D0", "D2", "D3"].map(id) });
+    const { runId } = await newlyWaiting(person);
+    const second = client.callTool("delete_options", { ids: ["D3", "D4"].map(id) });
+    const other = await newlyWaiting(person);
+    const consequence = (of: string) => person.runs().find((run) => run.runId === of)?.waiting?.consequence;
+    await expect.poll(() => consequence(runId)).toBe("1 of these also waits in another request.");
+    expect(consequence(other.runId)).toBe("1 of these also waits in another request.");
+    await expect.poll(async () => (await changesOf(person, runId)).isReading).toBeUndefined();
+    expect((await changesOf(person, runId)).groups).toEqual([
+      { name: "Group 1", count: 2 },
+      { name: "Group 0", count: 1 },
+    ]);
+    for (const one of [runId, other.runId]) await person.press(one, "decline");
+    await Promise.all([first, second]);
+  });
+
   test("of a group says which sub-options stay and move to the top level", async () => {
     const { client, control, sandbox, person } = await shared();
     const targeting = await sandbox.targeting("Grouped sale");
