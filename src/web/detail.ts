@@ -197,7 +197,9 @@ function detailOf({ detail, details }: SummarizedFailure): NonNullable<Summarize
   return detail ?? details?.[0]?.reason.detail ?? {};
 }
 
-/** The words for the other frequent failures, by code. A code without an entry has its whole message. */
+/**
+ * The words for other frequent failures, by error code. For a code without an entry, the page shows the whole message.
+ */
 const CAUSES: Readonly<Record<string, (failure: SummarizedFailure, within?: string) => string | undefined>> = {
   INVALID_NAME: nameCause,
   INVALID_CONTEXT_ID: (failure) =>

@@ -42,7 +42,7 @@ export function Approvals() {
   fillQueue();
   const shown = [...queue].flatMap(([runId, run]): readonly Decided[] => {
     const one = { run, now: runs.value.get(runId) };
-    // A run that is approved elsewhere leaves the queue when it is decided.
+    // A run that must be approved elsewhere leaves the queue as soon as it is decided.
     return run.waiting?.elsewhere && !isUndecided(one) ? [] : [one];
   });
   const more = all.filter(({ runId }) => !queue.has(runId)).length;
@@ -298,7 +298,7 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Says first to how much of the targeting a run does what its title says, and what an undo brings back. */
+/** Shows how much of the targeting a run changes, and what an undo would restore. */
 function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead }: SummaryProps) {
   const { undo, consequence, magnitude } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
@@ -340,7 +340,7 @@ interface SummaryProps {
   readonly run: RunRow;
   readonly waiting: Waiting;
   readonly list?: Partial<ChangeList> | undefined;
-  /** Whether all changes have been read from the service. Until then, the run cannot be approved. */
+  /** Whether all objects to delete have been read from the service. Until then, the run cannot be approved here. */
   readonly isRead: boolean;
 }
 
