@@ -25,8 +25,8 @@ function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
     if (found.length > 0 && !inParts) return found;
   }
   if (found.length > 0) return found;
-  // Resolving only one deadlock needs fewer placeholders, and resolving all at once needs fewer requests. Both are
-  // tried.
+  // Resolving only one deadlock may need fewer placeholders. Resolving all at once may need fewer requests. Both are
+  // candidates.
   return [false, true].map((all) => placeholders(work, all)).filter((items) => items.length > 0);
 }
 
@@ -41,7 +41,7 @@ function request(work: Work, operation: (typeof OPERATIONS)[number], isPart: boo
 function update(work: Work, batch: Batch, isPart: boolean): void {
   const seen = new Set<Ref>();
   const visit = (first: Ref): void => {
-    // The option that has the wanted name is renamed first. So one request can rename a whole chain of options.
+    // If another option still has the wanted name, that option is renamed before. So one request can rename a chain.
     const chain: Ref[] = [];
     for (let ref: Ref | undefined = first; ref !== undefined && !seen.has(ref); ) {
       const option = work.model.options.get(ref);
@@ -69,7 +69,7 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
   if (item !== undefined) batch.take(item);
 }
 
-/** Adds the renames of a cycle as one request if nothing else is left. The first option gets a temporary name. */
+/** Adds all changes of options that swap names in a cycle. Renames come last; the first sets a temporary name. */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
   for (const ref of cycle) {
@@ -186,7 +186,7 @@ function remove(work: Work, batch: Batch): void {
   for (const { ref, option } of going) {
     if (!option.group) continue;
     const inside = [...work.model.inside(ref)];
-    // Sub-options of a deleted group move to the top level, so one that shall get another parent must move first.
+    // The service moves sub-options of a deleted group to the top level. So planned moves out of it must come first.
     const isFree = inside.every((child) => {
       const change = work.changes.get(child);
       return change === undefined || change.kind === "delete" || change.parent === undefined;
@@ -221,7 +221,7 @@ function isSame(one: readonly Item[], other: readonly Item[]): boolean {
   return one.length === other.length && JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Gives temporary names to options that will be deleted and whose names are needed now. */
+/** Gives temporary names to options that are deleted later but whose names other options need before that. */
 function freeNames(work: Work, batch: Batch): void {
   const { model, options } = work;
   for (const { ref, kind } of work.changes.values()) {
@@ -283,7 +283,7 @@ const MAX_LOOKAHEAD_REQUESTS = 200;
 
 export interface RequestSequence {
   readonly requests: readonly (readonly Item[])[];
-  /** False if changes are left but no further request is possible. */
+  /** False if `requests` do not make all changes, because no further request was possible. */
   readonly isWhole: boolean;
 }
 

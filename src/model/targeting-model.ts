@@ -9,7 +9,7 @@ export interface KnownOption {
   readonly parent: Ref | null;
   readonly expose: boolean;
   readonly contexts: ReadonlySet<string>;
-  /** The number of further Context IDs, which no change concerns. */
+  /** The number of Context IDs of the option that are not in `contexts`, because no change concerns them. */
   readonly others: number;
 }
 
@@ -213,7 +213,7 @@ export type Change = Creation | Update | { readonly kind: "delete"; readonly ref
 
 export type Left = Omit<UpdateItem, "op" | "ref">;
 
-/** Temporary names and Context IDs. The same option always gets the same. */
+/** Makes temporary names and Context IDs. For the same option, the result is always the same. */
 export interface Placeholders {
   nameOf(ref: Ref): string;
   contextIdOf(group: Ref): string;
@@ -230,7 +230,7 @@ export class Work {
   readonly model: TargetingModel;
   readonly changes: ReadonlyMap<Ref, Change>;
   readonly options: WorkOptions;
-  /** Groups with a placeholder that have not got their content yet. */
+  /** Groups that hold a placeholder until they get their content. */
   readonly held: Set<Ref>;
 
   constructor(
@@ -385,7 +385,7 @@ function inUse(changes: Changes, inside: ReadonlyMap<Ref, number>): readonly Con
   });
 }
 
-/** Returns a conflict for each value that two options would share. It names the option that gets the value later. */
+/** Returns a conflict for each name or Context ID that two options would share. `ref` is the one that would get it. */
 function doubled(
   kind: "name" | "owner",
   after: ReadonlyMap<Ref, After>,

@@ -13,7 +13,7 @@ export const baseLine = z.strictObject({
   parent: ulid.nullable(),
   type: z.enum(["atomic", "collection"]),
   exposeChildren: z.boolean().optional(),
-  /** The number of Context IDs. `digest` is the result of `digestOfContexts` for them. */
+  /** The number of Context IDs of the option. `digest` is their digest, made by `digestOfContexts`. */
   contexts: z.int().min(0),
   digest: z.string(),
 });
@@ -84,8 +84,8 @@ export interface WrittenOption {
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * Returns a base with the values that an apply wrote. All other values stay, because the next plan would otherwise
- * revert changes by others.
+ * Returns a base with the values that an applied plan wrote. All other values stay as exported. Otherwise, the next
+ * plan would revert changes by others.
  */
 export function renewedBase(
   base: Base,

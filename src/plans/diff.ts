@@ -40,7 +40,7 @@ export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "b
   readonly thresholds: Thresholds;
 }
 
-/** Makes a plan by comparing a file with the current state and its base, field by field. Reads no data itself. */
+/** Makes a plan by comparing a file, its base and the current state, which the caller has read, field by field. */
 export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   const { desired, base } = given;
   const problems = new Problems();
@@ -134,7 +134,7 @@ function seenOf(option: ServiceOption, service: Service): SeenOption {
   return { ...seen, subOptions };
 }
 
-/** Reports texts that look damaged, except those that the service or the base has as well. */
+/** Reports texts in the file that look damaged, except texts that the service or the base contains unchanged. */
 function checkSuspects({ desired, service, base, problems }: Sides): void {
   const contexts = new Set(service.options.flatMap((option) => option.contexts));
   const names = new Set([...service.byName.keys(), ...[...(base?.options.values() ?? [])].map(({ name }) => name)]);
@@ -248,7 +248,7 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   if (place.kind === "unsaid" || place.kind === "lost") return undefined;
   if (place.kind === "top") return { key: null, shown: null };
   if (place.kind === "there") return { key: place._id, shown: groupName(place._id) };
-  // The group is not created yet, so this key differs from every existing parent.
+  // The group is not created yet. Its row is the key, which differs from the ID of every existing group.
   return { key: place.row, shown: place.row.option.name ?? "" };
 }
 
@@ -374,7 +374,10 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
 
 const FIRST: Spot = { line: 1, column: 1 };
 
-/** Returns the limits that the plan would exceed, or exceed by more than now (management-api 8.2 rule 1). */
+/**
+ * Returns the limits that the plan would exceed. A limit that is exceeded already counts only if the plan would exceed
+ * it by more (management-api 8.2 rule 1).
+ */
 function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
   const check = (limit: string, most: number, of: string, there: number, wanted: number): void => {

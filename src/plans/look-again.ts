@@ -103,12 +103,12 @@ async function written(
 }
 
 export interface AppliedObjects {
-  /** Returns whether an object now is as the plan wants it. */
+  /** Returns whether an object has the planned values now, because the run set them or they were set before. */
   isDone(object: number): boolean;
   idOf(object: number): string | undefined;
 }
 
-/** Returns the index of a run's first item: 1 if the targeting comes first, which is then created or renamed. */
+/** Returns the index of a run's first option: 1 if the run creates or renames the targeting, otherwise 0. */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }

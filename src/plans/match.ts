@@ -204,7 +204,7 @@ export interface StaleCheck {
   readonly alreadyDone: ReadonlySet<number>;
 }
 
-/** Checks whether everything that a plan changes, deletes or refers to is still as it was when the plan was made. */
+/** Checks whether all that a plan changes, deletes or refers to is unchanged since the plan was made. */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): StaleCheck {
   const look = new Look(items, serviceOf(there));
   const alreadyDone = new Set<number>();

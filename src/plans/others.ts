@@ -27,8 +27,9 @@ interface Unnamed {
 }
 
 /**
- * Decides about options that are not in the file. With `prune`, those in the base are deleted. If others changed such
- * an option or added sub-options to it, it is a conflict instead. Options that others added stay.
+ * Decides what happens to options that are not in the file. With `prune`, the plan deletes those that are in the base.
+ * If others changed such an option or added sub-options to it, a conflict is recorded instead. Options that are in
+ * neither file nor base were added by others and stay.
  */
 export function compareOthers(rows: Rows, sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, groupName } = sides;
@@ -201,7 +202,7 @@ function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string, Desired
 function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
-  // If others deleted the group, its old ID is used, because the base has this ID as the parent of the options.
+  // If others deleted the group, its old ID is used: in the base, its options have this ID as their parent.
   if (group.how === "gone" && group.option._id !== undefined) return { kind: "there", _id: group.option._id };
   return { kind: "row", row: group };
 }

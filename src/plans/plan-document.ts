@@ -85,7 +85,7 @@ function digestOfPlan(content: object): string {
   return hash.digest("hex");
 }
 
-/** Returns a plan as ASCII in pieces. Reading ASCII needs half the memory. */
+/** Returns a plan as ASCII in pieces. When the plan is read, ASCII text needs half the memory of other text. */
 export function planBytes(document: PlanDocument): ByteSource {
   return async function* () {
     for (const piece of jsonPieces(document)) yield Buffer.from(inAscii(piece), "latin1");
@@ -96,7 +96,7 @@ function inAscii(json: string): string {
   return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** These fields are read first. The digest depends on the order of the other fields, so they are left as they are. */
+/** The fields that the digest does not cover. All other fields keep their order, because the digest depends on it. */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
 /** Reads a plan. Throws a FileError if the plan is invalid or was edited. */

@@ -127,7 +127,7 @@ export type ShownValue = z.infer<typeof shownValue>;
 
 export type ExceededLimit = Fixed<z.infer<typeof exceededLimit>>;
 
-/** Counts the objects that a plan changes. A targeting counts as one if it is created, renamed or deleted. */
+/** Counts what a plan changes: its items, and the targeting if it is created, renamed or deleted. */
 export function itemCount({ items, targeting: { _id, rename, delete: isDeleted } }: StatePlan): number {
   return items.length + (_id === undefined || rename !== undefined || isDeleted === true ? 1 : 0);
 }
@@ -240,7 +240,7 @@ export function exceededThresholds(
   );
 }
 
-/** The prefix of a reference to an option that the plan creates. The index of its item follows. */
+/** The prefix of a reference to an option that the plan creates. After it comes the index of the creating item. */
 const NEW = "new:";
 
 function newRef(item: number): Ref {
@@ -278,7 +278,7 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   };
 }
 
-/** Used for options whose Context IDs the model does not need. */
+/** Stands in for the Context IDs of options in the model of a targeting where these IDs do not matter. */
 export const NO_CONTEXTS: ReadonlySet<string> = new Set();
 
 export function knownOption(

@@ -148,7 +148,7 @@ async function takenNames(
   return taken;
 }
 
-/** Returns a key of a row that does not depend on its index in the plan. */
+/** Returns a text for comparing rows of two plans. It leaves out the position of the item and the group. */
 function keyOf({ at: _, group: __, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -175,7 +175,7 @@ function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
 }
 
-/** Reads those targetings of a run that still exist. Throws an ApiError, or a ListError if lists keep changing. */
+/** Reads the existing targetings of a run. Throws an ApiError, or a ListError if lists keep changing. */
 async function readPresent(api: ManagementApi, done: Done, signal: AbortSignal): Promise<PresentById> {
   const present = new Map<string, Present>();
   for (const _id of targetingsIn(done)) {

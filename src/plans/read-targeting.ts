@@ -15,7 +15,7 @@ export interface HowToRead {
   readonly signal: AbortSignal;
   /** The Context IDs that earlier calls have read and stored. */
   readonly store?: ContentsStore | undefined;
-  /** Whether Context IDs are read again although they are stored. */
+  /** Whether to read Context IDs from the service even if they are stored. */
   readonly fresh?: boolean | undefined;
   /** Returns whether the Context IDs of an option are needed. Default: always. */
   readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;
@@ -50,13 +50,13 @@ export async function readTargeting(
   return { targeting: { _id, name }, options };
 }
 
-/** Empties the list while it yields the items, so that old and new forms are not in memory together. */
+/** Yields the options of a list and removes each from it. So no option is in memory both as read and as stored. */
 function* takenFrom(list: OptionRecord[]): Generator<PlacedOption> {
   list.reverse();
   for (let option = list.pop(); option !== undefined; option = list.pop()) yield { option };
 }
 
-/** Returns the result of a read. Undefined if the object does not exist. */
+/** Returns the result of a read, or undefined if the service answers that the object does not exist. */
 export function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   return undefinedIf(isMissing, reading);
 }

@@ -73,7 +73,7 @@ export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel
   return counts;
 }
 
-/** An option as it is now. Its Context IDs are read only if the undo depends on them. */
+/** The current state of an option. Its Context IDs are absent if the undo does not depend on them. */
 export interface PresentOption extends Omit<ServiceOption, "contexts" | "contextCount" | "digest"> {
   readonly contextCount: number;
   readonly contexts?: readonly string[] | undefined;
@@ -129,7 +129,7 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
   return { kind: "update", ref, ...changes, add, remove };
 }
 
-/** Removes the change that causes a conflict. Returns false if it was already removed. */
+/** Removes the change that causes a conflict from the undo. Returns false if that change was removed before. */
 function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
   const takeOut = (one: Intent, row: RemovedChange): true => {
@@ -172,7 +172,7 @@ function subOptionsOf(group: string, { left }: IntendedUndo, { options }: Presen
   return { left: left.get(group) ?? 0, now };
 }
 
-/** Prevents that a group becomes empty: it keeps its Context IDs or, without any, its last sub-option. */
+/** Prevents an undo from emptying a group: the group keeps its Context IDs. If it has none, it keeps a sub-option. */
 function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
   { intents, options }: Pick<IntendedUndo, "intents"> & Pick<Present, "options">,

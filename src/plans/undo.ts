@@ -94,7 +94,7 @@ function foundByName({ withoutId = [] }: Done, present: ReadonlyMap<string, Pres
   });
 }
 
-/** Plans the undo under the assumption that nothing has changed since the run. */
+/** Plans the undo of a run without reading the service, as if nothing had changed since the run. */
 export function undoPlanUnread(done: Done): UndoPlan {
   const present = new Map<string, Present>();
   const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
@@ -213,7 +213,7 @@ function countLeft(options: readonly OptionEffect[]): number {
   return options.filter(({ did }) => did === "created").length;
 }
 
-/** Adds the plan of a targeting if it is not empty. Returns the rows of its objects. */
+/** Adds the undo of one targeting to the plans, if it changes anything. Returns the rows of the objects in it. */
 function assembled(
   { intents, rows }: IntendedUndo,
   present: Present,

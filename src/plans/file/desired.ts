@@ -32,7 +32,7 @@ export type ParentWish =
   | { readonly kind: "row"; readonly row: number }
   | { readonly kind: "name"; readonly name: string };
 
-/** The wanted Context IDs, trimmed and without duplicates. With `atLeast`, other Context IDs of the option stay. */
+/** The Context IDs that an option shall have, trimmed, each once. With `atLeast`, the option keeps its others. */
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;
@@ -74,7 +74,7 @@ export interface Desired {
   readonly hasActions?: true;
 }
 
-/** A problem because of which the rest of a file cannot be read. No other problem is reported with it. */
+/** A problem that prevents reading the rest of a file. It is reported alone. */
 export class UnreadableFile extends Error {
   readonly problem: Problem;
   constructor({ line, column }: Spot, message: string, remedy: string) {
@@ -86,7 +86,7 @@ export class UnreadableFile extends Error {
 export class Problems {
   readonly all: Problem[] = [];
 
-  /** Reports a problem. `lines`: all its lines, if it is about several lines. */
+  /** Reports a problem. `lines`: the numbers of all affected lines, if there are several. */
   add({ line, column }: Spot, message: string, remedy: string, lines?: readonly number[]): undefined {
     this.all.push({ line, column, ...(lines !== undefined && { lines }), message, remedy });
     return undefined;

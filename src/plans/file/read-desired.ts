@@ -42,7 +42,7 @@ export const MAX_YAML_OPTIONS = 5000;
 
 export type ReadFormat = DesiredFormat | "xlsx";
 
-/** The unit of a format whose size is limited. In JSON, this is a value as large as an option. */
+/** What `maxLineBytes` limits in each format: a line or, in JSON, a value such as an option. */
 const UNITS: Readonly<Record<Exclude<DesiredFormat, "csv">, BoundedUnit>> = {
   yaml: "line",
   ndjson: "line",
@@ -56,7 +56,7 @@ export interface DesiredSource {
   readonly format: ReadFormat;
   /** The path of the file. The extension may determine the separator of its cells. */
   readonly path?: string;
-  /** How to read the sheet. Everything that is absent is detected. */
+  /** Settings for reading the sheet, such as its columns. Settings that are absent are detected from its content. */
   readonly sheet?: SheetArguments;
   /** The folder in which a `contextsFile` is searched. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
@@ -125,9 +125,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   }
 }
 
-/**
- * Makes the garbage collector run earlier, because reading a large file leaves much memory that can be freed at once.
- */
+/** Makes the garbage collector run more often, because reading a large file leaves much memory that it can free. */
 function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");
 }

@@ -116,7 +116,8 @@ class Rows {
     const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    // A row continues an option if it adds a Context ID and has the same name. Otherwise the repeated ID is a problem.
+    // With one Context ID a row, a row with a known ID or name continues that option. Otherwise, the row must have
+    // Context IDs and the same name, or its repeated ID is a problem.
     const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
     if (before !== undefined && first !== undefined && continues) {
       options[before] = this.#merged(first, option);

@@ -14,7 +14,7 @@ import {
   UnreadableFile,
 } from "./desired.ts";
 
-/** A text. `isPlain`: it has no quotation marks, which only YAML allows. */
+/** A text. `isPlain`: it is written without quotation marks, which is possible only in YAML. */
 interface TextNode extends Spot {
   readonly kind: "text";
   readonly text: string;
@@ -168,7 +168,7 @@ function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): 
   return [...ids];
 }
 
-/** Returns a boolean. Reports a problem if the node is not true or false without quotation marks. */
+/** Returns a boolean. Reports a problem unless the node is `true` or `false`, written without quotation marks. */
 function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
   if (node.kind === "value" && typeof node.value === "boolean") return node.value;
   const text = node.kind === "text" && node.isPlain ? node.text : undefined;
@@ -386,7 +386,7 @@ function optionMap(node: Node, problems: Problems): MapNode | undefined {
   return problems.add(node, `an option must be an object, not ${kindOf(node)}`, name);
 }
 
-/** Returns whether a file is of another kind. If so, reports one problem instead of one per key. */
+/** Returns whether a file is no desired state at all. If so, reports that once instead of each unknown key. */
 function isForeign(root: MapNode, problems: Problems): boolean {
   const keys = new Set(root.entries.map(({ key }) => key));
   if (ROOT_FIELDS.some((field) => keys.has(field) && field !== "version") || keys.size === 0) return false;
