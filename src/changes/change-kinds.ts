@@ -263,7 +263,7 @@ function contentOf(bytes: ByteSource | undefined): ByteSource {
   return bytes;
 }
 
-/** For how many milliseconds a person can approve. */
+/** For how many milliseconds after an approval was requested a person can give it. */
 export const CONFIRMATION_MS = 600_000;
 /** The maximum number of Context IDs that `update_contexts` removes without approval. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
@@ -286,7 +286,7 @@ export function lossDigest(losses: readonly Loss[]): string {
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
 }
 
-/** Returns the number of steps that remove something and are not known to be applied. */
+/** Returns how many steps that remove something may still have to be applied. */
 export function countOpenRemovals(state: Pick<RunState, "steps" | "standing">): number {
   let left = 0;
   for (const step of state.steps.parts()) {
@@ -386,7 +386,7 @@ export function undoingRuns(state: Pick<RunState, "stopped">): readonly string[]
   return by === undefined ? [] : [...others, by];
 }
 
-/** Returns the journal entries that list the objects of a run and the tool under which it is reported. */
+/** Returns journal entries that list the objects of a run and the tool under which the run is reported. */
 export function* objectEntries({
   objects,
   facts: { tool },

@@ -27,7 +27,7 @@ import { RowBlock, RowWriter } from "./rows/row-block.ts";
 import type { ObjectList, StepList } from "./rows/steps.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
-/** The request that is not answered yet, and the value of the progress counter when it was sent. */
+/** The request that is not answered yet. `progress`: how many steps were applied when it was sent. */
 interface InFlight {
   readonly steps: readonly number[];
   readonly at: number;
@@ -375,7 +375,7 @@ export class RunState {
     this.#inFlight = undefined;
   }
 
-  /** Applies a change of a step. `left` has the time and the progress counter from when its request was sent. */
+  /** Applies a change to a step. `left`: the time and the progress counter when the request of the step was sent. */
   #changeStep(change: StepChange, left: Pick<InFlight, "at" | "progress">): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;

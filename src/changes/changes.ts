@@ -124,7 +124,7 @@ export class Changes {
     return this.#ifWaiting(await this.lastRun(call, caller));
   }
 
-  /** Returns the ID of the caller's latest run of the same call. Dry runs do not count. */
+  /** Returns the ID of the caller's latest run of an identical call. Dry runs are ignored. */
   async lastRun(call: WriteCall, caller: string): Promise<string | undefined> {
     const [last] = await this.#context.store.list({ lastOf: this.runs.fingerprint(call, caller) });
     return last;
@@ -242,7 +242,7 @@ export class Changes {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
-    // Without the lease, other processes would assume during planning that the run was abandoned.
+    // Without the lease, other processes would assume that this process had ended, although it still plans the run.
     const lease = await this.#context.store.lease(runId).catch((thrown: unknown) => {
       planning.stop();
       throw thrown;
@@ -388,7 +388,7 @@ export class Changes {
     };
   }
 
-  /** Ends a run whose planning failed. With `isOver`, the run can never be resumed. Otherwise the error decides. */
+  /** Ends a run whose planning failed. With `isOver`, it can never be resumed. Otherwise, that depends on the error. */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = messageOf(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });

@@ -19,7 +19,7 @@ type StepStanding =
 /** The standings of steps that can become doubtful. In all other standings, the step was answered or replaced. */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
-/** Why a refused step waits, and the value of the progress counter when it was refused. */
+/** Why a refused step waits. `progress`: how many steps of the run were applied when it was refused. */
 interface Deferral {
   readonly reason: Reason;
   readonly progress: number;
@@ -39,7 +39,7 @@ export class StepStandings {
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
   readonly #ofObject = new Map<number, number[]>();
-  /** By test: the next step to test, and the first two steps that passed. */
+  /** By test function: the next step to test, and the first two steps that passed the test. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
   /** Call `follow` after steps were added to the list. */

@@ -52,8 +52,8 @@ interface AfterExecution<Call extends ToolCall, State extends ReportedState> {
 }
 
 /**
- * Executes a run in the background. Follows the run if another process takes it over. Never rejects: an error stops the
- * run and becomes its reason.
+ * Executes a run in the background. If another process takes the run over, reports its state in that process. Never
+ * rejects. An error stops the run and becomes the reported reason.
  */
 export function executeRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
@@ -267,7 +267,7 @@ async function handOver<Call extends ToolCall, Entry, State extends RunView<Entr
   await journal?.close().catch(() => undefined);
   await stopRequests.end();
   const entry = kind.lateEntry?.(state, at);
-  // If this entry is lost, the process that has taken over the run finds out by reading what was applied.
+  // If this entry is lost, the process that has taken over the run reads from the service what was applied.
   if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 

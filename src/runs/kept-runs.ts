@@ -52,7 +52,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#of = of;
   }
 
-  /** Finds a stored run. If another process executes the run, it is followed. */
+  /** Finds a stored run. While another process executes the run, its state is read again and again. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
     if (followed !== undefined && (await followed.look())) return followed.run;

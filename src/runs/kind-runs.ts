@@ -373,9 +373,9 @@ export interface EarlierRuns<R> {
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 
 const RECENT_RUNS = 50;
-/** For how many milliseconds a repeated call is declined as well. */
+/** For how many milliseconds after a run was declined an identical call is declined, too. */
 const DECLINED_MS = 600_000;
-/** For how many milliseconds a repeated call resumes or reports its earlier run. */
+/** For how many milliseconds an identical call resumes or reports the earlier run instead of starting a new one. */
 export const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
@@ -405,7 +405,7 @@ async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): 
   return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
-/** Calls `work` once and shares the result. After a failure, the next caller tries again. */
+/** Returns a function that calls `work` once and gives all callers the result. After a failure, it tries again. */
 export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   let done: Promise<T> | undefined;
   return () => {

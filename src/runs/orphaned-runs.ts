@@ -7,10 +7,10 @@ const LOOK_MS = 250;
 const MIN_PAUSE_MS = 20;
 /** The pause after a look is at least this many times as long as the look itself, which limits the load. */
 const PAUSE_PER_LOOK = 2;
-/** The maximum number of runs found in one look. Other processes look at the same time. */
+/** The maximum number of runs to find in one look, so that some are left for other processes. */
 const AT_ONCE = 8;
 const REFUSED_MS = 5000;
-/** How much longer than it is skipped a refused run is remembered, in milliseconds. */
+/** For how many milliseconds a refused run is still remembered after it is no longer skipped. */
 const FORGOTTEN_MS = 60_000;
 const LOOK_FOR_MORE_MS = 50;
 

@@ -30,7 +30,7 @@ export const nearIds = z.object({
   count: z.number(),
   first: z.array(z.object({ given: z.string(), held: z.string() })),
 });
-/** Context IDs of items that contain separators. `first` is an example. */
+/** Context IDs that contain separators, so each may be several IDs. `first` is an example. */
 export const joinedIds = z.object({ count: z.number(), separators: z.string(), first: z.string() });
 export const elsewhere = z.object({ count: z.number(), first: z.array(z.string()) });
 export const rowCounts = z.object({

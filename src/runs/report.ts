@@ -79,7 +79,7 @@ export interface FailureGroup {
   readonly outcome: Outcome;
   readonly reason: Reason;
   readonly count: number;
-  /** The indexes of the first objects in the caller's input. */
+  /** The indexes that the first objects of the group have in the caller's input. */
   readonly indexes: readonly number[];
   /** Line numbers of a file, or item numbers from 1, as a limited number of ranges. */
   readonly places: readonly PlaceRange[];

@@ -153,7 +153,7 @@ interface SizeStore {
 }
 
 interface RetentionStore extends RetentionWatch {
-  /** Removes the runs that were stored long enough. */
+  /** Removes the runs whose retention time is over. */
   tidy(): Promise<void>;
 }
 
@@ -204,7 +204,7 @@ export function isUnreadable(thrown: unknown): boolean {
   return (thrown instanceof RunStoreError && !(thrown instanceof StoreUnavailableError)) || thrown instanceof FileError;
 }
 
-/** Returns the result of a read. Undefined if the run cannot be read. Throws if the store cannot be reached. */
+/** Returns the result of a read, or undefined if the run cannot be read. Throws if the store cannot be reached. */
 export function undefinedIfUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isUnreadable, reading);
 }
@@ -272,7 +272,7 @@ export const runHeaderSchema = z.object({
   fingerprint: z.string(),
   /** Set if the call was answered before the run was planned. So no approval was requested yet. */
   unplanned: z.literal(true).exactOptional(),
-  /** The name that the caller's client gives itself (not verified), and the name of the input file. */
+  /** The name that the caller's client gives itself (not verified). Like `fileName`, it shows where the run is from. */
   client: z.string().exactOptional(),
   person: z.string().exactOptional(),
   fileName: z.string().exactOptional(),

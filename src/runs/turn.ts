@@ -169,7 +169,7 @@ export abstract class HeldLease implements Lease {
   }
 }
 
-/** Returns the right to send for a process that shares its store with no other process. This right is never lost. */
+/** Returns a permit to send for a process that shares its store with no other process. It is never lost. */
 export function permitWithoutLease(clock: Clock): Turn {
   return {
     epoch: 0n,

@@ -313,7 +313,7 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
 
 /** The maximum number of options whose previous values are read: `alone` one by one, `listed` from lists. */
 const MAX_READ = { alone: 500, listed: 5000 } as const;
-/** The limits of reads that the change can do without: one retry and a short time-out. */
+/** Limits of reads whose failure does not stop the change: one retry and a short time limit. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 
 export interface OptionalReads {

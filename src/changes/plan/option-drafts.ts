@@ -43,7 +43,7 @@ export class OptionDrafts {
   /** Options stored as rows whose `type` says that they are not groups. */
   readonly #atomic = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
-  /** The lines of failed rows, by key. Later rows with one of these keys are not planned. */
+  /** By key of a failed row: its line. Later rows with such a key describe the same option and are not planned. */
   readonly #failed = new Map<string, number | undefined>();
   readonly #candidates: OptionCandidate[] = [];
   /** All group names in the rows, even in failed ones. An option with one of these names is a group. */

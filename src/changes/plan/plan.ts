@@ -36,7 +36,7 @@ export interface Loss {
   /** For an option: whether it is in a group. */
   readonly isInGroup?: true;
   readonly empties?: boolean;
-  /** For a targeting: how many Context IDs all options have together, if known, and the first and last options. */
+  /** For a targeting: how many Context IDs its options hold together, if known. `options`: the first and the last. */
   readonly contextIds?: number;
   readonly options?: readonly LostOption[];
   /**

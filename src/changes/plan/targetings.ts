@@ -29,7 +29,7 @@ interface TargetingCandidate {
   readonly options: readonly NewOption[];
 }
 
-/** Plans creating targetings. Options beyond the limit of that request follow in others (management-api 8.1). */
+/** Plans creating targetings. Options that do not fit into that request follow in others (management-api 8.1). */
 export function planCreateTargetings(input: Inputs["create_targetings"]): Plan {
   const plan = new Plan();
   const candidates: TargetingCandidate[] = [];

@@ -132,7 +132,7 @@ async function namesOf(
   try {
     for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   } catch (thrown) {
-    // The options lose nothing, so a failed read does not stop the change.
+    // These options lose no Context IDs, so the change can go on without this read.
     if (!isApiError(thrown)) throw thrown;
   }
   return names;

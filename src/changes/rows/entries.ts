@@ -202,7 +202,7 @@ const madeRows = z.object({
   ids: z.array(z.string().nullable()),
 });
 
-/** The result of rows that were created. `from` is the first of the consecutive steps. */
+/** The result of rows that were created. `from` is the step of the first row; the other steps follow in order. */
 export type MadeRows = Fixed<z.infer<typeof madeRows>>;
 
 const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -286,7 +286,7 @@ const runFacts = z.object({
   unread: z.number().exactOptional(),
   /** For an applied plan: the first values that have changed in the service since the plan was made. */
   stale: z.array(staleField).exactOptional(),
-  /** For a plan that was not started: the requests that it would send. */
+  /** For a plan that was not started: the requests that the run would send. */
   foreseen: z.array(plannedRequest).exactOptional(),
   /** For a dry run: a digest of the effect that the caller was shown. */
   shown: z.string().exactOptional(),

@@ -192,7 +192,7 @@ class TextChunk {
   readonly #bytes: Buffer;
   #gathered = "";
   #written = 0;
-  /** The number of bytes in use. Text that is not encoded yet counts too. */
+  /** The number of bytes in use, including those of text that is not encoded yet. */
   used = 0;
 
   constructor(bytes: number) {

@@ -57,7 +57,7 @@ export class StepList {
     return part instanceof RowBlock ? part.firstObject + rowOf(part, id) : part?.objects[0];
   }
 
-  /** Returns how much a step uses of each limit of a request. Throws a RangeError if the step does not exist. */
+  /** Returns how much of each request limit a step uses. Throws a RangeError if the step does not exist. */
   weightOf(id: number): Weight {
     const part = this.#parts[id];
     if (part === undefined) throw new RangeError(`there is no step ${id}`);

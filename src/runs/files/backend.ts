@@ -186,7 +186,7 @@ const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
 /** The number of bytes that are read at once. The next lines are usually needed next. */
 const NEIGHBOURS = 65_536;
-/** How many of these bytes come before the requested line. */
+/** How many of the bytes that are read at once come before the requested line. */
 const NEIGHBOURS_BEFORE = 8192;
 const PLAIN = /^[\w.:+-]+$/;
 

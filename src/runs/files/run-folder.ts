@@ -170,7 +170,7 @@ export async function withStoreErrors<T>(
   }
 }
 
-/** Replaces a file after all pieces were written. Removes the file if there are no pieces. */
+/** Replaces the file of a part once the new content is written completely. Without content, removes the file. */
 export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   let isEmpty = true;
   const noted = async function* () {
