@@ -237,7 +237,7 @@ export interface ChangeList {
     | undefined;
   /** Set if the deleted objects are still being read from the service. The page must then request the list again. */
   readonly isReading?: boolean;
-  /** Set if some of the removed Context IDs are unknown. The search then compares only names. */
+  /** Set if some of the removed or added Context IDs are unknown. The search then compares only names. */
   readonly findsNames?: boolean;
 }
 
