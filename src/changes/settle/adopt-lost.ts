@@ -112,7 +112,7 @@ function isWithoutContent({ item }: AddStep): boolean {
   return (item.contexts ?? []).length + (item.children ?? []).length === 0;
 }
 
-/** Returns whether an option holds the Context IDs, or a group the sub-options, of one of the sent options. */
+/** Returns whether an option has the content (Context IDs, or sub-options of a group) of one of the sent options. */
 async function hasContentOfOne(
   { api, state, signal }: ChangeDriver,
   { _id, contextCount }: OptionRecord,
@@ -131,7 +131,7 @@ async function hasContentOfOne(
   });
 }
 
-/** Ends creates that were applied, and whose options others have renamed or deleted since. They are not sent again. */
+/** Ends creates whose options others have renamed or deleted since, so that these creates are not sent again. */
 function areGone(steps: readonly AddStep[], renamed: readonly string[] = []): readonly StepChange[] {
   const reason = ownReason("OWNER_UNCLEAR", { isGone: true, ...(renamed.length > 0 && { existingIds: renamed }) });
   return steps.map(({ id }) => ({ step: id, to: "unknown", reason }));

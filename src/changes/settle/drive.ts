@@ -58,7 +58,7 @@ export async function drive(
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
-      // Steps that have ended must not be sent, so new requests are formed.
+      // Some steps have ended because others changed their objects. So requests are formed again without these steps.
       if (haveEnded) break;
     }
     if (driver.signal.aborted) return stop(cause());
@@ -187,7 +187,7 @@ function temporaryName(
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
-  // A member's old name is the name that the previous member needs.
+  // In the cycle, each member needs the old name of the next. So this is the old name of the chosen member.
   const formerName = before?.step.item?.name;
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();

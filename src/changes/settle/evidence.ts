@@ -119,7 +119,7 @@ export class ServerClock {
     this.#compare();
   }
 
-  /** Adds the time in an ID of any answer. */
+  /** Adds the time in an ID that the service sent, even if another writer created the object. */
   observeSeen(madeAt: number, receivedAt: number): void {
     this.#forgetBefore(receivedAt);
     this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
@@ -307,7 +307,7 @@ function isOlder(ids: readonly string[], others: readonly string[]): boolean {
   return (ids.at(-1) ?? "") <= (others[0] ?? "");
 }
 
-/** The maximum number of readings of the service's clock, which show the objects that this run created. */
+/** The maximum number of readings of the service's clock to find out which objects this run created. */
 const CLOCK_READINGS = 12;
 
 /**
@@ -412,7 +412,7 @@ function samplesOf(groups: readonly MadeStep[]): readonly MadeStep[] {
   });
 }
 
-/** In how many orders the IDs of the groups that are read can be, at least. */
+/** The groups that are read are enough if their IDs could be in at least this many orders. */
 const MIN_ORDERS = 1e6;
 
 function sizeOf({ step }: MadeStep): number {

@@ -116,7 +116,7 @@ function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]
   return ids.every((id) => clockOrderOf(driver, { id, step }) === "before");
 }
 
-/** The reason after a failed read. A resumed run reads again. */
+/** The reason of a create if the object with its name could not be read. A resumed run reads again. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "the object that now has this name could not be read" });
 
 /** Returns the reason for an outcome that no read can prove. The step is not sent again. */
@@ -237,7 +237,7 @@ async function findNewest(
   return [...found.values()];
 }
 
-/** Returns what was read. An empty list if the read was rejected: the targeting or group does not exist. */
+/** Returns what was read. If the read was rejected because the targeting or group does not exist, returns no items. */
 export async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   return (await undefinedIf((thrown) => isApiError(thrown) && thrown.effect === "rejected", reading)) ?? [];
 }
