@@ -153,7 +153,7 @@ interface SizeStore {
 }
 
 interface RetentionStore extends RetentionWatch {
-  /** Removes the runs whose retention time is over. */
+  /** Removes the runs that are too old, or too many, to be kept longer. */
   tidy(): Promise<void>;
 }
 
