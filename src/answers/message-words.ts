@@ -295,7 +295,7 @@ export function ownerUnclearMessage({ existingIds, isInside, isGone }: Detail): 
     };
   }
   const [what, wanted] = isInside
-    ? ["the name of this item or of one of its sub-options", "it holds what you wanted"]
+    ? ["the name of this item, or of an object inside it,", "it holds what you wanted"]
     : ["this name", "it is the one that you wanted"];
   const check = (where: string) => `Check ${where} whether ${wanted}.`;
   return {

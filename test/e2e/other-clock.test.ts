@@ -69,7 +69,11 @@ describe.each(OFFSETS)("the header Date is %s ms ahead of the clock inside IDs",
     // The existing object has the name of the targeting, not that of the option inside it.
     expect(failures).toMatchObject([
       { errorCode: "OWNER_UNCLEAR", count: 20, message: expect.stringContaining("an object with this name") },
-      { errorCode: "OWNER_UNCLEAR", count: 1, message: expect.stringContaining("an object with a name from the same") },
+      {
+        errorCode: "OWNER_UNCLEAR",
+        count: 1,
+        message: expect.stringContaining("an object with the name of this item, or of an object inside it"),
+      },
     ]);
     // Resuming would resolve nothing.
     expect(nextSteps).toEqual([]);

@@ -46,7 +46,7 @@ test("a German price list goes into a targeting, three bad rows fixed in the ret
     "Artikel Bezeichnung",
     ...["Trail_Schuh", "Sonnenhut", "X", ""],
   ]);
-  expect(failed[3]).toMatch(/^Trail_Schuh;4711003;49,90 €;Schuhe;43;;Add;Add;Failed;"The name has 1 character/);
+  expect(failed[3]).toMatch(/^Trail_Schuh;4711003;49,90 €;Schuhe;43;;Add;Add;Failed;"Line 5: The name has 1 character/);
   const sheet = readFileSync(join(folder, "ergebnis.csv"), "utf8");
   expect(sheet).toContain("Copy it from its source again");
   const fixed = sheet

@@ -5,7 +5,7 @@ describe("files of options", () => {
   test("rows of one option are merged under the first, also from far apart", async () => {
     const given = await readOptionFile("name,contextId,parentName,type\nNews,n1,,\nSport,s1,,\nNews,n2,,\nNews,n1,,\n");
     expect(given).toEqual([
-      { index: 0, line: 2, merged: 2, item: { name: "News", contexts: ["n1", "n2", "n1"] } },
+      { index: 0, line: 2, merged: 2, joined: [4, 5], item: { name: "News", contexts: ["n1", "n2", "n1"] } },
       { index: 1, line: 3, item: { name: "Sport", contexts: ["s1"] } },
     ]);
   });
