@@ -166,7 +166,7 @@ function measure(
   for (const { 0: piece, index } of text.matchAll(PIECES)) {
     const more = tokensOfPiece(piece, before, text[index + 1], seen);
     if (tokens + more > most) {
-      // Longer parts contain only ASCII characters, so cutting them splits no character.
+      // A part of 1 or 2 code units may be one character. A longer part is ASCII, so it can be cut anywhere.
       const fitting = piece.length > 2 ? Math.floor(((most - tokens) * piece.length) / more) : 0;
       return { tokens: most, end: index + fitting };
     }

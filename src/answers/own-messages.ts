@@ -122,7 +122,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
     if (nested === "subOption") {
       return {
         message: `${text(value)} is a sub-option here, and groups cannot be inside groups`,
-        remedy: `${its}Give the name of a top-level group instead, or make ${text(value)} one: remove its own group.`,
+        remedy: `${its}Give the name of a top-level group instead, or make ${text(value)} a top-level option first, by moving it out of its group.`,
       };
     }
     return {
@@ -183,7 +183,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_CONTEXT_ID: (detail) => {
     const problem = CONTEXT_ID_PROBLEMS[String(detail.rule)];
     const ids = many(detail.count, "Context ID");
-    const first = `the first, number ${number(Number(detail.position) + 1)}, `;
+    const first = `${detail.count === 1 ? "" : "the first, "}number ${number(Number(detail.position) + 1)}, `;
     const separators = typeof detail.separators === "string" ? detail.separators : "";
     if (detail.rule === "invisible" && Array.isArray(detail.characters)) {
       const characters = `contains invisible characters (${detail.characters.join(", ")})`;

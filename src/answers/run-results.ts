@@ -93,7 +93,7 @@ export interface ReportedRun {
   readonly unknownIsFinal?: boolean;
 }
 
-/** Returns a result as a line. The budget of a page is computed with these lines. */
+/** Returns a result as a line. The length of these lines decides how many results fit an answer. */
 export function resultLine(result: ObjectResult): string {
   return resultRow(result).line;
 }

@@ -96,7 +96,7 @@ export async function* sheetRows(
     return new RowReader(header, reading);
   };
   /**
-   * Used if no row is a header. Begins with the row that is most similar to one, which throws an error that names the
+   * Called if no row is a header. Reads the row most like a header as the header, which throws an error that names its
    * missing columns.
    */
   const beginAnyhow = (): RowReader => {

@@ -37,7 +37,7 @@ const UNDO_REASONS = [
 ] as const;
 export type UndoReason = (typeof UNDO_REASONS)[number];
 
-/** What an undo does with one object, or with one field that it cannot restore. */
+/** A row of an undo plan: what the undo does with an object, or a field of it that cannot be restored. */
 export const undoRow = z.strictObject({
   targeting: ulid.optional(),
   _id: ulid.optional(),

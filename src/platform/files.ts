@@ -79,7 +79,7 @@ export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
-/** Returns the error for a path that contains a symbolic link, when it was checked or when the file was opened. */
+/** Returns the error for a path with a symbolic link, whether the link was found by a check or by opening the file. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
   return new FileError(`${JSON.stringify(path)} goes through a link, which is refused`, remedy, options);
 }

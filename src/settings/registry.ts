@@ -100,7 +100,7 @@ export const SETTINGS = {
     "TARGETING_MCP_ALLOWED_DIRS",
     folders,
     [],
-    "folders that the arguments file and saveTo may use",
+    "folders that tools may read (file) and write (saveTo)",
     "none",
   ),
   maxLineMb: setting(

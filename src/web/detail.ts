@@ -32,8 +32,9 @@ import type {
 
 const MINUTE_MS = 60_000;
 
-/** The maximum number of rows in one response, and of characters in a value. */
+/** The maximum number of rows in one response. */
 const MAX_ROWS = 100;
+/** The maximum number of characters of a value. */
 const MAX_LETTERS = 300;
 
 /**

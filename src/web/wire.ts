@@ -285,7 +285,7 @@ export interface RunDetail {
   readonly run: RunRow;
   readonly story: readonly StoryStep[];
   readonly failures: readonly FailureRow[];
-  /** A text for an agent that fixes the failures. Absent if there are none. */
+  /** A text to give to an agent, so that it fixes the failures. Absent if there are none. */
   readonly forAgent?: string | undefined;
   readonly plan?: PlanView;
   /** For a run that is not started: its first changes, deletions first. */

@@ -68,7 +68,7 @@ test("a Context ID with invisible characters is refused as in a file, but can be
   expect(report.failures).toMatchObject([
     {
       errorCode: "INVALID_CONTEXT_ID",
-      message: expect.stringMatching(/^1 Context ID is refused; the first, number 2, .*U\+200B/),
+      message: expect.stringMatching(/^1 Context ID is refused; number 2, .*U\+200B/),
     },
   ]);
   expect((await change({ remove: ["SKU-1\u200b2"] })).report).toMatchObject({ status: "succeeded" });

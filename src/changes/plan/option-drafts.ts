@@ -316,7 +316,10 @@ function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): Chec
   return { name: input.name, contexts: checked.ids };
 }
 
-/** Compares Context IDs with those of an option that is stored as a row. Other options are not compared. */
+/**
+ * Says whether an option has the same Context IDs as an earlier one of the plan. Only options that are
+ * stored as rows are compared: no groups, no sub-options, and none with very many Context IDs.
+ */
 function comparedWithRow(objects: Plan["objects"], object: number, contexts: readonly string[]) {
   const { block, row = 0 } = objects.rowAt(object) ?? {};
   if (block === undefined) return {};

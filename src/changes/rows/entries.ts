@@ -342,7 +342,7 @@ const entry = z.discriminatedUnion("t", [
   /** The process stopped while it wrote the plan to the journal. The run is planned again. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /** The newest options of a targeting or group, read before the first request. */
+  /** The newest options of a targeting or group before the run sent anything. Later ones may come from the run. */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
   z.object({

@@ -303,9 +303,10 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
   const { undo, consequence, magnitude } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
   const isSaid = contextIds.startsWith("0") || `${run.title} ${undo?.title}`.includes(contextIds);
+  const size = <Size of={waiting} isUndo={run.isUndo} />;
   return (
     <div class="card summary">
-      {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} isUndo={run.isUndo} />}
+      {hasKinds(waiting) && size}
       {groups.map(({ name, more, count }, at) => (
         <Fragment key={at}>
           {at > 0 && ", "}
@@ -317,7 +318,6 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
           )}
         </Fragment>
       ))}
-      {consequence !== undefined && <span class="line">{consequence}</span>}
       {!isSaid && <span class="line deleted">Removes {contextIds}</span>}
       {undo !== undefined &&
         [undo.title, ...undo.notes].map((note) => {
@@ -329,6 +329,8 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
             </span>
           );
         })}
+      {magnitude !== undefined && !hasKinds(waiting) && size}
+      {consequence !== undefined && <span class="line">{consequence}</span>}
       {!isRead && magnitude?.verb === "deleted" && (
         <span class="line quiet small">The Context IDs are being read…</span>
       )}

@@ -307,7 +307,9 @@ function partsOf(its: readonly RunRow[]): readonly Part[] {
     const runs = summed.filter((run) => count?.(run));
     const sum = number(runs.reduce((all, run) => all + (count?.(run) ?? 0), 0));
     const names = runs.flatMap((run) => (objects?.(run) === run.did?.[of] ? (run.names?.[of] ?? []) : []));
-    return { words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1"), names, runs };
+    const isWhole = runs.reduce((all, run) => all + (objects?.(run) ?? 0), 0) <= MAX_NAMES;
+    const shown = [...names.slice(0, MAX_NAMES), ...(isWhole || names.length === 0 ? [] : ["…"])];
+    return { words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1"), names: shown, runs };
   });
   return [...parts.filter(({ runs }) => runs.length > 0), ...apart.map((run) => ({ runs: [run] }))];
 }
@@ -357,7 +359,7 @@ function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly 
       {names.length > 0 && (
         <span class="quiet small">
           {" "}
-          <Text of={names.slice(0, MAX_NAMES).join(", ")} />
+          <Text of={names.join(", ")} />
         </span>
       )}
     </>
