@@ -902,11 +902,11 @@ test("today's changes are summed by targeting and kind, with names, and what was
       ...["Today", "Added an option"],
       ...[
         "Spring",
-        "3 added Hats, Bags",
+        "3 added Hats, Bags, …",
         "4 deleted",
         "8 renamed",
         "1 moved",
-        "+60 Context IDs Boots",
+        "+60 Context IDs Boots, …",
         "−1 Context ID",
       ],
       ...["5 changed", "Undid “Deleted Bags”", "Renamed 3 options, undone"],
@@ -1190,7 +1190,9 @@ test("an approval says which part comes back under new IDs, and each fact once",
       await page.getByText(words, { exact: true }).waitFor();
       await page.getByText("being read").waitFor({ state: "detached" });
       const summary = await page.locator(".summary").innerText();
-      expect(summary.replaceAll(/\s+/g, " ")).toBe(`${size} Removes 14 Context IDs ${words} ${notes.join(" ")}`);
+      const all = `Removes 14 Context IDs ${words} ${notes.join(" ")}`;
+      // What only puts the number into proportion comes last.
+      expect(summary.replaceAll(/\s+/g, " ")).toBe(row === plan ? `${size} ${all}` : `${all} ${size}`);
       expect((await page.locator("main").innerText()).match(/Removes 14 Context IDs/g)).toHaveLength(1);
     });
   }
