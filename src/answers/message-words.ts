@@ -197,6 +197,7 @@ const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   notRead: "it was not read before the run, so it may have held them already",
   notKept: "its previous value was not stored",
   unknownOutcome: "it is unknown whether the run changed it",
+  idUnknown: "its ID could not be read, and no single option has its name and group now",
   nameTaken: "another option has the name now",
   nameInvalid: "the service does not accept its previous name",
   emptyGroup: "a group would have neither sub-options nor own Context IDs",

@@ -26,6 +26,8 @@ const UNDO_REASONS = [
   /** The previous value was not stored. */
   "notKept",
   "unknownOutcome",
+  /** The ID of the created option could not be read, and its name does not identify it now. */
+  "idUnknown",
   "nameTaken",
   /** The previous name breaks the rules for names (management-api 8.3). */
   "nameInvalid",

@@ -1,5 +1,5 @@
 import { groupedBy } from "../platform/by-key.ts";
-import type { Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
+import type { CreatedWithoutId, Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import { digestOfContexts } from "./base.ts";
 import {
@@ -36,7 +36,7 @@ export function contentsNeeded(done: Done, present: Present): readonly string[] 
   const needed = new Set<string>();
   let groups = false;
   const byName = new Map([...options.values()].map((option) => [option.name, option]));
-  for (const one of [...done.options, ...foundByName(done, new Map([[targeting._id, present]]))]) {
+  for (const one of [...done.options, ...foundByName(done, new Map([[targeting._id, present]])).found]) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
     // If the number differs, the option has changed since the run, and its Context IDs are not needed.
@@ -68,7 +68,11 @@ export function undoPlan(
       (object) => ({ ...doubted(object), undo: "impossible", reasons: ["unknownOutcome"] }) satisfies UndoRow,
     ),
   ];
-  const options = [...done.options, ...foundByName(done, present)];
+  const byName = foundByName(done, present);
+  for (const { targeting, left } of byName.missing) {
+    rows.push({ targeting, name: left.name, undo: "impossible", reasons: ["idUnknown"] });
+  }
+  const options = [...done.options, ...byName.found];
   const byTargeting = groupedBy(options, ({ targeting }) => targeting);
   for (const option of byTargeting.get(undefined) ?? []) rows.push(unplaced(option));
   const targetings: TargetingUndo[] = [];
@@ -83,15 +87,34 @@ export function undoPlan(
   return { targetings, rows };
 }
 
-/** Finds the created options whose IDs could not be read: by their names, in the groups where they were created. */
-function foundByName({ withoutId = [] }: Done, present: ReadonlyMap<string, Present>): readonly OptionEffect[] {
-  return withoutId.flatMap(({ targeting, left, group }): readonly OptionEffect[] => {
-    const options = [...(present.get(targeting)?.options.values() ?? [])];
-    const inGroup = group === undefined ? left.parent : options.find(({ name }) => name === group)?._id;
-    const there = options.find(({ name, parent }) => name === left.name && parent === inGroup);
-    if (there === undefined) return [];
-    return [{ did: "created", _id: there._id, targeting, left: { ...left, parent: there.parent } }];
-  });
+/**
+ * Finds the created options whose IDs could not be read: by their names, in the groups where they were created.
+ * `missing`: those that the name does not identify, for example because others renamed them.
+ */
+function foundByName({ withoutId = [] }: Done, present: ReadonlyMap<string, Present>) {
+  const found: OptionEffect[] = [];
+  const missing: CreatedWithoutId[] = [];
+  const targetings = new Set(withoutId.map(({ targeting }) => targeting));
+  const byName = new Map(
+    [...targetings].map((_id) => [_id, uniqueByName([...(present.get(_id)?.options.values() ?? [])])]),
+  );
+  for (const one of withoutId) {
+    const { targeting, left, group } = one;
+    const options = byName.get(targeting);
+    const inGroup = group === undefined ? left.parent : options?.get(group)?._id;
+    const there = options?.get(left.name);
+    if (there !== undefined && there.parent === inGroup) {
+      found.push({ did: "created", _id: there._id, targeting, left: { ...left, parent: there.parent } });
+    } else if (present.has(targeting)) missing.push(one);
+  }
+  return { found, missing };
+}
+
+/** Returns the options by name. Of several with the same name, it is unknown which the run created. */
+function uniqueByName(options: readonly PresentOption[]): ReadonlyMap<string, PresentOption | undefined> {
+  const byName = new Map<string, PresentOption | undefined>();
+  for (const one of options) byName.set(one.name, byName.has(one.name) ? undefined : one);
+  return byName;
 }
 
 /** Plans the undo of a run without reading the service, as if nothing had changed since the run. */
@@ -106,7 +129,7 @@ export function undoPlanUnread(done: Done): UndoPlan {
     const options = new Map(left.map((option) => [option._id, option]));
     present.set(_id, { targeting: { _id, name }, options, isPartial: true });
   }
-  return undoPlan(done, present);
+  return undoPlan({ ...done, withoutId: [] }, present);
 }
 
 /** Returns an option as the run left it. The values of fields that the run did not write are meaningless. */

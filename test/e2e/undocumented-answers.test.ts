@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { CLIENTS, call } from "../support/clients.ts";
+import { CLIENTS, call, textOf } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import { startStub } from "../support/stub-server.ts";
@@ -123,4 +123,18 @@ test.each([
   const [made = { _id: "" }] = results;
   const there = await client.callTool("get_targeting", { targetingId: left === undefined ? made._id : targetingId });
   expect(there.structuredContent ?? {}).toMatchObject(left === undefined ? {} : { targeting: { optionCount: left } });
+});
+
+test("an undo names a created option whose ID could not be read and whose name has changed", async () => {
+  const { sandbox, lists, client } = await session();
+  const targetingId = await sandbox.targeting("News");
+  lists.areBroken = true;
+  const { runId } = await call(client, "bulk_add_options", { targetingId, items: GROUPS });
+  lists.areBroken = false;
+  await call(client, "update_options", { targetingId, items: [{ currentName: "Ball", name: "Football" }] });
+  const planned = await client.callTool("undo_run", { runId });
+  const { impossible = 0, notOurs = 0 } = undo.parse(planned.structuredContent).undo;
+  // The group stays, too, because the renamed option is in it.
+  expect({ impossible, notOurs }).toEqual({ impossible: 1, notOurs: 1 });
+  expect(textOf(planned)).toMatch(/"Ball".*its ID could not be read, and no single option has its name and group now/s);
 });
