@@ -27,9 +27,12 @@ async function slowCall(delayMs = 1200, options = 60) {
   return { targetingId, args: { targetingId, items }, names: items.map(({ name }) => name) };
 }
 
+/** Starts a run, and returns when its first request is applied: until then, a stop would meet a run without a plan. */
 async function slowRun(replica: Replica, ...of: Parameters<typeof slowCall>) {
   const { args, ...rest } = await slowCall(...of);
-  return { ...rest, told: await runOf(replica.url, "bulk_add_options", args) };
+  const told = await runOf(replica.url, "bulk_add_options", args);
+  await expect.poll(() => cluster.service.options(rest.targetingId), { timeout: 60_000 }).not.toEqual([]);
+  return { ...rest, told };
 }
 
 /** For what has to be over when its call is answered, whatever else the machine does. */
