@@ -388,8 +388,8 @@ export function summaryOf(
   };
 }
 
-const MAX_LETTERS = 120;
-const NAMED = 2;
+const MAX_NAME_CHARACTERS = 120;
+const MAX_NAMES = 2;
 
 function aboutOf(
   { call, client, person, fileName }: RunHeader<{ readonly tool: string }>,
@@ -406,8 +406,8 @@ function aboutOf(
     // An undo also restores objects that were already gone when their deletion was sent again.
     ...("created" in did && { did: { ...did, deleted: did.deleted + gone } }),
     ...(inside.items > 0 && { inside: { items: inside.items, succeeded: inside.succeeded } }),
-    ...(only !== undefined && { only: only.slice(0, MAX_LETTERS) }),
-    ...(to !== undefined && { to: to.slice(0, MAX_LETTERS) }),
+    ...(only !== undefined && { only: only.slice(0, MAX_NAME_CHARACTERS) }),
+    ...(to !== undefined && { to: to.slice(0, MAX_NAME_CHARACTERS) }),
     ...(client !== undefined && { client }),
     ...(person !== undefined && { person }),
     ...(fileName !== undefined && { fileName }),
@@ -417,7 +417,7 @@ function aboutOf(
     ...kindsAndNames(state),
     ...(how !== undefined && { how }),
     ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
-    ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_LETTERS) }),
+    ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_NAME_CHARACTERS) }),
     ...decisionIn(state),
   };
 }
@@ -425,9 +425,7 @@ function aboutOf(
 const NO_OBJECTS = { items: 0, created: 0, changed: 0, deleted: 0 };
 
 /** Counts a run's groups and targetings by what was done to them, and returns the names of its first objects. */
-function kindsAndNames(
-  state: ReportedState,
-): Pick<NonNullable<RunSummary["about"]>, "groups" | "targetings" | "names"> {
+function kindsAndNames(state: ReportedState) {
   const counts = { group: { ...NO_OBJECTS }, targeting: { ...NO_OBJECTS } };
   const names: Partial<Record<Did, string[]>> = {};
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -436,10 +434,10 @@ function kindsAndNames(
     const did = state.didOf?.(object);
     if (did === undefined || did === "same") continue;
     if (kind !== undefined) counts[kind][did] += 1;
-    if (names[did]?.length === NAMED) continue;
+    if (names[did]?.length === MAX_NAMES) continue;
     const { name, change } = state.objects.at(object) ?? {};
     const { to = name } = renamedIn(change);
-    if (to !== undefined) names[did] = [...(names[did] ?? []), to.slice(0, MAX_LETTERS)];
+    if (to !== undefined) names[did] = [...(names[did] ?? []), to.slice(0, MAX_NAME_CHARACTERS)];
   }
   const { group, targeting } = counts;
   return { ...(group.items > 0 && { groups: group }), ...(targeting.items > 0 && { targetings: targeting }), names };
@@ -470,7 +468,7 @@ export function changeKindsOf(state: ReportedState): ChangeKinds | undefined {
   const [into, ...others] = groups;
   if (KINDS_OF_CHANGES.every((kind) => kinds[kind] === 0)) return undefined;
   if (into === undefined || others.length > 0) return kinds;
-  return { ...kinds, into: into === null ? null : into.slice(0, MAX_LETTERS) };
+  return { ...kinds, into: into === null ? null : into.slice(0, MAX_NAME_CHARACTERS) };
 }
 
 const KINDS_OF_CHANGES = ["renamed", "moved", "exposed", "extended", "reduced"] as const;

@@ -263,9 +263,7 @@ export class EventRunState implements RunView<EventEntry> {
   }
 }
 
-/**
- * Returns whether misspelt names in events are corrected before sending. The field has the name `mend` in stored runs.
- */
+/** Returns whether misspelt names in events are corrected before sending. The stored field keeps its old name. */
 export function autocorrects({ input }: EventCall): boolean {
   return input.events.mend === true;
 }
