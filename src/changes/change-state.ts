@@ -43,6 +43,8 @@ export class RunState {
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
+  /** When the run ended. Absent while it has not ended, or if nothing was recorded afterwards. */
+  endedAt: number | undefined;
   facts: RunFacts = {};
   resumed: { readonly counts: Counts } | undefined;
   late: readonly number[] = [];
@@ -76,6 +78,9 @@ export class RunState {
   }
 
   apply(entry: JournalEntry): void {
+    // The run that undoes this one stops it again, when it has already ended.
+    if (entry.t === "stop" && this.stopped !== undefined) this.endedAt ??= this.updatedAt;
+    if (entry.t === "resume") this.endedAt = undefined;
     this.#change(entry);
     if ("at" in entry) this.updatedAt = entry.at;
   }

@@ -43,10 +43,8 @@ export interface ReportedState {
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
   readonly updatedAt: number;
-  /**
-   * `within`: the ID of the only targeting that the run changes. `tool`: the tool in reports, if it is not that of the
-   * call.
-   */
+  readonly endedAt?: number | undefined;
+  /** `within`: the ID of the only changed targeting. `tool`: the tool in reports, if it is not that of the call. */
   readonly facts?: {
     readonly within?: string;
     readonly withinName?: string;
@@ -419,6 +417,7 @@ function aboutOf(
     ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
     ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_NAME_CHARACTERS) }),
     ...decisionIn(state),
+    ...(state.endedAt !== undefined && { endedAt: state.endedAt }),
   };
 }
 

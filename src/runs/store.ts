@@ -325,6 +325,8 @@ const runSummarySchema = z.object({
       mergesRows: z.literal(true).exactOptional(),
       plannedBy: z.string().exactOptional(),
       undoes: z.string().exactOptional(),
+      /** When the run ended, if it was undone later. Otherwise it ended at `updatedAt`. */
+      endedAt: z.number().exactOptional(),
       /** How many objects are groups or targetings. The others are options, or what the tool changes. */
       groups: kindCounts.exactOptional(),
       targetings: kindCounts.exactOptional(),

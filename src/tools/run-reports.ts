@@ -76,7 +76,7 @@ export async function reportRun(
 
 /** Returns a note that the run was applied before this call, so that the call only reports it. */
 export function usedBeforeNote({ header, state, status }: Run): readonly string[] {
-  return appliedBeforeNote({ status: status(), at: changedAt(header, state) });
+  return appliedBeforeNote({ status: status(), at: state.endedAt ?? changedAt(header, state) });
 }
 
 async function orNone(hints: Promise<readonly string[]>): Promise<readonly string[]> {
@@ -270,7 +270,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(!isChangeRun(run) && isEventRun(run) && { autocorrects: autocorrects(run.header.call) }),
     failures: groupFailures(state, reader),
     results: failuresFirst(state, RESULTS_READ),
-    lastAt: changedAt(header, state),
+    lastAt: state.endedAt ?? changedAt(header, state),
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),

@@ -106,7 +106,8 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
   if (run !== undefined) known.waits.set(runId, run);
   const counts = { ...NO_COUNTS, ...listed.counts };
-  const { did, how, inside, client, person, fileName, mergesRows, plannedBy, beganAt, decided, groups } = about;
+  const { did, how, inside, client, person, fileName, mergesRows, plannedBy, beganAt, endedAt, decided, groups } =
+    about;
   const targeting = listedTargeting(listed, known, run);
   const { names, undoes } = about;
   const title = run
@@ -131,11 +132,13 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
       client,
       fileName,
       beganAt,
+      endedAt,
       noun: nounOf({ tool, fileName, mergesRows, groups }, inside),
     },
     requestedBy: person && personWords(person, shown.services.person),
     optionsInside: inside?.succeeded,
     decided: decided && decisionWords(decided, shown.services.person),
+    isDecidedOnPage: decided?.where === "page" || undefined,
     ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
     ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
   };
@@ -338,9 +341,9 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
     undoes: about?.undoes,
     requestedBy: header.person && personWords(header.person, to.services.person),
     optionsInside: about?.inside?.succeeded,
-    beganAt: about?.beganAt,
-    updatedAt: changedAt(header, state),
+    ...{ beganAt: about?.beganAt, endedAt: about?.endedAt, updatedAt: changedAt(header, state) },
     decided: approval && approvalWords(approval, to.services.person),
+    isDecidedOnPage: about?.decided?.where === "page" || undefined,
     isDeclined: approval?.decision === "declined" || undefined,
     standsStill: await stalledReason(run, shown),
     ...(waiting

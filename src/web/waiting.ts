@@ -34,8 +34,8 @@ export function waitingOf(
   const counts = countsOfWaiting(run);
   const newGroups = isChangeRun(run) ? (kindsOfWaiting(run).groups?.created ?? 0) : 0;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
-  // The note of a deletion says only what stays, unless it begins with the effect.
-  const stays = isDeletion && note?.startsWith("This ") === false && note;
+  // The title of a run that only deletes says what it does, so its note says only what stays.
+  const stays = isDeletion && counts.deleted > 0 && counts.created + counts.changed === 0 && note !== undefined && note;
   return {
     effect: stays === false ? (note ?? effect) : "",
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },

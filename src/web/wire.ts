@@ -87,6 +87,8 @@ export interface RunRow {
   /** When the run was approved. Before, it waited for approval. Absent if unknown. */
   readonly beganAt?: number | undefined;
   readonly updatedAt: number;
+  /** When the run ended, if it was undone later. Otherwise it ended at `updatedAt`. */
+  readonly endedAt?: number | undefined;
   readonly counts: RunCounts;
   /** The noun for the counted items, in the singular: `row`, `option`, `event`. */
   readonly noun: string;
@@ -96,11 +98,14 @@ export interface RunRow {
   /**
    * How the run changed existing objects: how many were renamed or moved, how many now show or hide their sub-options
    * (`exposed`), how many got or lost Context IDs (`extended`, `reduced`), and how many Context IDs were added and
-   * removed. Absent if nothing of this happened, or if it is unknown.
+   * removed. `into`: the name of the only group that objects were moved to, or null for the top level. Absent if nothing
+   * of this happened, or if it is unknown.
    */
   readonly how?:
     | (Readonly<Partial<Record<"extended" | "reduced", number>>> &
-        Readonly<Record<"renamed" | "moved" | "exposed" | "added" | "removed", number>>)
+        Readonly<Record<"renamed" | "moved" | "exposed" | "added" | "removed", number>> & {
+          readonly into?: string | null | undefined;
+        })
     | undefined;
   /** The names of the first objects that were created, changed and deleted. */
   readonly names?: Readonly<Partial<Record<keyof ChangeCounts, readonly string[]>>> | undefined;
@@ -126,6 +131,7 @@ export interface RunRow {
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   /** Who approved or declined the run and where, as text. */
   readonly decided?: string | undefined;
+  readonly isDecidedOnPage?: boolean | undefined;
   readonly isDeclined?: boolean | undefined;
   readonly undoUntil?: number | undefined;
   /**

@@ -135,6 +135,7 @@ export const PARTIAL: RunDetail = {
     counts: { ...NONE, items: 6, succeeded: 4, failed: 2 },
     requests: { planned: 3, sent: 3, resent: 1, waitedMs: 150 },
     decided: "Approved on the page by ann",
+    isDecidedOnPage: true,
     actions: ["undo", "resume"],
     disabled: { resume: "No server could drive it." },
     undoUntil: STARTED + 86_400_000,

@@ -224,10 +224,15 @@ describe("a deletion that waits", () => {
     expect(rows.map(({ group }) => group)).toEqual([undefined, undefined]);
     const listed = () => person.runs().find((run) => run.runId === runId);
     expect(listed()).toMatchObject({ names: { changed: ["Boots", "Parkas"] } });
+    const ended = Number(listed()?.updatedAt);
     await person.press(runId, "undo");
     const undo = await newlyWaiting(person);
     await person.press(undo.runId, "approve");
     await expect.poll(() => listed()?.undoneBy).toBe(undo.runId);
+    // The undo changed the run, but not the time when it ended.
+    expect(listed()?.endedAt).toBe(ended);
+    expect((await detailOf(person, runId)).run.endedAt).toBe(ended);
+    expect(listed()?.updatedAt).toBeGreaterThan(ended);
     await person.press(undo.runId, "undo");
     await person.press((await newlyWaiting(person)).runId, "approve");
     await expect.poll(() => listed()?.undoneBy).toBeUndefined();

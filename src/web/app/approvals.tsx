@@ -25,7 +25,7 @@ const queue = new Map<string, RunRow>();
 /** Adds the runs that wait, and those that were decided on the page before it was loaded. */
 function fillQueue(): void {
   const from = now.value - KEPT_MS;
-  const decided = runList.value.filter((run) => / on the page/.test(run.decided ?? "") && run.updatedAt > from);
+  const decided = runList.value.filter((run) => run.isDecidedOnPage && run.updatedAt > from);
   for (const run of [...waitingRuns.value, ...decided.slice(0, MAX_DECIDED)]) {
     const isKnown = queue.has(run.runId);
     if (isKnown ? run.waiting : queue.size < MAX_RUNS) queue.set(run.runId, run);

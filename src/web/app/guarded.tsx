@@ -8,7 +8,7 @@ import { outcome, set } from "./state.ts";
 const REST_MS = 1000;
 
 /** The message if a press is ignored because a button has just appeared or moved. */
-const PAGE_MOVED = "The page changed a moment ago, so nothing was decided. Look again, then press the button.";
+const PAGE_MOVED = "The page changed a moment ago, so nothing was decided. Look again and press again.";
 
 interface GuardedProps {
   readonly action: RunAction;

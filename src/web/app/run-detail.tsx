@@ -30,7 +30,7 @@ export function OneRun({ id }: { readonly id: string }) {
     if (!isAbsent) return <p class="quiet">Reading the run…</p>;
     return (
       <Empty title="There is no such run">
-        It may belong to someone else, or be older than the runs that are stored. <a href="#/runs">All runs</a>
+        It may belong to someone else, or be too old to be stored. <a href="#/runs">All runs</a>
       </Empty>
     );
   }
@@ -38,7 +38,7 @@ export function OneRun({ id }: { readonly id: string }) {
   const known = detail ?? none;
   // The details contain more fields than the row in the list. They are used as long as they are not older than the row.
   const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
-  const shown = isFresh ? known.run : { ...known.run, standsStill: undefined, ...run };
+  const shown = { ...known.run, ...(isFresh ? { undoneBy: run.undoneBy } : { standsStill: undefined, ...run }) };
   if (run.waiting !== undefined && run.status === "needs_confirmation") return <Decision run={run} now={run} />;
   return <Body detail={{ ...known, run: shown }} />;
 }
@@ -157,7 +157,7 @@ function Head({ run }: { readonly run: RunRow }) {
 
 /** Shows who requested a run, when, how long it took, and how many requests it sent. */
 function Origin({ run }: { readonly run: RunRow }) {
-  const { requests, updatedAt, status } = run;
+  const { requests, updatedAt, endedAt = updatedAt, status } = run;
   const isOver = status !== "running" && status !== "planned" && status !== "needs_confirmation";
   return (
     <div class="row quiet small origin">
@@ -166,7 +166,7 @@ function Origin({ run }: { readonly run: RunRow }) {
       </span>
       <Ago at={timeOf(run)} />
       {isOver && (status !== "cancelled" || (requests?.sent ?? 0) > 0) && (
-        <span>took {durationWords(updatedAt - timeOf(run))}</span>
+        <span>took {durationWords(endedAt - timeOf(run))}</span>
       )}
       {requests !== undefined && requests.sent > 0 && <span>{requestWords(requests)}</span>}
     </div>
@@ -186,12 +186,12 @@ function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]
 /** Shows the steps of a run's history, and its status at the end. */
 function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: RunRow }) {
   if (of.length === 0) return null;
-  const { status, counts, updatedAt } = run;
+  const { status, counts, updatedAt, endedAt = updatedAt } = run;
   const isBegun = status !== "planned" && status !== "needs_confirmation";
   const end = {
     title:
       status !== "planned" ? statusWords(run) : run.tool === "track_events" ? "Nothing was sent" : "Not applied yet",
-    at: isBegun && status !== "running" ? updatedAt : undefined,
+    at: isBegun && status !== "running" ? endedAt : undefined,
     tone: toneOf(run),
   };
   return (

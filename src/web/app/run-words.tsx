@@ -18,7 +18,8 @@ export const STATUSES = {
 } as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
 
 export function Status({ of }: { readonly of: RunRow }) {
-  return <Badge tone={toneOf(of)}>{statusWords(of)}</Badge>;
+  const isUndone = of.undoneBy !== undefined;
+  return <Badge tone={isUndone ? "idle" : toneOf(of)}>{isUndone ? "Undone" : statusWords(of)}</Badge>;
 }
 
 export function statusWords({ status, isDeclined, tool }: RunRow): string {

@@ -128,7 +128,7 @@ function ByDay({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { 
 }
 
 function Row({ run }: { readonly run: RunRow }) {
-  const { runId, updatedAt, status: how } = run;
+  const { runId, updatedAt, endedAt = updatedAt, status: how } = run;
   const at = timeOf(run);
   const isWaiting = how === "needs_confirmation";
   const isToday = dayWords(at, now.value) === "Today";
@@ -149,7 +149,7 @@ function Row({ run }: { readonly run: RunRow }) {
         <Status of={run} />
       </td>
       <td>{!isWaiting && how !== "planned" && kindOf(run) !== "exports" && <Progress run={run} />}</td>
-      <td class="quiet small wide">{isOver && durationWords(updatedAt - at)}</td>
+      <td class="quiet small wide">{isOver && durationWords(endedAt - at)}</td>
     </tr>
   );
 }
