@@ -217,7 +217,7 @@ test("a decided run stays in the queue after another view and after a reload, an
     const items = page.locator(".queue a");
     await expect.poll(() => items.count()).toBe(2);
     const decided = "Approved on the page by ann";
-    made.put({ ...ROW, status: "succeeded", decided, updatedAt: Date.now(), actions: ["undo"] });
+    made.put({ ...ROW, status: "succeeded", decided, isDecidedOnPage: true, updatedAt: Date.now(), actions: ["undo"] });
     await page.locator(".queue").getByText("1 waiting").waitFor();
     for (const back of [() => page.getByRole("link", { name: /^Approvals/ }).click(), () => page.reload()]) {
       await page.getByRole("link", { name: "Runs", exact: true }).click();
@@ -871,10 +871,10 @@ test("today's changes are summed by targeting and kind, with names, and what was
       runId: "01REN",
       did: did(0, 3),
       title: "Renamed 3 options in Spring",
-      undoneBy: "01BACK",
+      ...{ undoneBy: "01BACK", startedAt: now - 4000, endedAt: now - 2000 },
     },
     { ...PARTIAL.run, ...done, runId: "01BACK", isUndo: true, did: did(0, 3), title: "Undid “Renamed 3 options”" },
-    { ...PARTIAL.run, ...done, runId: "01CUT", did: did(0, 2, 4), how: { ...how, removed: 1, moved: 1 } },
+    { ...PARTIAL.run, ...done, runId: "01CUT", did: did(0, 2, 4), how: { ...how, removed: 1, moved: 1, into: "Sale" } },
     { ...PARTIAL.run, ...done, runId: "01OLD", did: did(0, 5), title: "Applied a plan to Spring" },
     { ...PARTIAL.run, ...done, runId: "01FALL", did: did(2), targeting: fall, title: "Added 2 options to Fall" },
     {
@@ -905,7 +905,7 @@ test("today's changes are summed by targeting and kind, with names, and what was
         "3 added Hats, Bags, …",
         "4 deleted",
         "8 renamed",
-        "1 moved",
+        "1 moved to Sale",
         "+60 Context IDs Boots, …",
         "−1 Context ID",
       ],
@@ -928,6 +928,11 @@ test("today's changes are summed by targeting and kind, with names, and what was
     expect(await first.innerText()).toContain("Added an option");
     await page.getByRole("link", { name: "All runs" }).click();
     await page.getByText("Added the day before").waitFor();
+    const undone = page.getByRole("row", { name: /^Renamed 3 options in Spring/ });
+    expect(await undone.getByRole("cell").allInnerTexts()).toEqual(["Undone", expect.anything(), "2.0 s"]);
+    await undone.getByRole("link").click();
+    await page.getByText("Undone", { exact: true }).waitFor();
+    await page.getByText("took 2.0 s").waitFor();
     await page.goto(`${made.url}/#/runs/01UNDO`);
     await page.locator(".result").getByText("+1 restored").waitFor();
   });

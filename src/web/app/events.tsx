@@ -40,7 +40,7 @@ import {
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, set, verdicts } from "./state.ts";
-import { eventProblems, eventShares, Fix, RESULTS, VERDICTS, WordsOf } from "./words.tsx";
+import { eventShares, Fix, RESULTS, VERDICTS, WordsOf } from "./words.tsx";
 
 /** The number of problems that are shown before the person presses "Show more". */
 const FIRST_PROBLEMS = 6;
@@ -140,7 +140,7 @@ function Nothing() {
         <p class="quiet">
           {isFar
             ? "They appear here as they arrive at the sandbox."
-            : "Put this address in place of the one that your app sends its events to, or send a first event from a terminal."}
+            : "Let your app send its events to this address, or send one from a terminal."}
         </p>
         {!isFar && (
           <>
@@ -276,7 +276,6 @@ function Problem({ problem }: { readonly problem: EventCause }) {
     if (!isChosen) location.hash = `#/events/${latest}`;
   };
   const [{ platform } = { platform: "" }] = platforms;
-  const all = eventProblems().find(({ causes }) => causes.length > 1 && causes[0]?.id === id);
   return (
     <li>
       <button type="button" class="problem" aria-pressed={isChosen} onClick={choose}>
@@ -288,12 +287,6 @@ function Problem({ problem }: { readonly problem: EventCause }) {
         </code>
         <span class="cause">
           <WordsOf of={cause} />
-          {all !== undefined && (
-            <span class="quiet">
-              {" "}
-              · {number(all.count)} of {number(all.total)} {all.name} events in all
-            </span>
-          )}
           <Fix of={fix} />
         </span>
         <span class="quiet small wide">

@@ -212,8 +212,8 @@ function LiveRegion() {
       )}
       {hello.value?.readOnly && (
         <p class="banner idle">
-          This server is read-only: nothing can be approved, declined, undone, resumed or cancelled here. To change
-          that, start it without <code>TARGETING_MCP_READ_ONLY</code> (<code>--read-only</code>).
+          This server is read-only: nothing can be decided or undone here. To change that, start it without{" "}
+          <code>TARGETING_MCP_READ_ONLY</code> (<code>--read-only</code>).
         </p>
       )}
       {notice.value !== "" && <p class="banner">{notice}</p>}

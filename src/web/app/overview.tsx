@@ -188,7 +188,7 @@ function EventFigures() {
         <span class="quiet small">
           {arrived.value === 0
             ? "none has arrived yet"
-            : `${sharesText(shares)}, counted from the start or last clearing of the sandbox`}
+            : `${sharesText(shares)}, since the sandbox started or was cleared`}
         </span>
       </Figure>
       <Figure title="Event coverage" value={`${number(rows.length - unseen.length)} / ${number(rows.length)}`}>
@@ -280,6 +280,8 @@ interface Part {
   readonly runs: readonly RunRow[];
 }
 
+const MOVED = "# moved";
+
 /**
  * The kinds of changes that a line describes: the words (`#`: the number), the kind, how much a run changed, and how
  * many objects that concerns, if this is another number.
@@ -288,7 +290,7 @@ const KINDS: readonly (readonly [string, keyof ChangeCounts, ...((run: RunRow) =
   ["# added", "created", ({ did }) => did?.created],
   ["# deleted", "deleted", ({ did }) => did?.deleted],
   ["# renamed", "changed", ({ how }) => how?.renamed],
-  ["# moved", "changed", ({ how }) => how?.moved],
+  [MOVED, "changed", ({ how }) => how?.moved],
   ["# set to show or hide sub-options", "changed", ({ how }) => how?.exposed],
   ["+# Context IDs", "changed", ({ how }) => how?.added, ({ how }) => how?.extended],
   ["−# Context IDs", "changed", ({ how }) => how?.removed, ({ how }) => how?.reduced],
@@ -309,7 +311,10 @@ function partsOf(its: readonly RunRow[]): readonly Part[] {
     const names = runs.flatMap((run) => (objects?.(run) === run.did?.[of] ? (run.names?.[of] ?? []) : []));
     const isWhole = runs.reduce((all, run) => all + (objects?.(run) ?? 0), 0) <= MAX_NAMES;
     const shown = [...names.slice(0, MAX_NAMES), ...(isWhole || names.length === 0 ? [] : ["…"])];
-    return { words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1"), names: shown, runs };
+    // Several runs are said to move to a group only if all of them do.
+    const [into, ...others] = new Set(runs.map(({ how }) => how?.into));
+    const end = words === MOVED && into && others.length === 0 ? ` to ${into}` : "";
+    return { words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1") + end, names: shown, runs };
   });
   return [...parts.filter(({ runs }) => runs.length > 0), ...apart.map((run) => ({ runs: [run] }))];
 }
@@ -353,7 +358,7 @@ function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly 
   if (run === undefined) return null;
   const shown = (
     <>
-      {words ?? <Title run={run} {...(isWithin && { isWithin })} />}
+      {words === undefined ? <Title run={run} {...(isWithin && { isWithin })} /> : <Text of={words} most={200} />}
       {run.undoneBy !== undefined && ", undone"}
       {troubleWords(trouble).map((one) => `, ${one}`)}
       {names.length > 0 && (
