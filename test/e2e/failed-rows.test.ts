@@ -1,15 +1,18 @@
-import { mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { call } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
+const folderOf = perFile(async () => realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-"))));
 
 /** A session with the empty targeting Spring. `given` writes a sheet and gives it to a tool; `saved` reads a file. */
 async function withSheets() {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-")));
+  const folder = await folderOf();
+  for (const left of readdirSync(folder)) rmSync(join(folder, left));
   const { client, sandbox } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder } });
   const targetingId = await sandbox.targeting("Spring");
   const given = (tool: string, name: string, text: string) => {
@@ -90,7 +93,7 @@ test("an import counts the new options without Context IDs, groups apart", async
 });
 
 test("a workbook holds only the rows with the outcome that was asked for", async () => {
-  const { client, given } = await withSheets();
+  const { client, targetingId, given } = await withSheets();
   const made = await given("bulk_add_options", "two.csv", "Option,Context IDs\nShoes,A-1\nX,B-1\n");
   const { runId } = made;
   const failed = await call(client, "get_run", { runId, outcome: "failed", saveTo: "failed.xlsx" });
@@ -98,7 +101,7 @@ test("a workbook holds only the rows with the outcome that was asked for", async
   const fresh = await given("bulk_add_options", "none.csv", "Option,Context IDs\nHats,A-1\n");
   const none = await call(client, "get_run", { runId: fresh.runId, outcome: "failed", saveTo: "none.xlsx" });
   expect(none.text).toContain("no row of this run has the outcome failed");
-  const read = await call(client, "bulk_add_options", { targetingName: "Spring", file: "failed.xlsx", dryRun: true });
+  const read = await call(client, "bulk_add_options", { targetingId, file: "failed.xlsx", dryRun: true });
   expect(read.counts).toMatchObject({ items: 1, failed: 1 });
 });
 

@@ -5,9 +5,11 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
+const allowedFolder = perFile(() => mkdtemp(join(tmpdir(), "targeting-mcp-plans-")));
 
 const answer = z.looseObject({
   runId: z.string().optional(),
@@ -20,17 +22,18 @@ const answer = z.looseObject({
 
 const named = z.object({ results: z.array(z.object({ _id: z.string(), name: z.string() })) });
 
-/** A targeting "Spring" with options, saved as a desired state in an allowed folder. */
-async function spring(more: Readonly<Record<string, string>> = {}) {
-  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-plans-"));
-  const { sandbox, client } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder, ...more } });
+/** A targeting with options, saved as a desired state in an allowed folder. */
+async function spring(more: Readonly<Record<string, string>> = {}, name = "Spring") {
+  const allowed = await allowedFolder();
+  const folder = await mkdtemp(join(allowed, "test-"));
+  const { sandbox, client } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: allowed, ...more } });
   const call = async (name: string, args: Readonly<Record<string, unknown>>) => {
     const given = await client.callTool(name, args);
     const text = textOf(given);
     expect(countTokens(JSON.stringify(given.structuredContent)) + countTokens(text)).toBeLessThan(2500);
     return { data: answer.parse(given.structuredContent), text, isError: given.isError === true };
   };
-  const targetingId = await sandbox.targeting("Spring");
+  const targetingId = await sandbox.targeting(name);
   await sandbox.options(targetingId, [
     { name: "Shoes", contexts: ["a", "b"] },
     { name: "Hats", contexts: ["c"] },
@@ -343,10 +346,10 @@ test("a ring of names takes as many requests as its plan says, wherever that is 
 });
 
 test("the targeting of a state that names none is given by ID or by name, and not by both", async () => {
-  const { call, client, targetingId } = await spring();
+  const { call, client, targetingId } = await spring({}, "Unique name");
   await client.callTool("get_targeting", { targetingId });
   const desired = { version: 1, options: [{ name: "Boots", contexts: ["n"] }] };
-  for (const named of [{ targetingId }, { targetingName: "Spring" }]) {
+  for (const named of [{ targetingId }, { targetingName: "Unique name" }]) {
     const { data } = await call("plan_targeting", { desired, ...named });
     expect(data).toMatchObject({
       status: "planned",
@@ -354,10 +357,10 @@ test("the targeting of a state that names none is given by ID or by name, and no
       changes: { created: { count: 1 } },
     });
   }
-  const both = await call("plan_targeting", { desired, targetingId, targetingName: "Spring" });
+  const both = await call("plan_targeting", { desired, targetingId, targetingName: "Unique name" });
   expect(both).toMatchObject({
     isError: true,
     text: "targetingId and targetingName were both given\nGive only one of them.",
   });
-  expect((await call("plan_targeting", { desired, targetingName: "Autumn" })).text).toContain('"Spring"');
+  expect((await call("plan_targeting", { desired, targetingName: "Unique name" })).text).toContain('"Unique name"');
 });

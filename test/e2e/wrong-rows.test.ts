@@ -3,13 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { call } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
+const folderOf = perFile(async () => realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-"))));
 
 /** A session with the empty targeting Spring. `given` writes a file and gives it to a tool. */
 async function withFiles() {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-")));
+  const folder = await folderOf();
   const { client, sandbox } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder } });
   const targetingId = await sandbox.targeting("Spring");
   const written = (name: string, content: string | Uint8Array) => writeFileSync(join(folder, name), content);
