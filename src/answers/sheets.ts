@@ -224,8 +224,9 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
       `${many(seen.blankGroups, "row")} with a blank ${quoteShort(group)} below a filled one: read without a group; fillDown [${quoteShort(group)}] continues the group above`,
     seen.hidden && `${many(seen.hidden, "hidden row")} read like the others`,
     seen.template && `${many(seen.template, "row")} skipped, without an option, a group or Context IDs`,
-    seen.beyond && `${many(seen.beyond, "cell")} ignored, to the right of the headings`,
+    seen.beyond && `${many(seen.beyond, "cell")} ignored, in columns without a heading`,
     seen.repeated && `${many(seen.repeated, "row")} skipped, equal to the header`,
+    seen.titles && `${many(seen.titles, "row")} skipped, as the title of another table`,
     skippedWords(sheet.subtotals ?? [], "of totals"),
     skippedWords(sheet.hints ?? [], "of hints below the header"),
     seen.lineBreaks &&

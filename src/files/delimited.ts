@@ -143,6 +143,8 @@ class TextScan {
     this.#cells = [];
     this.#places = [];
     this.#lineStart = this.at;
+    // Files that were joined have a mark at the beginning of each.
+    if (this.#text[this.at] === BYTE_ORDER_MARK) this.at += 1;
     for (;;) {
       const isWhole = this.#text.charCodeAt(this.at) === QUOTE ? this.#quoted() : this.#bare();
       if (!isWhole) return undefined;

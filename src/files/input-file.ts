@@ -75,11 +75,12 @@ const sheetSeen = z.object({
   /** The number of skipped rows that have no option. Templates have such rows at their end. */
   template: count,
   /**
-   * `trimmed`: how many names have spaces around them. `beyond`: how many filled cells are to the right of all
-   * headings.
+   * `trimmed`: how many names have spaces around them. `beyond`: how many filled cells are in columns without a
+   * heading. `titles`: how many rows above a repeated header are titles.
    */
   trimmed: count,
   beyond: count,
+  titles: count,
   /** The heading of an ignored column that may contain the Context IDs. Absent if another column contains them. */
   likelyContexts: z.string().exactOptional(),
   /** Set if no column contains Context IDs, not even an ignored one. Absent if no column was ignored. */

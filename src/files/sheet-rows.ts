@@ -50,6 +50,7 @@ export function noNotes() {
     filled: 0,
     composed: 0,
     repeated: 0,
+    titles: 0,
     notTotal: 0,
     template: 0,
     trimmed: 0,
@@ -222,6 +223,8 @@ class RowReader {
   readonly #names: readonly boolean[];
   /** The indexes of the columns that a person fills in. A row in which all of them are empty has no option. */
   readonly #about: readonly number[];
+  /** The indexes of columns between the others that have no heading. Their cells are not read. */
+  readonly #unnamed: readonly number[];
   readonly #width: number;
   /** Recognizes total rows. Undefined if the lines to skip are stored with the file. */
   readonly #totals: TotalRows | undefined;
@@ -247,6 +250,7 @@ class RowReader {
     this.#read = header.names.map((name) => name !== "");
     this.#names = header.names.map((name) => !this.#isStrict && NAMES.includes(name));
     this.#about = header.names.flatMap((name, at) => (name === "" || PREFILLED.includes(name) ? [] : [at]));
+    this.#unnamed = header.cells.flatMap((cell, at) => (cell.trim() === "" ? [at] : []));
     this.#width = file.format === "xlsx" && !this.#isStrict ? header.cells.length : Number.POSITIVE_INFINITY;
     const ids = ["_id", "contextId", "contexts"].map(header.at).filter((at) => at >= 0);
     this.#totals = skipped === undefined || this.#isStrict ? undefined : new TotalRows(this.#read, ids);
@@ -262,6 +266,7 @@ class RowReader {
     this.#checkNoOtherHeader(record);
     if (this.#isHeader(record)) {
       this.#notes.repeated += 1;
+      this.#dropTitle();
       return;
     }
     const { line, places } = record;
@@ -280,6 +285,7 @@ class RowReader {
       return;
     }
     if (record.isHidden === true) this.#notes.hidden += 1;
+    this.#notes.beyond += this.#unnamed.filter((at) => (record.cells[at] ?? "").trim() !== "").length;
     if (record.cells.length > this.#width) {
       this.#notes.beyond += record.cells.slice(this.#width).filter((cell) => cell.trim() !== "").length;
     }
@@ -313,10 +319,20 @@ class RowReader {
    */
   #isHeader({ cells }: SheetRecord): boolean {
     const first = this.#read.indexOf(true);
-    if (cells[first] !== this.#header.cells[first]) return false;
+    if (plainHeading(cells[first] ?? "") !== plainHeading(this.#header.cells[first] ?? "")) return false;
     const filled = cells.flatMap((cell, at) => (cell.trim() !== "" && this.#read[at] === true ? [at] : []));
     const { names } = this.#headings(cells);
     return filled.length > 1 && filled.every((at) => names[at] !== "");
+  }
+
+  /** Drops the row above a repeated header if it is the title of the table below: one cell, below an empty row. */
+  #dropTitle(): void {
+    const { skipped, raw = [] } = this.#held ?? {};
+    if (skipped === undefined || raw.filter((cell) => cell.trim() !== "").length !== 1) return;
+    this.#notes.titles += 1;
+    this.#blank += skipped;
+    this.#held = undefined;
+    this.#before = [];
   }
 
   /** Throws a FileError for the header of another table, whose rows would be read with wrong columns. */

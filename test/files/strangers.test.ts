@@ -154,6 +154,30 @@ describe("rows of text files", () => {
     expect(rows).toEqual(["undecoded", "undecoded", "undecoded", ["Four", "a"]]);
   });
 
+  test("joined files have a mark and a header each, and may have a title", async () => {
+    for (const header of ["Option,Context IDs", '"Option","Context IDs"']) {
+      const { rows, notes } = await read("a.csv", `\uFEFF${header}\nOne,a\n\uFEFF${header}\nTwo,b\n`);
+      expect(rows).toEqual([
+        ["One", "a"],
+        ["Two", "b"],
+      ]);
+      expect(notes).toContain("1 row skipped, equal to the header");
+    }
+    const titled = "Table 1\nOption,Context IDs\nOne,a\n\nTable 2\nOption,Context IDs\nTwo,b\n\nThree,\n";
+    const { rows, notes } = await read("a.csv", titled);
+    expect(rows).toEqual([["One", "a"], ["Two", "b"], ["Three"]]);
+    expect(notes).toContain("1 row skipped, as the title of another table");
+  });
+
+  test("cells in columns without a heading are not read, which is said", async () => {
+    const { rows, notes } = await read("a.csv", "Option;Context IDs;;\nOne;a;b;\nTwo;c;;\n");
+    expect(rows).toEqual([
+      ["One", "a"],
+      ["Two", "c"],
+    ]);
+    expect(notes).toContain("1 cell ignored, in columns without a heading");
+  });
+
   test("spaces around names are no part of them", async () => {
     const { rows, notes, groups } = await read("a.csv", "Option,Group,Context IDs\nOne ,Top ,a\n Two,, b\nThree,,c\n");
     expect(rows).toEqual([
@@ -318,7 +342,7 @@ describe("workbooks of other programs", () => {
       ["Two", "b"],
     ]);
     expect(notes).toContain("1 hidden row read like the others");
-    expect(notes).toContain("1 cell ignored, to the right of the headings");
+    expect(notes).toContain("1 cell ignored, in columns without a heading");
   });
 
   test("merged ranges may have other attributes", async () => {
