@@ -93,7 +93,7 @@ export function splitBeside({ cells, separator }: SplitCells, held: Iterable<str
 }
 
 function separatorsOf(separator: string): RegExp {
-  return separator === "\n" ? /\n/ : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
+  return new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n\r]`);
 }
 
 /**
@@ -153,7 +153,7 @@ function wordReader<Meaning>(
 }
 
 export const truthIn = wordReader<boolean>([
-  [true, ["yes", "true", "1", "y", "x", "✓", "✔", "예", "ja", "j", "wahr", "oui", "vrai", "sí", "si"]],
+  [true, ["yes", "true", "1", "y", "✓", "✔", "예", "ja", "j", "wahr", "oui", "vrai", "sí", "si"]],
   [true, ["collection", "group", "그룹", "gruppe", "grupo", "groupe"]],
   [false, ["no", "false", "0", "n", "아니오", "아니요", "nein", "falsch", "non", "faux"]],
   [false, ["atomic", "option", "옵션", "opción"]],
@@ -185,26 +185,34 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
   // Google Sheets exports this text for a formula that it has not computed yet.
   ["formulaError", /^Loading\.\.\.$/],
-  // A failed formula in German, French, Spanish and Italian programs.
+  // A failed formula in German, French, Spanish, Italian, Portuguese, Dutch, Polish and Turkish programs.
+  ["formulaError", /^#(?:NV|N\/[BD]|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|NUL!|NULO!|NÚM!|NOME\?)$/],
   [
     "formulaError",
-    /^#(?:NV|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|¡VALOR!|¿NOMBRE\?|¡REF!|¡NUM!|¡DIV\/0!|VALORE!|RIF!|NOME\?)$/,
+    /^#(?:[¡¿]?VALORE?[!?]|¿NOMBRE\?|¡(?:REF|NUM|DIV\/0)!|RIF!|WAARDE!|VERW!|NAAM\?|GETAL!|ARG!|ADR!|NAZWA\?)$/,
   ],
-  // A spreadsheet has changed a long number, or a text such as 12E5. The sign of the exponent shows it: spreadsheets
-  // always write one.
-  ["scientific", /^[+-]?\d(?:[.,]\d+)?E[+-]\d{1,3}$/i],
+  ["formulaError", /^#(?:LICZBA!|YOK|AD\?|DEĞER!|BAŞV!|SAYI!|SAYI\/0!|BOŞ!)$/],
+  // A program has changed a long number, or a text such as 12E5. The sign of the exponent shows it: spreadsheets always
+  // write one. Java and databases write decimals instead (4.01E12).
+  ["scientific", /^[+-]?\d(?:[.,]\d+E[+-]?|E[+-])\d{1,3}$/i],
+  // A program has changed a column of IDs with an empty cell into decimal numbers.
+  ["decimal", /^\d{5,}[.,]0{1,2}$/],
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
   // A spreadsheet has changed a text such as 3-4 or MAR4 into a date.
   [
     "date",
     /^(?:\d{1,2}-(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d{2})$/,
   ],
-  // A German or Korean program has changed a text into a date.
+  // A French, Spanish, Portuguese, German, Korean, Japanese or Chinese program has changed a text into a date.
   [
     "date",
-    /^(?:\d{1,2}\. ?(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez) \d{2}|\d{1,2}월 \d{1,2}일)$/,
+    /^\d{1,2}[-/](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|janv|févr|mars|avr|mai|juin|juil|août|sept|déc|ene|abr|ago|dic|fev|dez|mär|okt)\.?$/i,
   ],
-  ["placeholder", /^(?:null|NULL|n\/a|N\/A|NaN|undefined|[-–—])$/],
+  [
+    "date",
+    /^(?:\d{1,2}\. ?(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez) \d{2}|\d{1,2}[월月] ?\d{1,2}[일日])$/,
+  ],
+  ["placeholder", /^(?:null|NULL|n\/a|N\/A|NaN|undefined|[-–—]|\\N|\(null\)|<null>|<NA>)$/],
   // People write this apostrophe so that a spreadsheet keeps all digits of a number.
   ["apostrophe", /^'\d+$/],
   // UTF-8 that was read as Windows-1252 and saved again.
@@ -218,9 +226,12 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
 
 const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
 
-/** Non-breaking spaces and zero-width characters. Joiners inside an emoji are allowed. */
+/**
+ * Control characters other than tabs and line breaks, non-breaking spaces and zero-width characters. Joiners inside an
+ * emoji are allowed.
+ */
 const INVISIBLE =
-  /[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;
+  /[^\P{Cc}\t\n\r]|[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;
 
 /**
  * Matches a character that could be invisible: neither printable ASCII nor a Hangul syllable. Most texts have none,
@@ -271,9 +282,7 @@ export function damageIn(text: string, isText = false): Damage | undefined {
 
 /** Returns the invisible characters in a trimmed text, for example `U+200B`. */
 export function invisibleIn(trimmed: string): readonly string[] {
-  if (!UNUSUAL.test(trimmed)) return [];
-  const found = trimmed.match(INVISIBLE) ?? [];
-  return [...new Set(trimmed.includes("\0") ? ["\0", ...found] : found)].map(codePoint);
+  return UNUSUAL.test(trimmed) ? [...new Set(trimmed.match(INVISIBLE))].map(codePoint) : [];
 }
 
 function codePoint(character: string): string {
@@ -300,6 +309,10 @@ const DAMAGE_WORDS = {
   scientific: [
     "was turned into scientific notation by a spreadsheet, and its last digits are lost",
     "Copy it from its source again. Format the column as text before you paste.",
+  ],
+  decimal: [
+    "was turned into a decimal number by a program",
+    "Write it without the decimals, and format the column as text.",
   ],
   truth: ["was changed by a spreadsheet into a truth value", "Write the original text again, formatted as text."],
   date: ["was changed by a spreadsheet into a date", "Write the original text again, formatted as text."],

@@ -274,11 +274,15 @@ const TYPE_OR_REQUIRED = new RegExp(
   "i",
 );
 
+/** Matches a cell of the line that SQL clients and Markdown draw below the header, and an empty cell beside it. */
+const RULER = /^(?:[:|=+-]{3,})?$/;
+
 /**
  * Returns whether a row explains the columns, as in templates, so that it is skipped. It may contain rules, an example,
- * types or "required".
+ * types, "required" or a drawn line.
  */
 export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
+  if (cells.every((cell) => RULER.test(cell.trim()))) return true;
   const name = (cells[at("name")] ?? "").trim();
   if (EXAMPLE.test(name) || RULE.test(name)) return true;
   const filled = cells.flatMap((cell, column) => (names[column] === "" || cell.trim() === "" ? [] : [cell.trim()]));

@@ -1,10 +1,13 @@
 import { NO_VALUE } from "./cells.ts";
 import { type SheetRecord, SUM_FORMULA } from "./delimited.ts";
 
-/** Words for totals in English, German, French, Spanish, Italian, Portuguese, Dutch, Korean, Japanese and Chinese. */
+/**
+ * Words for totals in English, German, French, Spanish, Italian, Portuguese, Dutch, Turkish, Korean, Japanese and
+ * Chinese.
+ */
 const TOTAL_WORDS = [
   "(?:grand |sub[- ]?|sous-|suma |eind)?tot(?:als?|aal|ale)(?: g[eé]n[eé]ral| geral| complessivo)?",
-  ...["suma?", "som(?:me|ma)", "(?:gesamt|zwischen|teil)?summe", "gesamt"],
+  ...["suma?", "som(?:me|ma)", "(?:gesamt|zwischen|teil)?summe", "gesamt", "(?:genel |ara )?toplam"],
   ...["총? ?합 ?계", "총 ?계", "소 ?계", "부분합", "계", "[合総總小]?計", "[合总小]计"],
 ].join("|");
 /**

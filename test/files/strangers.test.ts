@@ -92,6 +92,8 @@ describe("rows of text files", () => {
       "lines 2 and 3 skipped",
     ],
     ["옵션명;그룹;키워드\n예: 봄 신상;예: 신발;12345\n필수;선택;선택\nOne;Top;a\n", "lines 2 and 3 skipped"],
+    ["Option | Context IDs | Group\n-------+-------------+------\nOne | a | Top\n", "line 2 skipped"],
+    ["| Option | Context IDs | Group |\n|:---|----:|---|\n| One | a | Top |\n", "line 2 skipped"],
     ["Option;Gruppe;Artikelnummer\nz. B. Schuhe;z. B. Sport;4711\nOne;Top;a\n", "line 2 skipped"],
   ])("hints below the header are no options: %j", async (content, note) => {
     const { rows, notes } = await read("a.csv", content);
@@ -257,17 +259,33 @@ describe("cells of text files", () => {
     ["N/A", "placeholder"],
     ["null", "placeholder"],
     ["–", "placeholder"],
+    ["\\N", "placeholder"],
+    ["(null)", "placeholder"],
+    ["4.01E12", "scientific"],
+    ["4012345000011.0", "decimal"],
+    ["04/mar", "date"],
+    ["04-mars", "date"],
+    ["3月4日", "date"],
+    ["#DEĞER!", "formulaError"],
+    ["#N/D", "formulaError"],
+    ["#VALOR!", "formulaError"],
+    ["#VALORE!", "formulaError"],
+    ["a\u000Bb", "invisible"],
+    ["a\u0085b", "invisible"],
     ["MÃ¼nchen", "misread"],
     ["lâ€™Oréal", "misread"],
   ])("%s is not a Context ID", async (id, damage) => {
     expect((await read("a.csv", `Option,Context ID\nOne,${id}\n`)).rows).toEqual([damage]);
   });
 
-  test.each(["SÃO PAULO", "n-a", "1.2.3", "'a", "Null", "100.200"])("%s is a Context ID", async (id) => {
-    const { rows, notes } = await read("a.csv", `Option,Context ID\nOne,${id}\n`);
-    expect(rows).toEqual([["One", id]]);
-    expect(notes).toBe("");
-  });
+  test.each(["SÃO PAULO", "n-a", "1.2.3", "'a", "Null", "100.200", "12E5", "1234.0", "Set-10", "3-4", "#SALE!"])(
+    "%s is a Context ID",
+    async (id) => {
+      const { rows, notes } = await read("a.csv", `Option,Context ID\nOne,${id}\n`);
+      expect(rows).toEqual([["One", id]]);
+      expect(notes).toBe("");
+    },
+  );
 
   test("thousands separators and dates in Context IDs are pointed out, and are no lists", async () => {
     const { rows, notes } = await read("a.csv", 'Option;Context IDs\nOne;"1,234"\nTwo;4.012.345\nThree;04.03.2026\n');
@@ -282,14 +300,35 @@ describe("cells of text files", () => {
   });
 
   test.each([
-    ...["Total général", "Suma total", "Totale complessivo", "Total geral", "Eindtotaal", "合計", "总计", "총 합계"],
+    ...[
+      "Total général",
+      "Suma total",
+      "Totale complessivo",
+      "Total geral",
+      "Eindtotaal",
+      "合計",
+      "总计",
+      "총 합계",
+      "Toplam",
+      "Genel Toplam",
+    ],
   ])("%s begins a row of totals", async (word) => {
     const { rows, notes } = await read("a.csv", `Option;Context IDs;Clicks\nOne;a;10\nTwo;b;20\n${word};;30\n`);
     expect(rows).toHaveLength(2);
     expect(notes).toContain("line 4 skipped as a row of totals");
   });
 
-  test.each(["x", "✓", "oui", "WAHR", "sí"])("%s is a yes", async (yes) => {
+  test("an X is no yes, because people who mark with O and X mean no by it", async () => {
+    const { rows } = await read("a.csv", "옵션명,그룹 여부,키워드\n신발,X,a\n모자,x,b\n");
+    expect(rows).toEqual(["type", "type"]);
+  });
+
+  test("a lone carriage return separates Context IDs like a line feed", async () => {
+    const { rows } = await read("a.csv", 'Option,Context IDs\nOne,"a\rb"\n');
+    expect(rows).toEqual([["One", "a", "b"]]);
+  });
+
+  test.each(["✓", "oui", "WAHR", "sí"])("%s is a yes", async (yes) => {
     expect((await read("a.csv", `Option,Is Group,Context IDs\nOne,${yes},a\n`)).rows).toEqual([["One", "a"]]);
   });
 });
@@ -391,6 +430,7 @@ describe("files of events", () => {
     ["undefined", "T-1", 'the uid "undefined" is a text that programs write for an empty cell'],
     ["u1", "null", 'the tx_id "null" is a text that programs write for an empty cell'],
     ["u1", "1.23457E+14", 'the tx_id "1.23457E+14" was turned into scientific notation'],
+    ["12345.0", "T-1", 'the uid "12345.0" was turned into a decimal number'],
     ["u1", "#N/A", 'the tx_id "#N/A" is a formula error'],
   ])("a purchase of %s with the tx_id %s is not sent", async (uid, tx, words) => {
     const { structured, text: said } = await dryRun(`uid,eventName,tx_id,currency\n${uid},purchase,${tx},TRUE\n`);

@@ -299,11 +299,14 @@ const correctingEventRows: RowShape<EventRow> = {
 /** Kinds of damage that are ignored here, because undamaged page titles and product names may look like them. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
 
+/** Kinds of damage that are numbers. They are no damage of a parameter that is a number. */
+const NUMERIC: readonly string[] = ["scientific", "decimal"];
+
 /** Returns a reason if a spreadsheet or another program has probably changed a cell. */
 function damagedCell(column: string, cell: string, parameter: Parameter | undefined) {
   const found = damageIn(cell);
   if (found === undefined || HARMLESS.includes(found.damage)) return undefined;
-  if (found.damage === "scientific" && parameter?.type === "number") return undefined;
+  if (NUMERIC.includes(found.damage) && parameter?.type === "number") return undefined;
   return invalidRow("damaged", { what: column, value: cell.slice(0, 40), ...found });
 }
 
