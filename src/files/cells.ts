@@ -186,12 +186,10 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // Google Sheets exports this text for a formula that it has not computed yet.
   ["formulaError", /^Loading\.\.\.$/],
   // A failed formula in German, French, Spanish, Italian, Portuguese, Dutch, Polish and Turkish programs.
-  ["formulaError", /^#(?:NV|N\/[BD]|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|NUL!|NULO!|NÚM!|NOME\?)$/],
   [
     "formulaError",
-    /^#(?:[¡¿]?VALORE?[!?]|¿NOMBRE\?|¡(?:REF|NUM|DIV\/0)!|RIF!|WAARDE!|VERW!|NAAM\?|GETAL!|ARG!|ADR!|NAZWA\?)$/,
+    /^#(?:NV|N\/[BD]|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|¡VALOR!|¿NOMBRE\?|¡(?:REF|NUM|DIV\/0)!|VALORE?!|RIF!|NOME\?|NÚM!|WAARDE!|VERW!|NAAM\?|ARG!|ADR!|NAZWA\?|YOK|AD\?|DEĞER!|BAŞV!|SAYI(?:\/0)?!)$/,
   ],
-  ["formulaError", /^#(?:LICZBA!|YOK|AD\?|DEĞER!|BAŞV!|SAYI!|SAYI\/0!|BOŞ!)$/],
   // A program has changed a long number, or a text such as 12E5. The sign of the exponent shows it: spreadsheets always
   // write one. Java and databases write decimals instead (4.01E12).
   ["scientific", /^[+-]?\d(?:[.,]\d+E[+-]?|E[+-])\d{1,3}$/i],
@@ -310,10 +308,7 @@ const DAMAGE_WORDS = {
     "was turned into scientific notation by a spreadsheet, and its last digits are lost",
     "Copy it from its source again. Format the column as text before you paste.",
   ],
-  decimal: [
-    "was turned into a decimal number by a program",
-    "Write it without the decimals, and format the column as text.",
-  ],
+  decimal: ["was turned into a decimal number by a program", "Write it without decimals, formatted as text."],
   truth: ["was changed by a spreadsheet into a truth value", "Write the original text again, formatted as text."],
   date: ["was changed by a spreadsheet into a date", "Write the original text again, formatted as text."],
   narrow: ["was saved from a column that was too narrow to show it", "Widen the column, and save the file again."],

@@ -5,8 +5,8 @@ export const NONE = "[]";
 export const REASON_COLUMN = "reason";
 
 /**
- * The accepted headings of each column. Sheets are written with the first one. Case, spaces, `_`, `-` and invisible
- * characters do not matter.
+ * The accepted headings of each column. Sheets are written with the first one. Case, spaces, `_`, `-`, `*`, `:` and
+ * invisible characters do not matter.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion", "Acción", "Accion"],
@@ -74,7 +74,7 @@ export function plainHeading(heading: string): string {
   return heading
     .normalize("NFKC")
     .toLowerCase()
-    .replace(/[\s_\-\p{Cf}\p{Cc}]/gu, "");
+    .replace(/[\s_\-*:\p{Cf}\p{Cc}]/gu, "");
 }
 
 export interface ValidColumns {

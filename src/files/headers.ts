@@ -23,7 +23,7 @@ const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
 /**
  * The headings of columns that this program adds to a sheet. These columns are ignored when the sheet is read again.
  */
-const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));
+const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN].map(plainHeading));
 
 export const HEADER_WITHIN = 100;
 
@@ -203,6 +203,14 @@ export function checkHeader(
   const missing = required.find((group) => !group.some((column) => header.at(column) >= 0));
   if (missing === undefined) return;
   const shown = cells.filter((cell) => cell.trim() !== "").map((cell) => cell.trim().slice(0, LONGEST_HEADING));
+  const [only = "", ...others] = shown;
+  const inside = only.replaceAll('"', "").split(/[,;|\t\r\n]|\s{2,}/);
+  if (others.length === 0 && inside.length > 1 && isWhole(headerReader(shape)(inside), shape)) {
+    throw new FileError(
+      `line ${line} of the file is a single cell with all headings: ${JSON.stringify(only)}`,
+      "Its lines are in quotation marks as a whole, or spaces separate the columns. Export the data again as .xlsx, or as CSV with a comma, semicolon or tab between the cells.",
+    );
+  }
   const likely = likelyMapping(header, shown, shape);
   const words = missing.map((column) => (headingOf(column) === column ? column : `${column} ("${headingOf(column)}")`));
   throw new FileError(

@@ -58,7 +58,7 @@ const COLUMNS = {
   _id: [headingOf("_id")],
   action: [headingOf("action")],
   op: [headingOf("op")],
-  result: ["Result", "status"],
+  result: ["Result"],
   problem: ["Problem", "reason"],
   howToFix: ["How to fix"],
 } as const;

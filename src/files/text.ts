@@ -17,7 +17,7 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
   let isMac: boolean | undefined;
   /** Returns a text with line feeds. Old Mac programs and Excel's "CSV (Macintosh)" end lines with carriage returns. */
   const withLines = (text: string): string => {
-    if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = !text.includes("\n");
+    if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = hasMacLines(text);
     return isMac === true ? text.replaceAll("\r", "\n") : text;
   };
   for await (const chunk of bytes()) {
@@ -30,6 +30,12 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
     }
   }
   if (decode !== undefined) yield withLines(decode(undefined, line));
+}
+
+/** Returns whether the first line ends with a carriage return alone. Line breaks inside quotation marks do not count. */
+function hasMacLines(text: string): boolean {
+  const end = /^(?:[^"\r\n]|"[^"]*")*(\r?\n|\r)/.exec(text)?.[1];
+  return end === undefined ? !text.includes("\n") : end === "\r";
 }
 
 /** Decodes the next bytes, which begin on `line`. `chunk` is undefined at the end of the file. */
@@ -221,14 +227,14 @@ const MAC_LETTERS: ReadonlySet<number> = new Set([
 class MacLikeness {
   readonly #letters = new Set<number>();
   #hasWestern = false;
-  #hasNewline = false;
-  #hasReturn = false;
+  /** Whether the first line ends with a carriage return alone. */
+  #hasMacLines: boolean | undefined;
   #before = 0;
 
   take(chunk: Uint8Array): void {
-    this.#hasNewline ||= chunk.includes(NEWLINE);
-    this.#hasReturn ||= chunk.includes(RETURN);
     for (const byte of chunk) {
+      if (byte === NEWLINE) this.#hasMacLines ??= false;
+      else if (this.#before === RETURN) this.#hasMacLines ??= true;
       if (byte >= 0x80 && isAsciiLetter(this.#before)) {
         if (MAC_LETTERS.has(byte)) this.#letters.add(byte);
         else if (byte >= 0xc0) this.#hasWestern = true;
@@ -238,7 +244,7 @@ class MacLikeness {
   }
 
   isMac(): boolean {
-    return (this.#hasReturn && !this.#hasNewline) || (this.#letters.size > 1 && !this.#hasWestern);
+    return this.#hasMacLines === true || (this.#letters.size > 1 && !this.#hasWestern);
   }
 }
 

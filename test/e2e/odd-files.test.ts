@@ -1,4 +1,4 @@
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeXlsx } from "hucre";
@@ -187,4 +187,15 @@ test("an error about a file marks its headings, sheets and file names as foreign
   expect(sheet).toBe('the workbook has no sheet "a (b)"\n[[Its sheets: "Now (delete)".]]');
   const absent = marked(textOf(await send("bulk_add_options", "d.csv", "", { file: join(folder, "e.csv") })));
   expect(absent).toMatch(/^there is no file ".*e\.csv" in ".*"\n\[\[The nearest files there: "a\.csv", .*\]\]$/);
+});
+
+test("a column Status keeps its values in the sheet with results", async () => {
+  const { send, client, folder } = await withFiles();
+  const made = await send("bulk_add_options", "status.csv", "Name,Context IDs,Status\nShoes,c-1,paused\n");
+  expect(textOf(made)).toContain('1 column ignored: "Status"');
+  const saveTo = join(folder, "status-results.csv");
+  await client.callTool("get_run", { runId: made.structuredContent?.runId, saveTo });
+  expect(await readFile(saveTo, "utf8")).toMatch(
+    /^\uFEFFName,Context IDs,Status,.*Result.*\r\nShoes,c-1,paused,.*Done/,
+  );
 });

@@ -208,6 +208,27 @@ describe("rows of text files", () => {
     });
   });
 
+  test.each([
+    '"Option,""Context IDs"",Group"\r\n"One,""a|b"","\r\n',
+    "option               context_ids\n-------------------- -----------\nOne                  a\n",
+  ])("a sheet with whole lines as cells is refused with how to save it: %j", async (content) => {
+    await expect(read("a.csv", content)).rejects.toMatchObject({
+      message: expect.stringContaining("is a single cell with all headings"),
+      remedy: expect.stringContaining("Export the data again as .xlsx"),
+    });
+  });
+
+  test("headings may be marked as required, or end with a colon", async () => {
+    const { rows, groups } = await read("a.csv", "Option*,Group:,Context IDs *\nOne,Top,a|b\n");
+    expect(rows).toEqual([["One", "a", "b"]]);
+    expect(groups).toEqual(["Top"]);
+  });
+
+  test("a column Status is the person's own, so it is named as ignored", async () => {
+    const { notes } = await read("a.csv", "Option,Context IDs,Status\nOne,a,paused\n");
+    expect(notes).toContain('1 column ignored: "Status"');
+  });
+
   test("a heading that may be that of Context IDs is named where no other is", async () => {
     const { notes } = await read("a.csv", "Option,Keyword 1,Keyword 2\nOne,a,b\n");
     expect(notes).toContain('no column of Context IDs was read. If "Keyword 1" has one Context ID in each row');
@@ -228,6 +249,18 @@ describe("cells of text files", () => {
       ["Äpfel", "München"],
     ]);
     expect(notes).toContain(note);
+  });
+
+  test("lines that end with carriage returns may have line feeds inside their cells", async () => {
+    const content = Buffer.from('Option;Context IDs\rOne;"a\nb"\rTwo;Gr\x9a\xa7e\r', "latin1");
+    const { rows, notes } = await read("a.csv", content);
+    expect(rows).toEqual([
+      ["One", "a", "b"],
+      ["Two", "Größe"],
+    ]);
+    expect(notes).toContain("Mac Roman");
+    const quoted = 'Option,"Context\rIDs"\nOne,a\n';
+    expect((await read("a.csv", quoted)).rows).toEqual([["One", "a"]]);
   });
 
   test.each(["cœur|L’Oréal", "Škoda|Beneš", "12,50 €", "Größe", "Ægir|Žižek"])(
