@@ -399,7 +399,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   },
   tooManyCells: ({ columns }) => ({
     message: `the row has more cells than the ${many(columns, "column")} of the header`,
-    remedy: CELLS,
+    remedy: `${CELLS} In a workbook, empty the cells to the right of the headings.`,
   }),
   type: ({ value }) => ({
     message: `the type ${quotedCell(value)} is not known`,

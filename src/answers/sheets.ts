@@ -190,7 +190,10 @@ function ignoredWords({ ignored, ignoredHeadings = [], withoutContexts }: SheetS
 
 function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {
   const { separator = "" } = sheet;
-  const all = [seen.commas && ",", seen.unseparated && ";|", separator.trim()].filter(Boolean).join("");
+  const { joinedBy = "" } = seen;
+  const all = [seen.commas && ",", joinedBy.trim(), seen.unseparated && ";|", separator.trim()]
+    .filter(Boolean)
+    .join("");
   const splits = `separator ${JSON.stringify([...new Set(all)].join(""))} splits them`;
   return [
     seen.severalIds &&
@@ -198,6 +201,8 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.commas && `${many(seen.commas, "cell")} of Context IDs with commas, read as part of the ID; ${splits}`,
     seen.unseparated &&
       `${many(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; ${splits}`,
+    seen.joined &&
+      `${many(seen.joined, "cell")} of Context IDs with ${JSON.stringify(joinedBy)}, read as part of the ID; ${joinedBy === " " ? 'separator " " splits them' : splits}`,
     seen.composed && `${many(seen.composed, "cell")} with decomposed Hangul, which was composed`,
     seen.trimmed &&
       `${many(seen.trimmed, "name")} read without the spaces around ${seen.trimmed === 1 ? "it" : "them"}`,

@@ -34,6 +34,7 @@ import {
   type SheetRow,
   type SkippedLines,
   sheetRows,
+  unusualSeparator,
 } from "./sheet-rows.ts";
 import { EncodingDetector, textOf } from "./text.ts";
 
@@ -369,6 +370,7 @@ class Facts {
   #targeting: string | undefined;
   readonly #transactions = new Set<string>();
   #repeatedTx = 0;
+  readonly #joinedBy: string[] = [];
 
   /**
    * The indexes of columns that may contain numbers (`#numbers`), and of those that contain a decimal comma
@@ -405,6 +407,8 @@ class Facts {
         if (contexts.includes(separator) && damageIn(contexts) === undefined)
           this.#holding.set(separator, (this.#holding.get(separator) ?? 0) + 1);
       }
+      const sign = unusualSeparator(contexts);
+      if (sign !== undefined && !this.#given?.includes(sign)) this.#joinedBy.push(sign);
       this.#takeDigits(contexts);
     }
     const group = (cells[this.#at.group] ?? "").trim();
@@ -459,6 +463,8 @@ class Facts {
       severalIds: holding(separating),
       commas: separating.includes(",") ? 0 : holding([","]),
       unseparated: holding(["|", ";", "\n"].filter((one) => !separating.includes(one))),
+      joined: this.#joinedBy.length,
+      ...(this.#joinedBy[0] !== undefined && { joinedBy: this.#joinedBy[0] }),
       blankGroups: this.#blankGroups,
       ...(this.#blankGroups > 0 && {
         groupHeading: cutText((cells[this.#at.group] ?? "").trim(), LONGEST_HEADING),

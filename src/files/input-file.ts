@@ -56,6 +56,9 @@ const sheetSeen = z.object({
   severalIds: count,
   commas: count,
   unseparated: count,
+  /** How many cells have an unusual sign between Context IDs, and the first such sign. */
+  joined: count,
+  joinedBy: z.string().exactOptional(),
   /** How many rows belong to the option of the row above, and how many empty cells got the value of the cell above. */
   continued: count,
   filled: count,

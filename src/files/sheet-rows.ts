@@ -413,6 +413,14 @@ function positionOf(column: string, header: SheetHeader): number {
   );
 }
 
+/**
+ * Returns the sign between the Context IDs of a cell if it is none of the usual ones: a full-width or ideographic sign,
+ * or another one between two long numbers.
+ */
+export function unusualSeparator(cell: string): string | undefined {
+  return (/[、，；｜]/.exec(cell) ?? /(?<=^\d{4,}\s*)(?:[/\\&+·・]|\s(?=\d))(?=\s*\d{4,})/.exec(cell))?.[0];
+}
+
 /** A delimiter that no text contains, so that each line is one cell. */
 const NO_DELIMITER = "\uFFFF";
 

@@ -320,6 +320,24 @@ describe("cells of text files", () => {
     },
   );
 
+  test.each(["4012345/4012346", "4012345 4012346", "4012345 & 4012346", "신발、모자", "a，b", "a；b"])(
+    "signs between Context IDs are pointed out, and can be named: %s",
+    async (cell) => {
+      const content = `Option,Context IDs\nOne,${cell}\n`;
+      const { rows, notes } = await read("a.csv", content);
+      expect(rows).toEqual([["One", cell]]);
+      const [, separator = ""] =
+        /1 cell of Context IDs with ".", read as .*; separator "(.+)" splits/.exec(notes) ?? [];
+      const split = await read("a.csv", content, { separator });
+      expect(split.rows).toEqual([["One", ...cell.split(/ ?[/&、，；] ?| /)]]);
+      expect(split.notes).not.toContain("read as part");
+    },
+  );
+
+  test.each(["AC/DC", "1234-5678", "2026/03/04", "12 345", "1234"])("%s is one Context ID", async (cell) => {
+    expect((await read("a.csv", `Option,Context IDs\nOne,${cell}\n`)).notes).not.toContain("read as part");
+  });
+
   test("thousands separators and dates in Context IDs are pointed out, and are no lists", async () => {
     const { rows, notes } = await read("a.csv", 'Option;Context IDs\nOne;"1,234"\nTwo;4.012.345\nThree;04.03.2026\n');
     expect(rows).toEqual([
