@@ -70,13 +70,10 @@ export function undoOf(
   parts: readonly EffectPart[],
   { days, isUndo = false, newGroups = 0 }: UndoContext,
 ): Waiting["undo"] {
-  const objects = parts.flatMap((part) => (Object.hasOwn(DELETED, part.title) ? part.objects : []));
-  const lost = unrestorable(objects);
+  const lost = unrestorable(deletedIn(parts));
   const counts = { created: newObjects(created, newGroups, parts), exact: changed, newIds: deleted - lost, lost };
   const isDeletion = created + changed === 0;
-  const isOne = counts.newIds === 1 && optionsWithin(parts) === 0;
-  const some = lost === 0 ? "all" : `${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}`;
-  const back = `${some}, under ${isOne ? "a new ID" : "new IDs"}`;
+  const back = lost === 0 ? "all" : `${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}`;
   const title = undoTitle(counts, many(days, "day"), { isUndo, back });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
@@ -139,6 +136,10 @@ function nounOf(parts: readonly EffectPart[]): string {
   return others.length === 0 ? noun : "object";
 }
 
+function deletedIn(parts: readonly EffectPart[]): EffectPart["objects"] {
+  return parts.flatMap(({ title, objects }) => (Object.hasOwn(DELETED, title) ? objects : []));
+}
+
 /**
  * Returns what the person should check about campaigns before they approve a deletion, and when the service refuses it.
  */
@@ -149,7 +150,11 @@ function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const refused = targetings > 0 ? `The service refuses this while an approved campaign uses ${one}. ` : "";
   const [what, them] = count === 1 ? [`the ${noun}`, "it"] : [`these ${noun}s`, "them"];
   const lost = targetings < count ? `Campaigns and ad products that use ${what} lose ${them} at once. ` : "";
-  return `${refused}${lost}Check first in the web console of the ad platform which campaigns use ${lost ? them : what}: the API does not show it.`;
+  const inside = optionsWithin(parts) > 0;
+  const newIds =
+    count === 1 && !inside ? `A restored ${noun} gets a new ID.` : `Restored ${inside ? "object" : noun}s get new IDs.`;
+  const restored = unrestorable(deletedIn(parts)) < count ? ` ${newIds}` : "";
+  return `${refused}${lost}Check first in the web console of the ad platform which campaigns use ${lost ? them : what}: the API does not show it.${restored}`;
 }
 
 /** Returns what it means that restored objects get new IDs. Undefined if no objects are restored. */

@@ -241,7 +241,7 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /Undo \(30 days\) restores all, under a new ID/,
+      /Undo \(30 days\) restores all/,
       long(2),
       /Campaigns and ad products stay detached/,
     ];

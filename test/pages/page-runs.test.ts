@@ -163,7 +163,7 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
     const { runId, waiting } = await newlyWaiting(person);
     expect(waiting?.undo).toMatchObject({
-      title: "Undo (30 days) restores 1 of 2 options, under a new ID",
+      title: "Undo (30 days) restores 1 of 2 options",
       notes: [
         "Not restored: 1 of 2 options, because the service does not accept its name.",
         "Campaigns and ad products stay detached.",
@@ -281,12 +281,14 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
       consequence: "2 sub-options move to the top level.",
-      check: expect.stringMatching(/^Campaigns and ad products that use these objects lose them at once\./),
+      check: expect.stringMatching(
+        /^Campaigns and ad products that use these objects lose them at once\..* Restored objects get new IDs\.$/,
+      ),
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Undo (30 days) restores all, under new IDs",
+          title: "Undo (30 days) restores all",
           notes: ["Campaigns and ad products stay detached."],
         },
       },
@@ -353,7 +355,7 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
-      check: `The service refuses this while an approved campaign uses the targeting. ${CHECK}`,
+      check: `The service refuses this while an approved campaign uses the targeting. ${CHECK} Restored objects get new IDs.`,
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     expect(waiting).not.toHaveProperty("consequence");

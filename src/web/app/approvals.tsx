@@ -218,8 +218,8 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
         </span>
       </div>
       <p class="card note small">
-        <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> If something has changed by
-        then, nothing is sent.
+        <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> If something changes before
+        you approve, nothing is sent.
       </p>
       <Foot run={run} waiting={waiting} isRead={isRead} />
     </>
