@@ -34,9 +34,9 @@ export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
-/** The maximum characters of a text from the service. A longer text is cut. Names have at most 36. */
+/** Texts of the service are cut after this many characters. The longest name that it allows has 36. */
 const LONGEST_TEXT = 256;
-/** The documents show at most 20 entries in an error (management-api 7.3). */
+/** How many entries of each list or object in an error are kept. The documents show at most 20 (management-api 7.3). */
 const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
@@ -93,8 +93,8 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
 }
 
 /**
- * Returns the error of one item of a bulk request, or of the whole request (management-api 2.2). Drops fields of an
- * unexpected type.
+ * Returns the error of one item of a bulk request, or of the whole request (management-api 2.2). Fields of an
+ * unexpected type are dropped.
  */
 function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
@@ -224,7 +224,10 @@ function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
 
 const WHERE_TITLES_ARE = 65_536;
 
-/** Returns the title of an HTML page of a proxy or firewall, or the first line of a text. Empty for JSON. */
+/**
+ * Returns the title of an HTML page of a proxy or firewall, or the first line of a text, for the error message. Empty
+ * for JSON.
+ */
 function titleIn({ body }: HttpAnswer): readonly string[] {
   const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
   if (/^\s*[{["]/.test(text)) return [];

@@ -15,8 +15,8 @@ interface Way {
 }
 
 /**
- * The body of a request. undici also accepts iterables of bytes, although its types do not mention them. It takes the
- * next piece when the socket has room.
+ * The body of a request. undici also accepts iterables of bytes, although its types do not mention them, and takes
+ * their next piece when the socket has room.
  */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 

@@ -187,7 +187,7 @@ export type NetworkCause =
   | "proxyCredentials"
   | "proxyRefused";
 
-/** Why a connection failed. It never contains the text of a foreign error. */
+/** Why a connection failed. `reason` is a text of this program and quotes no message of a foreign error. */
 interface NetworkFailure {
   readonly reason: string;
   readonly network?: NetworkCause | undefined;

@@ -32,7 +32,7 @@ export interface BulkItems {
 export interface RequestOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
-  /** The maximum number of attempts of a read. Set for reads whose result the caller can do without. */
+  /** The maximum number of attempts of a read. Set only if the caller can continue without the result. */
   readonly mostTries?: number;
 }
 

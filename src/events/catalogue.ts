@@ -90,7 +90,9 @@ export interface Finding {
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /** `verdict`: because of the finding, the event is not recorded, or may not be. `warning`: it is recorded anyway. */
+  /**
+   * `verdict`: this finding is a reason why the event is not recorded, or may not be. `warning`: it is recorded anyway.
+   */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
@@ -123,8 +125,8 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
 }
 
 /**
- * Returns how a verdict is known. For an ignored or rejected event, `documented` if one of the broken rules is. For a
- * recorded event, `documented` unless the verdict depends on the rule of a finding.
+ * Returns how a verdict is known. `bases` are those of the broken rules that lead to it, of which one documented rule
+ * is enough. For a recorded event, we only assume that these rules do no harm.
  */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";

@@ -8,9 +8,11 @@ import { type NearestName, nearestName, rememberingNearestName } from "./spellin
 import { validateEvent } from "./validate.ts";
 
 interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
-  /** The validator's name for the broken rule. If the validator cannot check it, the sandbox's name. */
+  /**
+   * The name of the broken rule: as the validator names it, or as the sandbox does if only the sandbox checks the rule.
+   */
   readonly code: string;
-  /** Whether the finding prevents, or may prevent, that the event is recorded. */
+  /** Whether the event is not recorded, or may not be, because of this finding. */
   readonly isDecisive: boolean;
 }
 
@@ -18,7 +20,7 @@ type Arrived = Pick<SandboxEvent, "body" | "text"> & {
   readonly findings: readonly Pick<SandboxEvent["findings"][number], "path" | "rule" | "effect">[];
 };
 
-/** What is wrong with the headers of an event, by the path in the finding of the sandbox. */
+/** What is wrong with the HTTP headers of an event. The key is the path that the sandbox reports for the header. */
 const HEADER_FINDINGS: ReadonlyMap<string, Omit<ArrivedFinding, "path">> = new Map([
   [
     "headers.authorization",
@@ -102,8 +104,8 @@ export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nea
 }
 
 /**
- * The number of received events with the same name and the same finding (`count`). `of` is the number of all received
- * events with that name.
+ * Received events with the same name and the same finding: `count` is their number. `of` is the number of all received
+ * events with this name, including those without the finding.
  */
 export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly eventName: string | null;

@@ -84,12 +84,12 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
   return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
-/** The received events that concern one expectation, as indexes in the list sorted by time. */
+/** The received events that concern one expectation. Each number is a position in the list of events sorted by time. */
 interface Found {
   readonly expectation: Expectation;
   /**
-   * `meant`: events with the expected name and fields. `wanted`: those of them with the expected verdict. `lost`: those
-   * that were ignored or rejected, if no verdict is expected.
+   * `meant`: events with the expected name and fields. `wanted`: those of them with the expected verdict, or the
+   * recorded ones if none is expected. `lost`: those that were ignored or rejected; empty if a verdict is expected.
    */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
@@ -153,7 +153,7 @@ function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean
   });
 }
 
-/** Returns the index of the first value in the ascending list `positions` that is at least `least`. */
+/** Returns the index of the first entry in `positions` (sorted, ascending) that is at least `least`. */
 function firstFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;

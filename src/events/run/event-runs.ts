@@ -299,7 +299,8 @@ function eventKind(world: EventWorld): EventKind {
     stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
-    // Calls with the same events count as identical even if `onUnknown` differs.
+    // `onUnknown` is not compared: a call that sends the same events with another `onUnknown` still repeats the earlier
+    // call.
     identity: ({ tool, input }) => ({ tool, events: input.events }),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
@@ -415,8 +416,7 @@ async function finish(
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
-  // If the events are already deleted, an earlier call of this function did it before the process crashed. Nothing is
-  // left to do.
+  // No stored events: this function already ran for this run, before the process crashed. Nothing is left to do.
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   const rejects = await failedRowsOf({ kept: events, bytes }, state, words);

@@ -107,7 +107,7 @@ export class EventRunState implements RunView<EventEntry> {
   /** Whether a later call requested that events with an unknown outcome are sent again. */
   isResent = false;
   resumed: { readonly counts: Counts } | undefined;
-  /** How many events were read so far. Of the other events, only the indexes are known. */
+  /** How many events were read so far. Of the events after them, only their number is known. */
   described = 0;
   /** How many accepted events the service may have dropped, because their predicted verdict is `uncertain`. */
   uncertain = 0;
@@ -251,8 +251,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * Counts the requests for an event. All but the first are repetitions. If the event was tried before the run was
-   * resumed, the first one is a repetition, too.
+   * Counts the requests for an event. Each request after the first one is a repetition. If the event was already tried
+   * before the run was resumed, all of its new requests are repetitions.
    */
   #countRequests(object: number, attempts: number, outcome: Outcome): void {
     if (attempts === 0) return;

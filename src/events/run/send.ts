@@ -23,7 +23,7 @@ export interface IndexedEvent {
 }
 
 export interface SendReport {
-  /** For how many milliseconds at least one event waited for a retry. */
+  /** The time during which at least one event waited for a retry, in milliseconds. */
   readonly waitedMs: number;
   readonly ended?: RunEnd;
 }
@@ -54,8 +54,8 @@ const WINDOW = 1000;
  */
 const ANNOUNCED = 100;
 /**
- * While more than this many announced events wait for an earlier event of the same user, no more are announced. So more
- * can be announced at once, which needs fewer lines in the journal.
+ * No further events are announced while more than this many announced ones wait to be sent. Then more can be announced
+ * at once, and the journal needs fewer lines: one for each announcement.
  */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
@@ -321,8 +321,8 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       begin();
     },
     /**
-     * Waits until few tasks are ready to start and at most `few` wait in all. Resolves to the number of waiting tasks.
-     * Rejects with the error of a task.
+     * Waits until few tasks are ready to start (at most twice `concurrency`) and at most `few` tasks wait in all.
+     * Resolves to the number of waiting tasks. Rejects with the error of a task.
      */
     async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);

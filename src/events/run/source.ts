@@ -170,7 +170,7 @@ export async function* filterEvents(
     }
     return;
   }
-  // The mark says that the copy is UTF-8, whatever the encoding of the original file.
+  // The byte order mark says that the copy is UTF-8. The original file may have another encoding.
   yield BYTE_ORDER_MARK;
   const isArray = file.format === "json";
   let before = isArray ? "[" : "";
@@ -299,7 +299,7 @@ const correctingEventRows: RowShape<EventRow> = {
 /** Kinds of damage that are ignored here, because undamaged page titles and product names may look like them. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
 
-/** Kinds of damage that are numbers. They are no damage of a parameter that is a number. */
+/** Kinds of damage that look like numbers, such as 1.2E+5. In a parameter whose value is a number, they are correct. */
 const NUMERIC: readonly string[] = ["scientific", "decimal"];
 
 /** Returns a reason if a spreadsheet or another program has probably changed a cell. */
@@ -316,7 +316,7 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
   return parameter?.type === "number" ? (numberIn(cell.trim(), delimiter) ?? cell) : cell;
 }
 
-/** Passed to `numberIn` instead of the delimiter if other numbers of the column have a comma as their decimal sign. */
+/** Passed to `numberIn` in place of the delimiter if other numbers of the column use a comma as decimal sign. */
 const COMMA = "decimal comma";
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
