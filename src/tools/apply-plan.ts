@@ -121,7 +121,7 @@ async function carryOut({ header }: ChangeRun, plan: Plan, context: ToolContext)
 
 /**
  * Finishes the check of a plan in the background. Then starts the run or, if it removes data, lets it wait for
- * approval. If the call only checks the plan or repeats a question, throws a ToolError instead.
+ * approval. Throws a ToolError instead for a dry run, and for a call with a person's reply to a question.
  */
 async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {

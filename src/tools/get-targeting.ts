@@ -160,7 +160,7 @@ const place = z.strictObject({
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
-/** The counts of a targeting, of the part that was read so far. Without a cursor, the whole targeting was read. */
+/** The counts of a targeting. With a cursor, they cover only the part that was read so far. */
 interface CountedSoFar {
   readonly summary: TargetingSummary;
   readonly cursor?: string;

@@ -178,8 +178,8 @@ function checkedOf(
 }
 
 /**
- * Returns a check whether a kind of wrong event has the requested name and verdict. A misspelled name counts as the
- * requested name if it is similar.
+ * Returns a function that says whether a kind of wrong event concerns the call: it must have the requested name, or a
+ * similar one that is probably a misspelling of it, and the requested verdict.
  */
 function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>

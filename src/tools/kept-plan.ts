@@ -95,9 +95,7 @@ export function requestsFor(
   return facts.foreseen ?? requestsOf(changesOfDocument(document));
 }
 
-/**
- * Returns the changes of a stored plan. They do not contain the state of the service with which the plan was compared.
- */
+/** Returns the changes of a stored plan, without the state of the service with which the plan was compared. */
 export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };

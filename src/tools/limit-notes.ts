@@ -28,8 +28,7 @@ interface FullTargeting {
 }
 
 /**
- * The objects of the run before or after the object that reached the limit: how many there are, and how many were
- * applied.
+ * The objects before or after the one that reached the limit: `count` is their number, `isIn` how many were applied.
  */
 interface Side {
   readonly count: number;

@@ -304,7 +304,8 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows are not counted. The estimate for everything else is too high by about as many tokens.
+    // The marks around the rows cost some tokens that are not counted. The estimate of the other tokens is too high by
+    // about as many, so the answer still fits.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
   // If the rows do not fit with complete IDs, the IDs are shortened.

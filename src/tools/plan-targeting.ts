@@ -84,8 +84,8 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingArgument(given);
-  // After the plan is applied, the base next to the file is updated. Not so if the caller names another base, or if the
-  // file is in a folder (root) of the client, where nothing is written.
+  // After the plan is applied, the base next to the file is updated. It is not updated if the caller names another
+  // base, or if the file is in a folder (root) of the client, where this server does not write.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);

@@ -107,7 +107,7 @@ export async function* resultSheet(
       if (shown === undefined || (wanted !== undefined && !isWanted(shown, wanted, only))) return undefined;
       count?.(shown.result);
       if (only === undefined || shown.problem === undefined) return shown;
-      // Among other rows, a row is no longer at its line.
+      // The saved sheet has only some rows, so their lines differ. The problem names the line in the original sheet.
       return { ...shown, problem: `Line ${row.line}: ${shown.problem}` };
     },
   };
@@ -125,8 +125,8 @@ function isWanted({ result, needsFailed = false }: RowResult, wanted: string, on
 }
 
 /**
- * Returns a function that returns the key of a row's option. Rows with the same key describe the same option, as in
- * planning.
+ * Returns a function that returns the ID or name by which a row names its option. Rows with the same ID or name
+ * describe the same option, as in planning. The function returns undefined for a row that alone describes its option.
  */
 function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string | undefined {
   const [id, name] = [header.at("_id"), header.at("name")];

@@ -129,8 +129,8 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
 }
 
 /**
- * Returns the data for the report of a run. It includes an approval that the run needs only since its call was
- * answered.
+ * Returns the data for the report of a run. If it turned out only after the call was answered that the run needs
+ * approval, the report requests it.
  */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
@@ -169,7 +169,8 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const planned = { run: header.runId, digest: lossDigest(losses) };
   const effect = await effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   const confirmation = await askFor(planned, effectText(effect), context);
-  // For a plan, this is apply_plan, which takes the confirmation, not the tool that made the plan.
+  // The run of a plan has the call apply_plan, which takes the confirmation, and not that of the tool that made the
+  // plan.
   const { tool } = header.call;
   const nextSteps = [confirmationStep(tool, confirmation)];
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };

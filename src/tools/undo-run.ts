@@ -160,10 +160,13 @@ async function undoPlanOf(runId: string, context: ToolContext) {
 
 interface Undoable {
   readonly doneByRun: () => Promise<Done>;
-  /** The ID of the run that is undone. Absent if it is the requested run itself, not a later one. */
+  /**
+   * The ID of the run that is undone, if it is not the requested run itself but a later one that made its changes
+   * again.
+   */
   readonly undoes?: string;
   readonly notes?: readonly string[];
-  /** Set if the run was undone before: the error to throw if nothing is left to undo. */
+  /** The error to throw if nothing is left to undo. Set only if the requested run was undone before. */
   readonly undone?: ToolError;
 }
 
@@ -241,8 +244,8 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
 }
 
 /**
- * Returns what is left to undo of a run that was undone before. If that undo was undone too, the changes in effect are
- * those of a later run, which is undone instead.
+ * Returns what can still be undone of a run that was undone before: the changes that its undo left, or the changes of a
+ * later run that undid this undo and so made them again.
  */
 async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undoable> {
   const { runId } = run.header;
@@ -311,8 +314,8 @@ interface LeftRun {
 }
 
 /**
- * Returns the run whose changes are in effect: a run that undid an undo, or `run` itself if some of its changes were
- * not undone. Undefined if nothing is in effect.
+ * Returns the run whose changes are in effect and can be undone: `run` itself if some of its changes were not undone,
+ * or a run that undid the undo of `run`. Undefined if no changes are in effect.
  */
 async function runToUndo(
   run: ChangeRun,

@@ -73,7 +73,7 @@ function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?:
 
 interface BareOptions {
   readonly count: number;
-  /** The number of all new options. */
+  /** The number of new options (not groups), with and without Context IDs. */
   readonly all: number;
 }
 
