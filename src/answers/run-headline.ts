@@ -198,7 +198,8 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a count with its total and its noun. `options`: the options in new targetings, which are counted separately.
+ * Returns a count with its total and its noun, such as `30 of 60 options`. `options`: the options in new targetings,
+ * which are counted separately.
  */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
@@ -284,7 +285,10 @@ export function rowsNote({ rows, ...run }: Pick<ReportedRun, "rows" | "failures"
   return [parts.join("; ")];
 }
 
-/** Returns which rows joined which, and how many rows failed if one of them joined an item that failed. */
+/**
+ * Returns which rows belong to the item of an earlier row. If such an item failed, also returns how many rows failed
+ * with it.
+ */
 function joinedWords(
   joined: NonNullable<RowCounts["joined"]>,
   { failures, status }: Pick<ReportedRun, "failures" | "status">,
@@ -377,7 +381,7 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
-  // The run may have been resumed long before this answer.
+  // How many items were done after the run was resumed. The call of this answer need not be the one that resumed it.
   const since = counts.succeeded + counts.alreadyDone - before;
   // Items whose result was unknown may have been applied before the run was resumed.
   if (resumed.unknown > 0) {

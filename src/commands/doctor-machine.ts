@@ -103,7 +103,10 @@ export interface StoreShown {
   readonly ok: boolean;
   /** The version of the database server. Absent if the database was not reached. */
   readonly server?: string | undefined;
-  /** The last migration, the migration that this version needs, and the size of each table in bytes. */
+  /**
+   * The last migration of the database, the migration that this version of the server needs, and each table's size in
+   * bytes.
+   */
   readonly tables?: FoundStore["tables"];
   readonly problems: readonly string[];
 }

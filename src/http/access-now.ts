@@ -219,8 +219,9 @@ export interface ApproversOf {
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
 /**
- * Returns functions that identify the project of keys and of a run, so that the two can be compared. Each is the
- * project ID; in a sandbox, where all keys have the same project ID, a text made from the keys.
+ * Returns two functions: one returns a text for the project of keys, the other for the project of a run. The texts are
+ * equal if the project is the same. They are project IDs or, in a sandbox, where all keys have the same project ID,
+ * made from the keys.
  */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";

@@ -122,8 +122,8 @@ function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
     const driver = (run: RunOf): PageScope => {
       const [name, keys] = named().find(([, its]) => ofKeys(its) === ofRun(run)) ?? [];
       if (name !== undefined || keys !== undefined) return shownOf(all.of(keys), name);
-      // Without configured keys of the run's project, this process knows its keys only if a caller has used them
-      // recently.
+      // If the run's project is not a configured one, this process has keys of the project only if a caller has used
+      // them recently.
       const living = all.living().find(({ id }) => id === run.project && ofRun(run) === id);
       return living === undefined ? { ...base, project: { id: "", name: "" } } : shownOf(living, undefined);
     };

@@ -22,8 +22,8 @@ const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
 /**
- * The SDK is asked to watch this resource, which never changes, instead of the runs: it would end the stream of a
- * client that watches nothing.
+ * The resource that the SDK is asked to watch. It never changes, because this server watches the runs itself. Without
+ * any resource to watch, the SDK would end the client's stream.
  */
 const NOTHING = "targeting://nothing";
 
