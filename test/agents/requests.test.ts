@@ -4,8 +4,8 @@ import { RECORDED } from "./recorded.ts";
 import { replay } from "./replay.ts";
 import { startWorld } from "./world.ts";
 
-// Each request with the calls that an agent made for it once: today's server must still take every call, and come to
-// the same outcome. `docs/contributing/try-with-a-model.md` says how to try the same requests with a model.
+// Each request with the calls that an agent once made for it. The current server must accept every call and reach the
+// same outcome. `docs/contributing/try-with-a-model.md` says how to try the same requests with a model.
 
 test("there are many, each under a name of its own", () => {
   expect(RECORDED.length).toBeGreaterThanOrEqual(30);

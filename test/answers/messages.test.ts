@@ -17,7 +17,10 @@ const API_REASONS = rowsOf("api-reasons.ndjson", import.meta.dirname, reason);
 /** Reasons of our own, by hand, with every form of their detail. */
 const OWN_REASONS = rowsOf("own-reasons.ndjson", import.meta.dirname, reason);
 
-/** Remedies name something that an agent or a person can do: a tool, an argument, a setting, a place in the console. */
+/**
+ * Every remedy must name something that an agent or a person can use: a tool, an argument, a setting, or a place in the
+ * console.
+ */
 const ACTION =
   /\b(call|give|set|choose|remove|delete|make|say|leave|take|end|check|change|fix|put|spread|try|look|create|add|write|use|type|widen|open|list_options|allowed|a context id has|copy|existing groups|similar names)\b/i;
 

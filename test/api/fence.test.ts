@@ -10,7 +10,7 @@ import { startRaw, startStub } from "../support/stub-server.ts";
 
 const SMALL = JSON.stringify({ items: ["a"] });
 const LARGE = JSON.stringify({ items: ["x".repeat(3_000_000)] });
-/** More than the buffers of a machine take at once. */
+/** A body of this many bytes does not fit into the buffers of the machine. */
 const HUGE = JSON.stringify({ items: ["x".repeat(20_000_000)] });
 /** Longer than slices may take without a renewal of the right to send the last one (src/api/http.ts). */
 const LONG_WAY_MS = 600;
@@ -25,7 +25,7 @@ beforeEach(() => {
   onTestFinished(() => clock.mockRestore());
 });
 
-/** Resolves with the first bytes of a body: by then its sending has begun. */
+/** Resolves with the first bytes of a body, which show that sending it has begun. */
 async function bodyBegun(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for (;;) {
@@ -46,7 +46,7 @@ function open(url: string) {
   return { http, send };
 }
 
-/** A fence that writes down what it is asked, and refuses where it is told to. */
+/** A fence that records each question, and refuses where the test says so. */
 function fence(refuses: { readonly leave?: boolean; readonly renew?: boolean } = {}) {
   const asked: string[] = [];
   const refuse = (): never => {

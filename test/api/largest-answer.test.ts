@@ -6,7 +6,7 @@ import { startStub } from "../support/stub-server.ts";
 // The limit of the contract, by hand.
 const LARGEST = 64 * 1_048_576;
 
-/** An API whose answers have so many bytes: declared beforehand, or not. */
+/** Starts an API whose answers have this many bytes, with or without a header that declares their size. */
 async function startApi(bytes: number, isDeclared: boolean) {
   const { url } = await startStub(() => (response) => {
     if (isDeclared) response.setHeader("content-length", bytes);

@@ -10,7 +10,7 @@ const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_M
 
 const asked = z.looseObject({ confirmation: z.looseObject({ token: z.string() }) });
 
-/** Asks to delete what is there; gives the token of the question. */
+/** Requests the deletion of a targeting. Returns the confirmation token. */
 async function tokenFrom(url: string, targetingId: string): Promise<string> {
   const { structuredContent } = await call(url, "delete_targeting", { ids: [targetingId] });
   return asked.parse(structuredContent).confirmation.token;

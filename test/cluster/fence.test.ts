@@ -24,15 +24,17 @@ import { openServiceGate } from "./service-gate.ts";
 const BODY = Number(process.env.TARGETING_MCP_TEST_BODY ?? 8_000_000);
 /** 1 Mbit/s. */
 const BYTES_PER_SECOND = 125_000;
-/** What is left then takes longer than any lease: the system must not send it although the process stands still. */
+/**
+ * Sending the rest takes longer than any lease lasts. So the system must not send it while the process is suspended.
+ */
 const LEFT = 2_800_000;
-/** Longer than a lease, and the wait of the process that takes it over. */
+/** Longer than a lease, plus the time after which another process takes the run over. */
 const STOPPED_MS = { store: 13_000, files: 17_000 };
 const CONTEXT_IDS = 10_000;
 
 const cluster = withPostgres();
 
-/** Items of one request with a body of so many bytes. */
+/** Returns the items of one request whose body has this many bytes. */
 function largeItems(bytes: number) {
   // A control character takes one byte in a Context ID, and six in JSON.
   const each = Math.floor(bytes / CONTEXT_IDS) - 16;
@@ -45,7 +47,7 @@ function largeItems(bytes: number) {
 
 const listed = z.looseObject({ runs: z.array(z.looseObject({ runId: z.string() })) });
 
-/** Two processes that write to one project, and where they are called. */
+/** Two processes that write to one project, and their addresses. */
 interface Pair {
   readonly first: { readonly number: number; readonly signal: (signal: NodeJS.Signals) => void };
   readonly callFirst: Replica["url"];

@@ -24,7 +24,7 @@ const blocked = z.looseObject({ blocked: z.looseObject({ code: z.string() }).opt
 /** Groups in six requests. */
 const GROUPS = optionItems(900).map((item) => ({ ...item, type: "collection" }));
 
-/** A run that a process began which is dead by now, before a second request could leave; its caller has this token. */
+/** A run of a process that was killed before it could send a second request. The token is that of the run's caller. */
 async function orphaned(env: Readonly<Record<string, string>> = {}, token?: string) {
   const one = await startReplica({ ...cluster.settings, ...env });
   const [targetingId, otherId] = [await cluster.service.targeting("One"), await cluster.service.targeting("Other")];
@@ -37,7 +37,7 @@ async function orphaned(env: Readonly<Record<string, string>> = {}, token?: stri
   return { runId, targetingId, otherId, pid: one.child.pid };
 }
 
-/** Resolves once nobody holds the lease of the run any more, as far as another process can tell. */
+/** Resolves when the lease of the run has no holder, as far as another process can know. */
 async function leaseIsOver(runId: string): Promise<void> {
   const query = `select until < clock_timestamp() as is_over from targeting_mcp.lease where name = 'run:${runId}'`;
   await expect.poll(async () => (await statement(cluster.store, query)).rows[0]?.is_over).toBe(true);
@@ -54,7 +54,7 @@ test.for([
   const [replica] = [await startReplica(guarded), await startWorker(guarded)];
   await leaseIsOver(runId);
   const seen = async () => (await call(replica.url, "get_run", { runId })).structuredContent;
-  // For 30 seconds the process that died counts as one that may be back.
+  // For 30 seconds after a process has died, the others assume that it may come back.
   const past = `update targeting_mcp.worker set seen_at = seen_at - interval '30 seconds' where name like '%:${pid}'`;
   expect((await statement(cluster.store, past)).rowCount).toBe(1);
   await expect.poll(async () => reportOf(await call(replica.url, "get_run", { runId })).status).toBe("interrupted");

@@ -8,7 +8,7 @@ import { isLong, withPostgres } from "./cluster.ts";
 
 /** Every kind of pause once; TARGETING_MCP_TEST_PAUSES says how many, and TARGETING_MCP_TEST_LONG=on that they are 50. */
 const COUNT = Number(process.env.TARGETING_MCP_TEST_PAUSES ?? (isLong ? 50 : PAUSES.length));
-/** Pauses are waiting for the most part: many go side by side. */
+/** A pause is mostly waiting, so many of them run at the same time. */
 const AT_ONCE = Number(process.env.TARGETING_MCP_TEST_AT_ONCE ?? PAUSES.length);
 
 const cluster = withPostgres();
@@ -17,7 +17,7 @@ const HOLDER = `
   select l.epoch::int as number, split_part(w.name, ':', 2)::int as pid
   from targeting_mcp.lease l join targeting_mcp.worker w on w.number = l.worker where l.name like $1`;
 
-/** A database of its own, for two processes of one project. */
+/** Creates a new database for two processes of one project. */
 async function placeInStore(): Promise<SharedPlace> {
   const url = await cluster.postgres.database();
   const database = openDatabase({ url, connections: 2 });

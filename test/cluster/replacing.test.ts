@@ -16,7 +16,7 @@ import { statement } from "./postgres.ts";
 
 const cluster = withService({ TARGETING_MCP_WAIT_MS: "1500" });
 
-/** Brings the tables up to date, and makes them look like those of a later version, which only adds. */
+/** Updates the tables, and then makes them look like those of a later version that only adds to them. */
 async function tablesNewerBy(versions: number): Promise<void> {
   expect(await startMember(["migrate"], cluster.settings).exited).toBe(0);
   for (let number = MIGRATIONS.length + 1; number <= MIGRATIONS.length + versions; number += 1) {
@@ -36,7 +36,7 @@ function groups(requests: number, prefix = "Group") {
   });
 }
 
-/** Ends a process as a platform does; gives its exit code, and after how many milliseconds. */
+/** Stops a process as a platform does. Returns its exit code and how many milliseconds it took to end. */
 async function ended(member: Member): Promise<{ readonly code: number | null; readonly ms: number }> {
   const begin = Date.now();
   member.child.kill("SIGTERM");

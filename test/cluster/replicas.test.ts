@@ -16,7 +16,7 @@ import { statement } from "./postgres.ts";
 
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "1500" });
 
-/** The call that makes a run of some seconds: every write of the service is slow. */
+/** The call starts a run of several seconds, because every write of the service is slow. */
 async function slowCall(delayMs = 1200, options = 60) {
   const targetingId = await cluster.service.targeting("slow");
   await cluster.service.faults({ kind: "slow", delayMs, on: "write", probability: 1 });
@@ -27,7 +27,9 @@ async function slowCall(delayMs = 1200, options = 60) {
   return { targetingId, args: { targetingId, items }, names: items.map(({ name }) => name) };
 }
 
-/** Starts a run, and returns when its first request is applied: until then, a stop would meet a run without a plan. */
+/**
+ * Starts a run and resolves when its first request is applied. If it were stopped earlier, it would have no plan yet.
+ */
 async function slowRun(replica: Replica, ...of: Parameters<typeof slowCall>) {
   const { args, ...rest } = await slowCall(...of);
   const told = await runOf(replica.url, "bulk_add_options", args);

@@ -15,14 +15,14 @@ import {
 import { openServiceGate } from "./service-gate.ts";
 import { type StoreProxy, storeProxy } from "./store-proxy.ts";
 
-/** Longer than a lease lasts, and than a statement is tried again. */
+/** Longer than a lease lasts, and longer than a failed statement is tried again. */
 const AWAY_MS = 11_000;
-/** A request that had left may still be on its way. */
+/** The time in which a request that was sent may still arrive. */
 const IN_FLIGHT_MS = 700;
 
 const cluster = withPostgres();
 
-/** How the store goes away, and comes back. */
+/** How the connection to the store is lost, and how it is restored. */
 type Away = Readonly<Record<"go" | "back", (way: StoreProxy) => Promise<void> | void>>;
 const AWAY: Readonly<Record<string, Away>> = {
   killed: { go: () => cluster.postgres.kill(), back: () => cluster.postgres.start() },

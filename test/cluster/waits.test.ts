@@ -4,7 +4,7 @@ import { type StoreProxy, storeProxy } from "./store-proxy.ts";
 
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask" });
 
-/** How the store goes away. */
+/** How the connection to the store is lost. */
 const AWAY = {
   hung: (way: StoreProxy) => way.hang(),
   "cut off": (way: StoreProxy) => way.cut(),

@@ -7,7 +7,7 @@ import { sessionOf } from "../support/page-person.ts";
 const ORIGIN = "http://127.0.0.1:3000";
 const PEER = "192.0.2.1";
 
-/** The page, and what its script sends. */
+/** The page, and the requests that its script sends. */
 async function start(more: Parameters<typeof pageOfPeople>[1] = {}) {
   const { page, ...rest } = await pageOfPeople(`${ORIGIN}/`, more);
   const host = { host: new URL(ORIGIN).host };

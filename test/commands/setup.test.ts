@@ -8,7 +8,7 @@ import { HOSTS, programFound } from "../../src/setup/hosts.ts";
 import { setUp } from "../../src/setup/setup.ts";
 import { runCommand } from "../support/server-process.ts";
 
-/** Where hosts look, by hand from their own documentation; under a home folder of Linux. */
+/** Where hosts look for their configuration, by hand from their documentation, below a home folder on Linux. */
 const FILES = {
   "claude-desktop": ".config/Claude/claude_desktop_config.json",
   "claude-code": ".claude.json",
@@ -24,11 +24,11 @@ const ADDRESSES = { ...ADDRESS, EVENT_API_URL: "https://events.example.com" };
 
 interface Case {
   readonly host: keyof typeof FILES;
-  /** What the file holds before. */
+  /** The content of the file before the command runs. */
   readonly before?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly flags?: Readonly<Record<string, string>>;
-  /** Answers, in order; none: nobody can answer. */
+  /** The person's answers, in order. If absent, nobody can answer. */
   readonly answers?: readonly boolean[];
   readonly agreed?: boolean;
   /** What else there is in the home folder. */

@@ -8,8 +8,8 @@ import { startService } from "../kill/service.ts";
 import { COMMAND, OPENING, startProgram, toolCall } from "../support/server-process.ts";
 import { readTrace } from "./trace.ts";
 
-// The real command, whose system calls are recorded: what decides whether something was sent is on the disk, with its
-// folders, before the bytes leave.
+// Runs the real command and records its system calls. Before a request is sent, the file that says so must be on the
+// disk, with its entry in the folder.
 
 const CALLS =
   "trace=openat,mkdir,rename,link,unlink,fsync,fdatasync,write,writev,pwrite64,pwritev,sendto,ftruncate,copy_file_range";

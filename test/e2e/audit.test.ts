@@ -1,4 +1,4 @@
-// Of each run that ended the audit has one line, written by the process that ended it.
+// The audit has one line for each run that has ended. The process that ended the run writes it.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";

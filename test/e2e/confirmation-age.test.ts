@@ -11,7 +11,7 @@ import { startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
 const TEN_MINUTES = 600_000;
-/** Calls a tool that must refuse; gives what it says. */
+/** Calls a tool that must refuse. Returns the text of its answer. */
 async function refused(client: TestClient, name: string, args: Record<string, unknown>): Promise<string> {
   const { isError, text } = await call(client, name, args);
   expect(isError).toBe(true);

@@ -10,7 +10,8 @@ import { COMMAND, cleanEnvironment, runCommand, startCommand } from "../support/
 import { startService } from "../support/service.ts";
 import { startSession } from "../support/writing.ts";
 
-// What a power failure, or a bad disk, leaves of the files of a run: it never reads as if nothing had happened.
+// The state in which a power failure or a bad disk may leave the files of a run. The run must never be read as if
+// nothing had happened.
 
 /** What happens to the files of a run; `file` gives the path of one of them. */
 type Damage = (file: (name: string) => string) => void;

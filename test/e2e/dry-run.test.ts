@@ -28,7 +28,7 @@ async function service() {
   return { session, news, sports, group, one, two, three };
 }
 
-/** What fails, by the place of the item, in an answer. */
+/** The failures in an answer, by the position of the item. */
 function failing({ failures }: ReturnType<typeof checkedReport>): readonly string[] {
   return failures
     .flatMap(({ indexes, errorCode, outcome, detail, details }) =>
@@ -40,7 +40,7 @@ function failing({ failures }: ReturnType<typeof checkedReport>): readonly strin
     .sort();
 }
 
-/** Makes a call dry and then for real; both must tell the same failures. */
+/** Makes a call as a dry run and then for real. Both must report the same failures. */
 async function bothWays({ client, writesSent }: Session, tool: string, args: Record<string, unknown>) {
   const dry = checkedReport(await client.callTool(tool, { ...args, dryRun: true }));
   expect(dry.status).toBe("planned");

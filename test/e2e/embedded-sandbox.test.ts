@@ -6,9 +6,10 @@ import { startHttp } from "../support/http-server.ts";
 import { OPENING, startCommand } from "../support/server-process.ts";
 import { closedPort } from "../support/stub-server.ts";
 
-// Whoever gave the embedded sandbox a port sends an app there as soon as the server has answered its first message.
+// If a person has set the port of the embedded sandbox, their app sends events to it as soon as the server has answered
+// its first message.
 
-/** Whether something listens on a port at this very moment. */
+/** Returns whether a program listens on the port now. */
 async function listens(port: string): Promise<boolean> {
   const socket = openSocket(Number(port), "127.0.0.1");
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// Whoever starts a run, and in whatever process: it is executed only where settings and rights allow it as they are now.
+// A run is executed only if settings and rights allow it now, whichever process or person starts it.
 import { describe, expect, test } from "vitest";
 import { CLIENTS, callsOf } from "../support/clients.ts";
 import { startHttp } from "../support/http-server.ts";

@@ -51,7 +51,7 @@ const call = (id: number, name: string, args: unknown) => ({
 });
 const read = (id: number) => call(id, "get_targeting", { targetingId: TARGETING });
 
-/** Begins a body and does not end it; `answered` gives the status that comes in spite of that. */
+/** Begins to send a body and does not end it. `answered` resolves to the status that the server sends nevertheless. */
 function beginBody(url: string, headers: Readonly<Record<string, string>>) {
   const sent: ClientRequest = httpRequest(url, {
     method: "POST",

@@ -6,7 +6,7 @@ import { connected } from "../agents/replay.ts";
 import { startWorld } from "../agents/world.ts";
 import { textOf } from "../support/clients.ts";
 
-// Arguments as models really make them. Either the call is understood all the same, or the answer names what the next
+// Arguments as models really make them. Either the call is understood nevertheless, or the answer says what the next
 // call needs, and that call succeeds.
 
 const args = z.record(z.string(), z.unknown());

@@ -7,7 +7,7 @@ import { warmSessions } from "../support/writing.ts";
 const startSession = warmSessions();
 const SEEDED = z.object({ targetings: z.array(z.string()) });
 
-/** A targeting that the server saw as "Shop Campaigns" and somebody else has renamed to "Shop Promotions". */
+/** A targeting that the server has seen as "Shop Campaigns". Another user has renamed it to "Shop Promotions" since. */
 async function renamedElsewhere() {
   const session = await startSession();
   const { client, sandbox, control } = session;

@@ -25,7 +25,7 @@ async function call(...of: Parameters<typeof callTool>) {
   return told;
 }
 
-/** Waits until a run rests: no call waits longer for it than calls may take. */
+/** Waits until a run has ended. Each call waits only as long as calls may take, so several calls may be needed. */
 async function rested(client: TestClient, runId: string | undefined) {
   for (;;) {
     const told = await call(client, "get_run", { runId, waitMs: 10_000 });

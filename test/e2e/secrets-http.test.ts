@@ -9,7 +9,7 @@ import { startService } from "../support/service.ts";
 import { startStub } from "../support/stub-server.ts";
 import { connected, decisionMeta, type Era, type Given, madeTargeting, writtenIn } from "../support/view-hosts.ts";
 
-/** What the server is given and must never tell. */
+/** The secrets that the server gets and must never show. */
 const GIVEN = {
   apiKey: "canary-of-the-targeting-key",
   appKey: "canary-of-the-app-key",

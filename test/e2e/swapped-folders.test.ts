@@ -8,7 +8,7 @@ import { FileError } from "../../src/platform/files.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { startStub } from "../support/stub-server.ts";
 
-// Between the look at a path and its use another program may put a link into the place of a folder on the way.
+// After a path was checked and before it is used, another program may replace a folder in the path by a link.
 
 const TARGETING = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { call, textOf } from "../support/clients.ts";
 import { startSession, tokensOfResult } from "../support/writing.ts";
 
-// What goes with a deletion or a move beside what the call names.
+// What a deletion or a move changes besides the objects that the call names.
 
 const TARGETING = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
 const id = (at: number): string => `01HZZZZZZZZZZZZZZZZZZZZA${String(at).padStart(2, "0")}`;

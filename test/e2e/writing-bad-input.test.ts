@@ -31,7 +31,7 @@ async function startServer(environment: Readonly<Record<string, string>> = {}) {
   return {
     ...command,
     sandbox,
-    /** Calls a tool with arguments as JSON text; gives its result. */
+    /** Calls a tool with arguments as JSON text. Returns its result. */
     async call(name: string, args: string) {
       id += 1;
       command.send(

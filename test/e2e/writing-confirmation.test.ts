@@ -40,7 +40,7 @@ async function planned(session: Session, tool: string, args: Record<string, unkn
   return report.confirmation?.token ?? "";
 }
 
-/** Calls a tool that must refuse; gives what it says. */
+/** Calls a tool that must refuse. Returns the text of its answer. */
 async function refused(
   { client }: Pick<Session, "client">,
   tool: string,

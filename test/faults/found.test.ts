@@ -6,7 +6,7 @@ import type { Project } from "./model/project.ts";
 import { runSchedule } from "./run-schedule.ts";
 import { emptyWorld, type Schedule } from "./schedule.ts";
 
-// Each of these was found by a random schedule, cut down to what it takes, and stands for a defect that was there.
+// A random schedule found each of these cases, which was then shortened. Each one shows a fault that the code had.
 
 const lost = (effect: "none" | "whole"): Fault => ({ kind: "reset", effect });
 const slow = (moment: "before" | "after", ms = 700) => ({ on: 0, fault: { kind: "slow" as const, ms, moment } });

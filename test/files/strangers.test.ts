@@ -13,7 +13,7 @@ import { openArchive } from "../../src/files/xlsx/archive.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
-// Sheets as people have them, whose right reading was written by hand first.
+// Sheets as people have them. How each must be read was written by hand first.
 
 /** Each row of a file as its option and its Context IDs, or what is wrong with it, and the notes about it. */
 async function read(name: string, content: string | Uint8Array, given: SheetArguments = {}) {

@@ -7,8 +7,8 @@ import { toolCall } from "../support/server-process.ts";
 import { answer, type Report, type Server, started, tool } from "./deadly-server.ts";
 import { startService } from "./service.ts";
 
-// A process dies between any two changes of its state folder while a deletion waits for an approval, and is approved or
-// cancelled: nothing is deleted without the approval, nothing that was cancelled, and an approval is never lost.
+// A process is killed between any two changes of its state folder while a deletion waits for approval, and is approved
+// or cancelled. Nothing is deleted without approval or after it was cancelled, and an approval is never lost.
 
 const deaths = inject("deaths");
 const isEvery = deaths === "every";

@@ -22,7 +22,7 @@ async function planOf(items: readonly AddOptionInput[], text?: string): Promise<
   return planAddOptions(input, rows, { api, signal: new AbortController().signal });
 }
 
-/** What the journal of a plan gives back. */
+/** Returns the plan that is read back from its journal. */
 function readBack(plan: Plan): RunState {
   const state = new RunState();
   for (const entry of plan.entries()) {

@@ -1,4 +1,4 @@
-// One batch of steps: announced, sent, waited for and resent, in the order that makes a crash at any point harmless.
+// Sends one batch of steps. It is announced, sent, waited for and sent again in an order in which a crash does no harm.
 import { describe, expect, test } from "vitest";
 import { AmbiguousError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
 import type { BulkAnswer } from "../../../src/api/management.ts";

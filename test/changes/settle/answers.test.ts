@@ -1,4 +1,4 @@
-// What the answer to a request, or the error in its place, leads to.
+// How a request changes a run: by its answer, or by the error that came instead.
 import { describe, expect, test } from "vitest";
 import { type ApiError, BusyError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";

@@ -1,5 +1,4 @@
-// Thousands of items that are refused for one reason cost no more than a few: no list is read and no plan is walked
-// through once for each.
+// If thousands of items are rejected for one reason, no list is read and no plan is searched once for each of them.
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { startService } from "../service.ts";

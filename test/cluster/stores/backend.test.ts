@@ -27,7 +27,7 @@ function backendIn(url: string, clock = systemClock): Backend {
   return backend;
 }
 
-/** Starts a run, and gives the lease of it. */
+/** Starts a run and returns its lease. */
 async function leaseOfNew(runs: Backend["runs"], runId: string): Promise<StoredLease> {
   const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
   await runs.create({ runId, kind: "contract", call: {}, ...of });

@@ -5,7 +5,7 @@ import { startMember, withPostgres } from "../cluster.ts";
 import { statement } from "../postgres.ts";
 import { storeProxy } from "../store-proxy.ts";
 
-/** Longer than a session may give no answer. */
+/** Longer than a session with the database may stay without an answer. */
 const SILENT_MS = 12_000;
 const HOLDERS = `
   select l.pid, l.objid::int as number from pg_locks l join pg_database d on d.oid = l.database
