@@ -3,15 +3,15 @@ import type { Line, RunJournal, RunStore } from "../../src/runs/store.ts";
 import type { Lease } from "../../src/runs/turn.ts";
 import type { Random } from "./random.ts";
 
-/** The process is dead: what is thrown wherever it goes on. */
+/** Thrown wherever a killed process would continue. */
 export class Killed extends Error {}
 
-/** A process that dies, as by `kill -9`, at a count of the things it does to the world. */
+/** A process that is killed, as by `kill -9`, after a certain number of actions. */
 export interface MortalProcess {
   readonly store: RunStore;
   readonly api: ManagementApi;
   isDead(): boolean;
-  /** What the system does once the process is dead: its leases end. */
+  /** What the system does after the process was killed: its leases end. */
   bury(): Promise<void>;
 }
 
@@ -102,7 +102,7 @@ class Life {
     return this.#left < 0;
   }
 
-  /** Whether the next thing is the last. */
+  /** Returns whether the process is killed at the next action. */
   isEnding(): boolean {
     return this.#left === 0;
   }
@@ -113,7 +113,7 @@ class Life {
     if (this.isOver()) throw new Killed("killed");
   }
 
-  /** The process may die before the work, or after it and before anybody learns what it gave. */
+  /** Does some work. The process may be killed before it, or after it and before anyone gets its result. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.live();
     try {

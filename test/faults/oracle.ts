@@ -14,19 +14,19 @@ import { type PlacedWish, wishesOf } from "./wishes.ts";
 
 export { type Snapshot, snapshotOf } from "./oracle/evidence.ts";
 
-/** A run at rest, as it is reported. */
+/** The report of a run that has stopped. */
 export interface Ended {
   readonly status: string;
   readonly counts: ReportCounts;
   readonly results: readonly ObjectResult[];
 }
 
-/** What a judgement is about. */
+/** The facts with which a report is judged. */
 export interface Case {
   readonly schedule: Schedule;
   readonly service: ModelService;
   readonly project: Project;
-  /** Who changed what, with `run` for the run that is judged and `other` for everybody else. */
+  /** Who changed what: `run` is the run that is judged, `other` everybody else. */
   readonly log: readonly Change[];
   readonly before: Snapshot;
   readonly ended: Ended;
@@ -39,7 +39,7 @@ export interface Judged extends PlacedWish {
   readonly result: ObjectResult;
 }
 
-/** Holds a report against what really happened; gives what went against the guarantee. */
+/** Compares a report with what really happened. Returns the differences that the guarantee forbids. */
 export function judge(of: Case): readonly string[] {
   const { ended, schedule } = of;
   const wishes = wishesOf(schedule.call);
@@ -106,7 +106,8 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
   if (!evidence.of.isSettled) return wrong;
   const isGivenUpInBetween = faults.some(({ fault }) => fault.kind === "uncatched");
   const isPart = reason?.code === "PARTLY_APPLIED" && (hasOthers(evidence.of.schedule) || isGivenUpInBetween);
-  // The answer was lost, and then another writer changed the object: what is there now does not show what was applied.
+  // The answer was lost, and then another writer changed the object. So its current state does not show what was
+  // applied.
   const isOverwritten = reason?.code === "PLAN_STALE" && hasOthers(evidence.of.schedule);
   const isOver = reason?.code === "OWNER_UNCLEAR" || isPart || isOverwritten;
   if (outcome === "unknown" && !isOver) wrong.push("still unknown");
@@ -135,7 +136,7 @@ function isKnownToBeNew(evidence: Evidence, wish: PlacedWish["wish"]): boolean {
   return isFree && !hasOthers(schedule) && schedule.failingReads.length === 0;
 }
 
-/** Nothing disturbs such a schedule: every outcome has to be the best that is possible. */
+/** Returns whether nothing disturbs a schedule. Every outcome must then be the best possible one. */
 function isCalm(schedule: Schedule): boolean {
   const { faults, failingReads, stop, kills, diskFullAfter, settings } = schedule;
   const quiet = faults.length + failingReads.length + kills.length === 0 && stop === undefined;
@@ -162,7 +163,7 @@ function isRefusal(fault: Fault): boolean {
   return fault.kind === "refused" && (fault.as === "validation" || fault.as === "tooLarge");
 }
 
-/** Whether anybody else writes to the project meanwhile. */
+/** Returns whether anyone else writes to the project during the run. */
 function hasOthers({ others, rival }: Pick<Schedule, "others" | "rival">): boolean {
   return others.length > 0 || rival !== undefined;
 }

@@ -11,7 +11,7 @@ const report = z.looseObject({
     .array(z.looseObject({ outcome: z.string().optional(), _id: z.string().optional(), name: z.string().optional() }))
     .default([]),
 });
-/** What a tool that writes answered. */
+/** The answer of a tool that writes: the report of a run. */
 export type Report = z.infer<typeof report>;
 const answered = z.looseObject({ result: z.looseObject({ structuredContent: z.looseObject({}) }) });
 const read = z.looseObject({ result: z.looseObject({ contents: z.array(z.looseObject({ text: z.string() })) }) });
@@ -19,21 +19,21 @@ const read = z.looseObject({ result: z.looseObject({ contents: z.array(z.looseOb
 export type Server = ReturnType<typeof startNode>;
 
 /**
- * Starts the real command; `DEADLY` in its environment says where it dies. A call answers with its end, however busy the
- * machine is.
+ * Starts the real command. `DEADLY` in its environment says where its process is killed. It answers a call only when
+ * the work of the call has ended, however slow the machine is.
  */
 export function started(environment: Readonly<Record<string, string>>): Server {
   const server = startNode(["--import", join(import.meta.dirname, "deadly.mjs"), COMMAND], {
     TARGETING_MCP_WAIT_MS: "600000",
     ...environment,
   });
-  // A process that is killed takes no more input.
+  // Writing to a killed process fails. The error is expected.
   server.child.stdin.on("error", () => {});
   for (const message of OPENING) server.send(message);
   return server;
 }
 
-/** What the server answered to a call; undefined where it died before. */
+/** Returns the server's answer to a call. Undefined if the process was killed before it answered. */
 export async function answer(server: Server, id: string): Promise<Report | undefined> {
   try {
     const line = answered.safeParse(await server.answer(id));
@@ -45,7 +45,7 @@ export async function answer(server: Server, id: string): Promise<Report | undef
 
 let calls = 0;
 
-/** Calls a tool; what is no report about a run comes as `refused`. */
+/** Calls a tool. An answer that is not the report of a run is returned as `refused`. */
 export async function tool(server: Server, name: string, args: Readonly<Record<string, unknown>>): Promise<Report> {
   calls += 1;
   server.send(toolCall(`call ${calls}`, name, args));
@@ -56,7 +56,7 @@ export async function tool(server: Server, name: string, args: Readonly<Record<s
     : { results: [], counts: {}, refused: result.structuredContent };
 }
 
-/** Calls a tool, and gives the ID of its run, whatever else it answered. */
+/** Calls a tool and returns the ID of its run, also if the answer is an error. */
 export async function runOf(server: Server, name: string, args: Readonly<Record<string, unknown>>): Promise<string> {
   calls += 1;
   server.send(toolCall(`call ${calls}`, name, args));
@@ -64,7 +64,7 @@ export async function runOf(server: Server, name: string, args: Readonly<Record<
   return z.looseObject({ runId: z.string() }).parse(structuredContent).runId;
 }
 
-/** Reads a resource of JSON lines, to its end. */
+/** Reads a resource of JSON lines to its end. */
 export async function linesAt(server: Server, uri: string): Promise<readonly unknown[]> {
   const lines: unknown[] = [];
   for (let next: string | undefined = uri; next !== undefined; ) {

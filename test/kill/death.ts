@@ -11,16 +11,16 @@ import { runsIn, sendsIn } from "./journals.ts";
 import type { Prepared, Scenario } from "./scenarios.ts";
 import { startService } from "./service.ts";
 
-/** Where a process dies: at a change to the file system, in a line of its journal, or at a request. */
+/** Where a process is killed: at a change of the file system, within a line of its journal, or at a request. */
 export type Death =
   | { readonly at: "operation" | "line"; readonly nth: number }
   | { readonly at: "request"; readonly request: DeadlyRequest }
-  /** At a request that is applied half a second after the death. */
+  /** The process is killed at a request, which the service applies half a second later. */
   | { readonly at: "lateRequest"; readonly nth: number };
 
 /**
- * Lets a real process carry a call out and die; a new one then resumes the run, and everything is compared with what
- * has to be. Gives whether the process died: it does not where the call is over before.
+ * Kills a real process while it executes a call. A new process then resumes the run, and everything is compared with
+ * the expected state. Returns whether the process was killed: it is not if the call ends first.
  */
 export async function dieAndResume(scenario: Scenario, death: Death): Promise<boolean> {
   const service = await startService();
@@ -57,7 +57,7 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
   dying.child.stdin.end();
   const { signal } = await dying.exited;
   const isDead = signal === "SIGKILL";
-  // It may also die once it has answered, while it writes down that it did.
+  // The process may also be killed after its answer, while it records the end of the run.
   expect(first !== undefined || isDead).toBe(true);
 
   const next = started(environment);
@@ -65,7 +65,7 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
     expect({ writes: gate.writes(), lines: await service.lines() }).toEqual({ writes: 0, lines: before });
   });
   if (isWithoutProof(call, resumed)) {
-    // What was made is still there, and once.
+    // Everything that was created still exists, and only once.
     const lines = await service.lines();
     expect(lines.length).toBeGreaterThan(before.length);
     expect(new Set(lines).size).toBe(lines.length);
@@ -133,7 +133,7 @@ function deadlyRequest(death: Death): DeadlyRequest | undefined {
   return death.at === "lateRequest" ? { nth: death.nth, moment: "applied" } : undefined;
 }
 
-/** Resumes the run that is there; where none was started, nothing may have been sent, and the call is made again. */
+/** Resumes the stored run. If no run was started, nothing may have been sent, and the call is made again. */
 async function takeUp(
   server: Server,
   runs: string,
@@ -145,7 +145,8 @@ async function takeUp(
     const resumed = await tool(server, "resume_run", { runId });
     if (resumed.status === "planned") break;
     if (resumed.runId !== undefined) return resumed;
-    // Nobody was asked anything: what died before it was started says that, and not that it waits for a yes.
+    // Nobody was asked for approval. A run that was interrupted before its start must say so, and not that it waits for
+    // approval.
     expect(JSON.stringify(resumed.refused)).toMatch(/nothing was sent|there is no run/);
   }
   await checkUntouched();

@@ -10,29 +10,29 @@ import type { Death } from "./death.ts";
 import { type EventService, startEventService } from "./event-service.ts";
 import { runsIn } from "./journals.ts";
 
-/** A call that sends events, each of a user of its own: `person-N` for the Nth. */
+/** A call that sends events, each of another user: `person-N` for the Nth event. */
 export interface EventScenario {
   readonly name: string;
   readonly tool: "track_events" | "track_event";
   readonly events: number;
-  /** Places of events that are never sent, since the service would ignore them. */
+  /** The indexes of events that are never sent, because the service would ignore them. */
   readonly wrong: readonly number[];
   readonly onUnknown: "report" | "resend";
   readonly asFile: boolean;
 }
 
-/** How what died is taken up. */
+/** How the interrupted run is continued. */
 export type TakenUpBy = "resume_run" | "the same call";
 
-/** At most so many requests are under way at once, and so many events are announced beside them. */
+/** At most this many requests are in progress at a time, and at most this many events are announced besides them. */
 const IN_FLIGHT = 16;
 const GROUP = 100;
 
 const row = z.looseObject({ index: z.number(), outcome: z.string() });
 
 /**
- * Lets a real process send events and die; a new one then takes them up, and what is reported is compared with what the
- * service received. Gives whether the process died.
+ * Kills a real process while it sends events. A new process then continues, and its report is compared with what the
+ * service received. Returns whether the process was killed.
  */
 export async function dieSending(scenario: EventScenario, death: Death, by: TakenUpBy): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-kill-"));
@@ -74,7 +74,7 @@ export async function dieSending(scenario: EventScenario, death: Death, by: Take
   expect({ ...again, sent: total(service) }).toMatchObject({ status: report.status, counts: report.counts, sent });
   expect(unannounced).toEqual([]);
   const { unknown = 0 } = report.counts;
-  // What failed is kept, so that it can be looked at and sent again.
+  // Failed events stay stored, so that they can be shown and sent again.
   expect(peopleIn(join(runs, String(report.runId)))).toBe(scenario.wrong.length + unknown);
   next.child.stdin.end();
   expect(await next.exited).toEqual({ code: 0, signal: null });
@@ -104,12 +104,15 @@ interface Left {
   readonly service: EventService;
 }
 
-/** Takes up what is there; where nothing was kept, that is said, nothing was sent, and the call is made again. */
+/**
+ * Continues the stored run. If nothing was stored, checks that the server says so and sent nothing, and makes the call
+ * again.
+ */
 async function takeUp(server: Server, { scenario, args, by, runs, service }: Left): Promise<Report> {
   for (const runId of runsIn(runs)) {
     const found = await tool(server, "get_run", { runId });
     const isOver = found.runId !== undefined && found.status !== "interrupted";
-    // The same call after the end of its run means other events.
+    // If the run has ended, the same call means other events.
     if (by === "resume_run" || isOver) {
       const resumed = await tool(server, "resume_run", { runId });
       if (resumed.runId !== undefined) return resumed;
@@ -153,7 +156,7 @@ function placeOf(uid: string): number {
   return Number(uid.slice("person-".length));
 }
 
-/** The places of the events that journals on the disk say may have left. */
+/** Returns the indexes of the events that may have been sent, according to the journals on the disk. */
 function announcedIn(folder: string): ReadonlySet<number> {
   const announced = new Set<number>();
   for (const line of journalLines(folder)) {
@@ -164,7 +167,7 @@ function announcedIn(folder: string): ReadonlySet<number> {
   return announced;
 }
 
-/** The whole lines of the journals below a folder of runs. */
+/** Returns the complete lines of the journals in a folder of runs. */
 export function journalLines(folder: string): readonly string[] {
   return runsIn(folder).flatMap((runId) => {
     const file = join(folder, runId, "journal.ndjson");
@@ -172,7 +175,7 @@ export function journalLines(folder: string): readonly string[] {
   });
 }
 
-/** How many people stand in the files of a folder with their own identifiers. */
+/** Returns how many people's identifiers appear unhashed in the files of a folder. */
 function peopleIn(folder: string): number {
   const files = readdirSync(folder, { withFileTypes: true }).filter((one) => one.isFile());
   const texts = files.map(({ name }) => readFileSync(join(folder, name), "utf8"));

@@ -5,13 +5,13 @@ import type { DeadlyRequest } from "./gate.ts";
 /** An event service that counts what it received. */
 export interface EventService {
   readonly url: string;
-  /** How often an event of each user arrived whole. */
+  /** How often an event of each user was received completely. */
   readonly received: ReadonlyMap<string, number>;
-  /** Requests that arrived and were not answered yet. */
+  /** The number of requests that were received but not answered yet. */
   unanswered(): number;
-  /** From now on nothing is answered. */
+  /** Stops answering until `release` is called. */
   hold(): void;
-  /** Answers from now on, also those that were held. */
+  /** Answers the held requests, and from now on all others. */
   release(): void;
 }
 
@@ -37,7 +37,7 @@ export async function startEventService(at: {
     at.onArrival?.(uid);
     const isDeadly = arrived === at.deadly?.nth;
     if (isDeadly && at.deadly?.moment === "arrived") {
-      // Read from the wire, and lost before it was kept.
+      // The event was received, but is lost before the service stored it.
       await at.kill?.();
       return;
     }

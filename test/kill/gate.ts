@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { served } from "../support/stub-server.ts";
 
 /**
- * When a process dies at a write request that it sends: as the request arrives, so that it is never applied; or once it
- * is applied, before the answer gets back.
+ * When a process is killed at one of its write requests. `arrived`: when the request arrives, so that it is never
+ * applied. `applied`: after it was applied and before the process gets the answer.
  */
 export interface DeadlyRequest {
   /** Which write request, counted from 1. */
@@ -11,21 +11,23 @@ export interface DeadlyRequest {
   readonly moment: "arrived" | "applied";
 }
 
-/** What stands between a server and the service: it passes requests on, looks at each write, and may kill at one. */
+/**
+ * A proxy between a server and the service. It forwards requests, observes each write, and may kill the server at one.
+ */
 export interface Gate {
   readonly url: string;
-  /** Write requests that arrived so far, since it was armed. */
+  /** The number of write requests since `arm` was called. */
   writes(): number;
-  /** Writes count from now on. */
+  /** Starts to count writes. */
   arm(): void;
 }
 
-/** Opens a gate in front of a service. `onWrite` is called with every write request before it is passed on. */
+/** Starts a gate in front of a service. `onWrite` is called for every write request before it is forwarded. */
 export async function openGate(
   service: string,
   at: {
     readonly deadly?: DeadlyRequest | undefined;
-    /** Which read it dies at, counted from 1, before the read is answered. */
+    /** At which read, counted from 1, the server is killed. The read is then not answered. */
     readonly deadlyRead?: number | undefined;
     onWrite(writes: number): void;
     kill(): Promise<void>;

@@ -8,21 +8,21 @@ import { runsIn } from "./journals.ts";
 
 const lease = z.looseObject({ pid: z.number() });
 
-/** Who holds a lease: the number that grows with each holding, and the process. */
+/** The holder of a lease: a number that grows with each new holder, and the ID of the process. */
 export interface Holder {
   readonly number: number;
   readonly pid: number;
 }
 
-/** The lease by which a process writes to the project, or the one by which it drives a run. */
+/** The lease with which a process writes to the project, or with which it executes a run. */
 export type LeaseName = "project" | `run ${string}`;
 
-/** Where two processes of one project keep their runs. */
+/** The place where two processes of one project store their runs. */
 export interface SharedPlace {
-  /** The settings with which processes keep them there. */
+  /** The settings with which processes store their runs there. */
   readonly settings: Readonly<Record<string, string>>;
   runs(): Promise<readonly string[]>;
-  /** The newest holder of a lease; undefined where there is none. */
+  /** Returns the newest holder of a lease. Undefined if it never had one. */
   holder(name: LeaseName): Promise<Holder | undefined>;
   /** Removes everything. */
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export function placeInFiles(project: string): SharedPlace {
   };
 }
 
-/** The newest holder of the lease of this name in a folder, as the files say; undefined where there is none. */
+/** Returns the newest holder of a lease according to the files in a folder. Undefined if it never had one. */
 function holderIn(folder: string, name: string): Holder | undefined {
   try {
     const numbers = readdirSync(folder).flatMap((file) => {
@@ -53,7 +53,7 @@ function holderIn(folder: string, name: string): Holder | undefined {
     const { pid } = lease.parse(JSON.parse(readFileSync(join(folder, `${name}.lease.${number}`), "utf8")));
     return { number, pid };
   } catch {
-    // No folder yet, or a file that was replaced while it was read.
+    // The folder does not exist yet, or the file was replaced while it was read.
     return undefined;
   }
 }

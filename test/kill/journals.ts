@@ -2,12 +2,12 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRunId } from "../../src/runs/store.ts";
 
-/** The runs that a folder holds. */
+/** Returns the IDs of the runs in a folder. */
 export function runsIn(folder: string): readonly string[] {
   return existsSync(folder) ? readdirSync(folder).filter(isRunId) : [];
 }
 
-/** Requests that journals on the disk say were about to be sent. */
+/** Returns how many requests were about to be sent, according to the journals on the disk. */
 export function sendsIn(folder: string): number {
   return runsIn(folder).reduce((sum, runId) => {
     const file = join(folder, runId, "journal.ndjson");

@@ -8,8 +8,9 @@ import { page, type Result, wrongEvents, wrongOptions } from "./truth.ts";
 import { type HeldLease, openWatchingGate, type Watcher, watcherOf } from "./watching-gate.ts";
 
 /**
- * What the other process does while the first one stands still: a run of its own, or to go on with the same run; and
- * where the first one is stopped: anywhere, while it waits since the service is busy, or in the middle of a large body.
+ * What the other process does while the first one is suspended: it executes another run, or continues the same one. And
+ * where the first process is suspended: anywhere, while it waits because the service is busy, or while it sends a large
+ * body.
  */
 export const PAUSES = [
   { run: "another", moment: "anywhere" },
@@ -22,13 +23,13 @@ export const PAUSES = [
 ] as const;
 type PauseKind = (typeof PAUSES)[number];
 
-/** What a pause came to. */
+/** The result of a pause. */
 interface Paused {
-  /** Writes of the stopped process that arrived after the first one of the new holder. */
+  /** Writes of the suspended process that arrived after the first write of the new lease holder. */
   readonly late: readonly string[];
-  /** What is lost, doubled or told wrongly. */
+  /** Everything that was lost, done twice or reported wrongly. */
   readonly wrong: readonly string[];
-  /** Whether the other process took over while the first one stood still. */
+  /** Whether the other process took over while the first one was suspended. */
   readonly takenOver: boolean;
 }
 
@@ -48,7 +49,7 @@ const LONGEST_RUN_MS = 180_000;
 /** Longer than a lease lasts: 10 s in files, 6 s in a database. */
 const PAUSE_MS = { least: 10_500, most: 15_000 };
 
-/** How many pauses of which kinds, and how many of them side by side. */
+/** How many pauses of which kinds are made, and how many at the same time. */
 interface Schedule {
   readonly kinds: readonly PauseKind[];
   readonly count: number;
@@ -57,7 +58,7 @@ interface Schedule {
   readonly openPlace?: () => Promise<SharedPlace>;
 }
 
-/** Stops processes again and again; says what was wrong, and how often the other process took over. */
+/** Suspends processes repeatedly. Returns what was wrong, and how often the other process took over. */
 export async function pauseAll({ kinds, count, atOnce, openPlace }: Schedule) {
   const seed = Number(process.env.TARGETING_MCP_TEST_SEED ?? Date.now() % 1_000_000);
   const ends: string[] = [];
@@ -87,8 +88,8 @@ export async function pauseAll({ kinds, count, atOnce, openPlace }: Schedule) {
 }
 
 /**
- * Stops a process of two at a moment that the seed says, for longer than its lease lasts, and looks at what came of it.
- * `openPlace` opens the place where they keep their runs.
+ * Suspends one of two processes for longer than its lease lasts, at a moment chosen by the seed, and checks the result.
+ * `openPlace` opens the place where both store their runs.
  */
 async function pauseOnce(
   { run, moment }: PauseKind,
@@ -117,7 +118,7 @@ async function pauseOnce(
     for (const server of servers) await untilAnswered(server);
     const mine = first.call(call("First"));
     const stopped = stopAt(moment, { random, watcher, pid: first.pid, sandbox: sandbox.url });
-    // A call that is refused sends nothing, so that the moment would never come.
+    // A refused call sends nothing, so the moment to suspend the process would never come.
     await Promise.race([stopped, mine.then((told) => (told === undefined ? Promise.reject(REFUSED) : stopped))]);
     await delay(50);
     const before = new Set(watcher.written);
@@ -148,7 +149,7 @@ async function heldIn(place: SharedPlace, run: PauseKind["run"]): Promise<readon
   return holders.flatMap(({ name, holder }) => (holder === undefined ? [] : [{ name, ...holder }]));
 }
 
-/** Stops a process when the moment has come. */
+/** Suspends a process when the moment has come. */
 async function stopAt(
   moment: PauseKind["moment"],
   { random, watcher, pid, sandbox }: { random: Random; watcher: Watcher; pid: number; sandbox: string },
@@ -176,7 +177,7 @@ async function stopAt(
   stop();
 }
 
-/** Asks a process again and again to go on with a run, until it does or the run is over. */
+/** Asks a process repeatedly to continue a run, until it does so or the run has ended. */
 async function takeOver(server: Server, runId: string, place: SharedPlace, awake: Promise<unknown>) {
   let over = false;
   void awake.then(() => {
@@ -184,13 +185,14 @@ async function takeOver(server: Server, runId: string, place: SharedPlace, awake
   });
   for (;;) {
     const told = report.safeParse(await server.ask("resume_run", { runId })).data;
-    // An answer that tells of no run asks for another try: the store was not heard in time, say.
+    // An answer without a report of the run causes another attempt. For example, the store may not have answered in
+    // time.
     if (told !== undefined && (over || (await place.holder(`run ${runId}`))?.pid === server.pid)) return told;
     await delay(200);
   }
 }
 
-/** Waits until a process and its store answer; no call after that depends on how long they take to start. */
+/** Waits until a process and its store answer, so that later calls do not depend on how long the start takes. */
 async function untilAnswered(server: Server): Promise<void> {
   while (unavailable.safeParse(await server.ask("get_run", {})).success) await delay(200);
 }

@@ -9,7 +9,7 @@ import { runsIn } from "./journals.ts";
 import type { PlanScenario } from "./plan-scenarios.ts";
 import { startService } from "./service.ts";
 
-/** Where a process dies while it plans: at a change to the file system, or at a read. */
+/** Where a process is killed while it plans: at a change of the file system, or at a read. */
 export interface PlanDeath {
   readonly at: "operation" | "read";
   readonly nth: number;
@@ -20,8 +20,9 @@ const SLOW_READ_MS = 150;
 const SHORT_CALL_MS = 100;
 
 /**
- * Lets a real process plan and die; a new one then resumes what is there, plans again and applies one of the plans, and
- * everything is compared with what has to be. Gives whether the process died: it does not where the plan is there before.
+ * Kills a real process while it plans. A new process then resumes the stored run, plans again and applies one of the
+ * plans, and everything is compared with the expected state. Returns whether the process was killed: it is not if the
+ * plan is made first.
  */
 export async function diePlanning(scenario: PlanScenario, death: PlanDeath): Promise<boolean> {
   const service = await startService();
@@ -69,7 +70,7 @@ export async function diePlanning(scenario: PlanScenario, death: PlanDeath): Pro
   for (const runId of runsIn(runs).filter((each) => !earlier.has(each))) {
     if (await isPlanned(next, runId, scenario)) plans.push(runId);
   }
-  // What a caller was told to be planned is still there.
+  // A plan that was reported to the caller must still exist.
   if (first?.status === "planned") expect(plans).toContain(first.runId);
   const again = await tool(next, call.tool, call.args);
   expect(again).toMatchObject({ status: "planned", counts: { items: scenario.items } });

@@ -3,15 +3,18 @@ import { join } from "node:path";
 import type { CallTool, Prepared } from "./scenarios.ts";
 import type { Service } from "./service.ts";
 
-/** A call that plans, how much it plans, and what has to be there once the plan is applied. */
+/** A call that makes a plan, the number of objects in the plan, and the expected state after the plan is applied. */
 export interface PlanScenario {
   readonly name: string;
-  /** Puts into the service and the folder what the call needs; gives the call. `tool` gives the ID of its run. */
+  /**
+   * Creates in the service and the folder what the call needs. Returns the call. `tool` calls a tool and returns the ID
+   * of its run.
+   */
   readonly prepare: (service: Service, tool: CallTool, folder: string) => Promise<Prepared>;
-  /** Objects of the plan. */
+  /** The number of objects in the plan. */
   readonly items: number;
   readonly after: readonly string[];
-  /** Whether planning takes longer than the call may, and goes on behind it. */
+  /** Whether planning takes longer than a call may, so that it continues after the answer. */
   readonly isSlow: boolean;
 }
 
@@ -56,7 +59,7 @@ async function editedFile(service: Service, tool: CallTool, folder: string): Pro
 
 const AFTER_EDIT = ["Spring", "Spring / Blue: b more", "Spring / Crimson: r", "Spring / New: n"];
 
-/** Calls that plan, each once within its call and once behind it. */
+/** Calls that make plans. Each is made twice: planning ends within the call, or continues after its answer. */
 export const PLAN_SCENARIOS: readonly PlanScenario[] = [false, true].flatMap((isSlow) => [
   {
     name: isSlow ? "a plan of a file that takes longer than its call may" : "a plan of a file",

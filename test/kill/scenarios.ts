@@ -1,18 +1,18 @@
 import type { Service } from "./service.ts";
 
-/** A call into a service, and what has to be there once it is done, however often its process died. */
+/** A call, and the expected state of the service after it, however often its process was killed. */
 export interface Scenario {
   readonly name: string;
   /**
-   * Puts into the service what the call needs; gives the call. `file` writes a file that the call may name, and `tool`
-   * calls a tool of a process that lives.
+   * Creates in the service what the call needs. Returns the call. `file` writes a file that the call may name. `tool`
+   * calls a tool of a process that is not killed.
    */
   prepare(service: Service, file: (name: string, text: string) => Promise<string>, tool: CallTool): Promise<Prepared>;
   readonly items: number;
   readonly after: readonly string[];
 }
 
-/** Calls a tool, and gives the ID of its run. */
+/** Calls a tool and returns the ID of its run. */
 export type CallTool = (name: string, args: Readonly<Record<string, unknown>>) => Promise<string>;
 
 /** A call of a tool. */

@@ -18,18 +18,18 @@ const state = z.looseObject({
     }),
   ),
 });
-/** The service in memory, and a way to put things into it and to look at them, past the server under test. */
+/** Starts a sandbox as the service, with functions that change and read its data without the server under test. */
 export async function startService() {
   const sandbox = await startSandbox();
   const read = async () => state.parse(await sandbox.control("GET", "/state"));
   const fault = (one: object) => sandbox.control("POST", "/faults", { faults: [one] });
   return {
     ...sandbox,
-    /** Lets the nth write from now on get no answer, and be applied half a second later. */
+    /** The nth write from now on gets no answer, and is applied half a second later. */
     late: (nth: number) => fault({ kind: "late", delayMs: 500, on: "write", nth }),
-    /** Lets each read from now on take so many milliseconds. */
+    /** Each read from now on takes this many milliseconds. */
     slowReads: (delayMs: number) => fault({ kind: "slow", delayMs, on: "read" }),
-    /** Lets requests be carried out as they should, from now on. */
+    /** Removes all faults, so that requests are answered normally from now on. */
     mend: () => sandbox.control("DELETE", "/faults"),
     /** The IDs of all targetings and options, with their names. */
     async names(): Promise<ReadonlyMap<string, string>> {
@@ -38,7 +38,7 @@ export async function startService() {
         projects.flatMap((each) => [...each.targetings, ...each.options].map(({ _id, name }) => [_id, name])),
       );
     },
-    /** What there is, a line for each thing: `Targeting / Group / Option: Context IDs`. */
+    /** Returns everything in the service, one line per object: `Targeting / Group / Option: Context IDs`. */
     async lines(): Promise<readonly string[]> {
       const { projects } = await read();
       return projects

@@ -1,5 +1,5 @@
 import { mergeConfig } from "vitest/config";
 import every from "./vitest.config.ts";
 
-/** `npm run test:kill:some`: processes die here and there in every kind of call, and a few stand still. */
+/** `npm run test:kill:some`: kills processes at some steps of every kind of call, and suspends a few. */
 export default mergeConfig(every, { test: { provide: { deaths: "some" } } });

@@ -13,7 +13,7 @@ const options = z.object({
 });
 const events = z.object({ events: z.array(z.looseObject({ uid: z.string().nullable() })), total: z.number() });
 
-/** What is told wrongly of options, each as `name is … and there as …`. */
+/** Returns what a report says wrongly about options, each as `name is … and there as …`. */
 export async function wrongOptions(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
   const there = options.parse(await get(sandbox, "/_sandbox/state")).projects.flatMap((project) => project.options);
   const byName = new Map<string, string[]>();
@@ -26,7 +26,7 @@ export async function wrongOptions(results: readonly Result[], sandbox: string):
   });
 }
 
-/** What is told wrongly of events: each that is recorded has to have arrived once. */
+/** Returns what a report says wrongly about events. Each recorded event must have arrived exactly once. */
 export async function wrongEvents(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
   const times = new Map<string, number>();
   const { events: all, total } = events.parse(await get(sandbox, "/_sandbox/events?limit=10000"));

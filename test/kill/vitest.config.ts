@@ -2,9 +2,7 @@ import { defineConfig } from "vitest/config";
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /**
-     * Where processes are to die: at every step, or here and there in every kind of call.
-     */
+    /** Where processes are killed: at every step, or at some steps of every kind of call. */
     readonly deaths?: "every" | "some";
   }
 }

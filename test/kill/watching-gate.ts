@@ -8,17 +8,17 @@ export interface HeldLease extends Holder {
   readonly name: LeaseName;
 }
 
-/** What all gates of a service tell. */
+/** What all gates of a service report. */
 export interface Watcher {
-  /** Looks who holds the leases as a write of a process arrives: at one write after the other. */
+  /** Reads who holds the leases when a write of a process arrives, one write after another. */
   look(pid: number): Promise<void>;
-  /** Called as soon as so many bytes of a write's body have arrived, of so many. */
+  /** Called when `arrived` of the `total` bytes of a write's body have arrived. */
   onBytes(pid: number, write: number, arrived: number, total: number): void;
   /** Called when the last byte of a write has arrived. */
   onWrite(pid: number, write: number): void;
-  /** Holders that have written, as `name number`. */
+  /** The lease holders that have written, as `name number`. */
   readonly written: Set<string>;
-  /** Writes that arrived after the first write of another, newer holder. */
+  /** Writes that arrived after the first write of a newer lease holder. */
   readonly late: string[];
 }
 
@@ -28,7 +28,7 @@ export interface Pace {
   readonly afterMs: number;
 }
 
-/** A way to a service for one process alone, so that it is known who sent what. */
+/** A proxy to a service for a single process, so that it is known who sent each request. */
 export interface WatchingGate {
   readonly url: string;
   /** Set once the process is there. */
@@ -36,7 +36,7 @@ export interface WatchingGate {
   close(): void;
 }
 
-/** Opens a gate in front of a service: it looks at each write as its last byte arrives, and passes everything on. */
+/** Starts a gate in front of a service. It observes each write when its last byte arrives, and forwards everything. */
 export async function openWatchingGate(service: string, watcher: Watcher, pace: Pace): Promise<WatchingGate> {
   let writes = 0;
   const gate = { url: "", pid: 0, close: () => {} };
@@ -90,7 +90,7 @@ export async function openWatchingGate(service: string, watcher: Watcher, pace: 
 /** Watches the leases that writes leave by. */
 export function watcherOf(held: () => Promise<readonly HeldLease[]>): Watcher {
   const [written, late]: [Set<string>, string[]] = [new Set(), []];
-  /** A write of a holder, or, where another one has written since it took over, one that is late. */
+  /** Records a write of a lease holder. It is late if a newer holder of the lease has already written. */
   const note = ({ name, number, pid: holder }: HeldLease, pid: number): void => {
     const key = `${name} ${number}`;
     if (holder === pid) written.add(key);

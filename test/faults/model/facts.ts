@@ -1,6 +1,7 @@
-// What the documents say, written by hand from management-api 8.1 and 8.3: the engine's own table is under test.
+// The limits in the documents, written by hand from management-api 8.1 and 8.3, because the engine's own table is under
+// test.
 
-/** What one request may hold (management-api 8.1). */
+/** The limits of one request (management-api 8.1). */
 export const REQUEST = {
   targetingItems: 100,
   targetingCreateOptions: 100,
@@ -12,13 +13,13 @@ export const REQUEST = {
   bodyBytes: 8_000_000,
 } as const;
 
-/** What may be stored (management-api 8.1); smaller in schedules that are to meet them. */
+/** The limits of what may be stored (management-api 8.1). Schedules that must reach them use smaller ones. */
 export interface StoredLimits {
   readonly optionContextIds: number;
   readonly optionContextBytes: number;
   readonly projectContextIds: number;
   readonly targetingOptions: number;
-  /** Groups and sub-options that one delete request may name. */
+  /** The maximum number of groups and sub-options in one delete request. */
   readonly treeItems: number;
 }
 
@@ -35,12 +36,12 @@ export const READS = { listLimit: 1000, getLimit: 10_000, getOffset: 50_000, chi
 
 const NAME = /^[A-Za-z0-9~%&+\-\uAC00-\uD7A3\u3131-\u318E ]{2,36}$/u;
 
-/** Whether a targeting or an option may have this name (management-api 8.3). */
+/** Returns whether a targeting or an option may have this name (management-api 8.3). */
 export function isName(text: string): boolean {
   return NAME.test(text) && text === text.trim();
 }
 
-/** Whether a text is a Context ID as the service takes it: 1 to 256 bytes without surrounding white space. */
+/** Returns whether the service accepts a text as a Context ID: 1 to 256 bytes without surrounding white space. */
 export function isContextId(text: string): boolean {
   const bytes = Buffer.byteLength(text.trim(), "utf8");
   return bytes >= 1 && bytes <= 256;
@@ -48,7 +49,7 @@ export function isContextId(text: string): boolean {
 
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/** A ULID of a time and a count: later counts sort later within a millisecond. */
+/** Returns a ULID made of a time and a count. Within a millisecond, a higher count sorts later. */
 export function ulidOf(time: number, count: number): string {
   const digits = (value: number, places: number): string => {
     let text = "";

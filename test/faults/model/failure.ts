@@ -1,8 +1,8 @@
-/** How a request ends that gets no proper answer (management-api 2.2, 4). */
+/** How a request fails that gets no valid answer (management-api 2.2, 4). */
 export type FailureCause =
   | { readonly kind: "notSent" }
   | { readonly kind: "busy"; readonly retryAfterMs: number }
-  /** No answer, or one that does not tell whether the request was applied. */
+  /** There is no answer, or an answer that does not show whether the request was applied. */
   | { readonly kind: "lost"; readonly reason: string; readonly statusCode?: number }
   | {
       readonly kind: "refused";
@@ -12,7 +12,7 @@ export type FailureCause =
       readonly detail?: Readonly<Record<string, unknown>>;
     };
 
-/** What the service throws instead of an answer. */
+/** The service throws this instead of answering. */
 export class Failure extends Error {
   readonly failure: FailureCause;
 

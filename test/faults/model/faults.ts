@@ -1,10 +1,10 @@
 /**
- * What becomes of a write whose answer is lost: nothing, all of it, every other item (item by item operations only),
- * or all of it later, while the write holds the project.
+ * How much of a write is applied if its answer is lost: nothing, everything, every second item (only for operations
+ * that apply items one by one), or everything later, while the write locks the project.
  */
 export type Effect = "none" | "whole" | "part" | { readonly lateMs: number };
 
-/** What goes wrong with one write request. Shares are in [0, 1). */
+/** A fault of one write request. Shares are in [0, 1). */
 export type Fault =
   | { readonly kind: "busy"; readonly retryAfterMs: number }
   /** Items from a share of the request on are not applied (management-api 4.2 rule 3). */
@@ -16,5 +16,5 @@ export type Fault =
   | { readonly kind: "uncatched"; readonly from: number; readonly addFirst: boolean }
   /** The key is refused, and the run ends; or something on the way takes exception to the request, this once. */
   | { readonly kind: "refused"; readonly as: "unauthorized" | "forbidden" | "validation" | "tooLarge" }
-  /** It takes long before it is applied, or after that until it is answered. */
+  /** The request is delayed: before it is applied, or between applying it and the answer. */
   | { readonly kind: "slow"; readonly ms: number; readonly moment: "before" | "after" };

@@ -1,9 +1,9 @@
 import { ulidOf } from "./facts.ts";
 
-/** Who did something: what was there before, the run under test, a run beside it, or somebody else. */
+/** Who made a change: the setup before the run, the run under test, another run at the same time, or another user. */
 export type Actor = "before" | "run" | "rival" | "other";
 
-/** A change to a project, as the log keeps it. `at` is the service's time. */
+/** A change of a project in the log. `at` is the service's time. */
 export type Change = { readonly actor: Actor; readonly at: number } & Changed;
 type Changed =
   | { readonly what: "targetingCreated" | "targetingDeleted"; readonly id: string; readonly name: string }
@@ -66,7 +66,7 @@ export interface OptionSeed {
   readonly contexts?: Iterable<string>;
 }
 
-/** The data of one project, and the log of who changed what. Changes are made without asking any rule. */
+/** The data of one project, and a log of who changed what. Its functions change data without checking any rule. */
 export class Project {
   readonly targetings = new Map<string, Targeting>();
   readonly options = new Map<string, Option>();
@@ -174,7 +174,7 @@ export class Project {
     this.#note(actor, { what: "contexts", id: option.id, added, removed }, () => put(removed, added));
   }
 
-  /** Does some work; where it gives false, everything it changed is as it was before. */
+  /** Does some work. If it returns false, restores everything that it changed. */
   attempt(work: () => boolean): void {
     const logged = this.log.length;
     const outer = this.#undo;

@@ -37,7 +37,7 @@ export type AddedOption = z.infer<typeof addedOption>;
 export type Rename = z.infer<typeof rename>;
 export type Update = z.infer<typeof update>;
 
-/** A bulk request as it was understood. */
+/** A bulk request after it was parsed. */
 export type BulkRequest =
   | { readonly operation: "createTargetings"; readonly items: readonly NewTargeting[] }
   | { readonly operation: "addOptions"; readonly items: readonly AddedOption[] }
@@ -45,7 +45,7 @@ export type BulkRequest =
   | { readonly operation: "updateOptions"; readonly items: readonly Update[] }
   | { readonly operation: "deleteTargetings" | "deleteOptions"; readonly items: readonly string[] };
 
-/** A request that breaks a rule which the engine has to know: it must never send one. */
+/** A request that breaks a rule that the engine knows. The engine must never send one. */
 export class ImproperRequest extends Error {}
 
 /**

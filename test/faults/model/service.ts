@@ -17,9 +17,9 @@ import {
   targetingIn,
 } from "./rules.ts";
 
-/** The writes of a project, whoever sends them: one is under way at a time (management-api 4.2). */
+/** The writes of a project by all clients. Only one of them runs at a time (management-api 4.2). */
 export interface Traffic {
-  /** Until when a write whose answer was lost still runs. */
+  /** Until when a write whose answer was lost is still running. */
   busyUntil: number;
   isWriting: boolean;
 }
@@ -41,7 +41,7 @@ export interface DateClock {
 /** How a model service behaves towards one of its clients. */
 export interface ServiceOptions {
   readonly project: Project;
-  /** Whose requests these are. */
+  /** The client that sends the requests. */
   readonly actor: Actor;
   readonly traffic: Traffic;
   readonly time: VirtualTime;
@@ -50,9 +50,9 @@ export interface ServiceOptions {
   readonly dateClock?: DateClock | undefined;
   /** How long a request takes, in milliseconds. */
   readonly latencyMs: number;
-  /** Bodies above so many bytes are 413. */
+  /** A larger body, in bytes, is refused with 413. */
   readonly bodyBytes: number;
-  /** A request that holds this text is a 400 validation error without a code. */
+  /** A request that contains this text is refused with 400, without a code. */
   readonly poison: string | undefined;
   /** List Options says `total`, and answers carry a `Date`. */
   readonly tellsTotal: boolean;
@@ -67,16 +67,16 @@ export interface ServiceOptions {
 
 const LOCK_WAIT_MS = 50;
 const REQUEST_TIMEOUT_MS = 60_000;
-/** An engine that sends more than this for a small call goes round in circles. */
+/** An engine that sends more requests than this for a small call is in an endless loop. */
 const MAX_WRITES = 2000;
 
 /** The service of management-api towards one client, in memory and in virtual time, with faults. Throws Failures. */
 export class ModelService {
-  /** What the engine did that no engine may do. */
+  /** Everything that the engine did although no engine may do it. */
   readonly improper: string[] = [];
-  /** Names and IDs for which an answer was lost. */
+  /** The names and IDs in requests whose answers were lost. */
   readonly inDoubt = new Set<string>();
-  /** When names and IDs first left in a request, in the service's time. */
+  /** The service's time at which each name and ID was first sent in a request. */
   readonly leftAt = new Map<string, number>();
   /** Requests whose answers were lost: the names and IDs in each. */
   readonly #lost: (readonly string[])[] = [];
@@ -304,7 +304,7 @@ export class ModelService {
     return tellsDate ? { serverTime: Math.floor((project.now() + ahead) / 1000) * 1000 } : {};
   }
 
-  /** Notes what no client may do. */
+  /** Records something that no client may do. */
   complain(what: string): ImproperRequest {
     this.improper.push(what);
     return new ImproperRequest(what);

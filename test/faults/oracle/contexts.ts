@@ -4,7 +4,7 @@ import type { Evidence } from "./evidence.ts";
 
 type ContextsWish = Extract<ApprovalRequest, { readonly kind: "contexts" }>;
 
-/** Holds the outcome of changed Context IDs against what the option held and holds. */
+/** Compares the outcome of a change of Context IDs with those that the option had and has. */
 export function checkContexts(evidence: Evidence, wish: ContextsWish, { result }: Judged): readonly string[] {
   const [id, ...more] = evidence.keysOf(wish);
   if (id === undefined) return result.outcome === "failed" ? [] : [`${result.outcome}, though no option has the name`];

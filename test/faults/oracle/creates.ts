@@ -4,7 +4,7 @@ import type { Evidence } from "./evidence.ts";
 
 type CreateWish = Extract<ApprovalRequest, { readonly kind: "targeting" | "option" }>;
 
-/** Holds the outcome of something that was to be made against what the run made. */
+/** Compares the outcome of a creation with what the run created. */
 export function checkCreate(evidence: Evidence, wish: CreateWish, result: ObjectResult): readonly string[] {
   const made =
     wish.kind === "targeting"

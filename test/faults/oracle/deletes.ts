@@ -2,7 +2,7 @@ import type { ObjectResult } from "../../../src/runs/report.ts";
 import type { ApprovalRequest } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 
-/** Whether an earlier attempt, whose answer was lost, may have deleted it. */
+/** Returns whether an earlier attempt, whose answer was lost, may have deleted the object. */
 function mayBeSent(evidence: Evidence, id: string): boolean {
   const { schedule, service } = evidence.of;
   return service.inDoubt.has(id) || schedule.kills.length > 0 || schedule.diskFullAfter !== undefined;
@@ -10,7 +10,7 @@ function mayBeSent(evidence: Evidence, id: string): boolean {
 
 type GoneWish = Extract<ApprovalRequest, { readonly kind: "targetingGone" | "optionGone" }>;
 
-/** Holds the outcome of something that was to be deleted against whether it is, and by whom. */
+/** Compares the outcome of a deletion with whether the object is deleted, and by whom. */
 export function checkGone(evidence: Evidence, wish: GoneWish, result: ObjectResult): readonly string[] {
   const { project } = evidence.of;
   const id = wish.kind === "targetingGone" ? wish.id : "id" in wish.target ? wish.target.id : result._id;

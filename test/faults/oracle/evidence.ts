@@ -2,13 +2,13 @@ import type { Change, Option, Project, Targeting } from "../model/project.ts";
 import type { Case, Judged } from "../oracle.ts";
 import type { ApprovalRequest } from "../wishes.ts";
 
-/** What was there before a run. */
+/** The content of the project before a run. */
 export interface Snapshot {
   readonly targetings: ReadonlyMap<string, Targeting>;
   readonly options: ReadonlyMap<string, Option>;
 }
 
-/** Copies what there is. */
+/** Copies the content of a project. */
 export function snapshotOf(project: Project): Snapshot {
   return {
     targetings: new Map([...project.targetings].map(([id, targeting]) => [id, { ...targeting }])),
@@ -21,7 +21,7 @@ export function snapshotOf(project: Project): Snapshot {
   };
 }
 
-/** Questions about what really happened, answered from the log of the model. */
+/** Answers questions about what really happened, from the log of the model. */
 export class Evidence {
   readonly of: Case;
   readonly judged: readonly Judged[];
@@ -40,12 +40,12 @@ export class Evidence {
     }
   }
 
-  /** Everything that happened to one thing since the run was planned. */
+  /** Returns all changes of an object since the run was planned. */
   changes(id: string): readonly Change[] {
     return this.#byId.get(id) ?? [];
   }
 
-  /** IDs of targetings of a name, or of options of a name in a targeting, that the run made. */
+  /** Returns the IDs of the targetings with a name, or of a targeting's options with a name, that the run created. */
   madeByRun(name: string, targeting?: string): readonly string[] {
     return this.#created.get(targeting === undefined ? name : `${targeting} ${name}`) ?? [];
   }
@@ -54,7 +54,7 @@ export class Evidence {
     return this.changes(id).some((change) => change.actor === actor && /Deleted$/.test(change.what));
   }
 
-  /** Whether somebody else changed something about a thing. */
+  /** Returns whether anyone else changed one of these properties of an object. */
   isChangedByOther(id: string, ...whats: readonly Change["what"][]): boolean {
     return this.changes(id).some(
       ({ actor, what }) => actor === "other" && (whats.includes(what) || /Deleted$/.test(what)),

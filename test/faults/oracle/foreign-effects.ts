@@ -1,7 +1,7 @@
 import type { Change } from "../model/project.ts";
 import type { Evidence } from "./evidence.ts";
 
-/** What the run did that the call did not ask for. */
+/** Returns the changes that the run made although the call did not request them. */
 export function foreignEffects(evidence: Evidence): readonly string[] {
   const { log } = evidence.of;
   return log

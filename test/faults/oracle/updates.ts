@@ -12,7 +12,7 @@ const CHANGES = {
   exposeChildren: ["exposed"],
 } as const;
 
-/** Holds the outcome of changed fields against what they were and are. */
+/** Compares the outcome of changed fields with their values before and now. */
 export function checkUpdate(evidence: Evidence, wish: UpdateWish, result: ObjectResult): readonly string[] {
   return fieldsOf(wish).flatMap(([field, value]) => checkField(evidence, { id: wish.id, field, value }, result));
 }
@@ -69,7 +69,7 @@ function isLeftBehind(evidence: Evidence, id: string, name: Value | undefined): 
   return evidence.changes(id).some((change) => change.actor === "run" && "to" in change && change.to === name);
 }
 
-/** The group was deleted by somebody else: its sub-options are top-level options now. */
+/** Another user has deleted the group, so its sub-options are top-level options now. */
 function wasMovedOut(evidence: Evidence, { id, field }: Changed): boolean {
   return field === "parent" && evidence.isChangedByOther(id, "moved");
 }
