@@ -36,7 +36,7 @@ import {
   sheetRows,
   unusualSeparator,
 } from "./sheet-rows.ts";
-import { EncodingDetector, textOf } from "./text.ts";
+import { certainEncoding, EncodingDetector, textOf } from "./text.ts";
 
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
@@ -248,7 +248,7 @@ export async function listedContextIds(bytes: ByteSource, maxBytes: number | und
   const encodings = new EncodingDetector();
   for await (const chunk of bytes()) encodings.take(chunk);
   const isWorkbook = await isArchive(bytes);
-  const encoding = isWorkbook ? "utf-8" : await encodings.found(bytes);
+  const encoding = isWorkbook ? "utf-8" : certainEncoding(await encodings.found(bytes));
   const head = await headOfList(bytes, encoding, isWorkbook);
   if (head?.isColumn === true) return idsOfSheet({ bytes, encoding, maxBytes, format: isWorkbook ? "xlsx" : "csv" });
   const ids: ListedContextId[] = [];

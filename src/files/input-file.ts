@@ -6,7 +6,10 @@ const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
 /** The encodings of text files. `euc-kr` includes CP949, in which Korean Excel saves CSV files. */
-export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "euc-kr", "windows-1252", "macintosh"] as const;
+export const ENCODINGS = [
+  ...(["utf-8", "utf-16le", "utf-16be", "euc-kr", "windows-1252", "macintosh"] as const),
+  ...(["shift_jis", "gb18030", "big5", "windows-1250", "windows-1251", "windows-1254"] as const),
+];
 export type Encoding = (typeof ENCODINGS)[number];
 
 export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
@@ -16,6 +19,12 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
   "euc-kr": "EUC-KR (CP949)",
   "windows-1252": "Windows-1252",
   macintosh: "Mac Roman",
+  shift_jis: "Shift_JIS",
+  gb18030: "GB18030",
+  big5: "Big5",
+  "windows-1250": "Windows-1250",
+  "windows-1251": "Windows-1251",
+  "windows-1254": "Windows-1254",
 };
 
 export const DELIMITERS = [",", ";", "\t", "|"] as const;

@@ -9,7 +9,7 @@ import { markUndetected, withDetectedForm } from "./detected-form.ts";
 import { findFile } from "./folders.ts";
 import type { Encoding, Format, InputFile } from "./input-file.ts";
 import type { OpenedFile } from "./rows.ts";
-import { EncodingDetector } from "./text.ts";
+import { certainEncoding, EncodingDetector } from "./text.ts";
 
 const BY_ENDING: Readonly<Record<string, Format>> = {
   ".csv": "csv",
@@ -119,12 +119,13 @@ function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: st
 
 /**
  * Returns the encoding of a file. JSON must be UTF-8 or UTF-16. If it seems to have another encoding, it is read as
- * UTF-8, so that the error names the first invalid byte.
+ * UTF-8, so that the error names the first invalid byte. Throws a FileError if the encoding of a sheet is not certain.
  */
 async function encodingOf(format: Format, encodings: EncodingDetector, bytes: ByteSource): Promise<Encoding> {
   if (format === "xlsx") return "utf-8";
   const found = await encodings.found(bytes);
-  return format === "csv" || found.startsWith("utf-") ? found : "utf-8";
+  if (format === "csv") return certainEncoding(found);
+  return found?.startsWith("utf-") ? found : "utf-8";
 }
 
 export function formatOf(path: string): Format | undefined {

@@ -3,7 +3,7 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
-const [NEWLINE, RETURN] = [0x0a, 0x0d];
+const NEWLINE = 0x0a;
 /** How many bytes are decoded at a time. Small parts keep little memory in use. */
 const PART_BYTES = 8192;
 
@@ -81,6 +81,15 @@ function invalid(encoding: Encoding, line: number): FileError {
   );
 }
 
+/** Returns an encoding that was detected. Throws a FileError if none was. */
+export function certainEncoding(found: Encoding | undefined): Encoding {
+  if (found !== undefined) return found;
+  throw new FileError(
+    "the encoding of the file is not certain, so its letters could be read as others; nothing was sent",
+    `Save it as CSV UTF-8 or as .xlsx. Or give its encoding: ${ENCODINGS.join(", ")}.`,
+  );
+}
+
 function newlinesIn(chunk: Uint8Array): number {
   let count = 0;
   for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) count += 1;
@@ -122,9 +131,9 @@ export class EncodingDetector {
 
   /**
    * Returns the encoding of the file whose bytes were passed to `take`. Reads the file again if it is neither UTF-8 nor
-   * UTF-16.
+   * UTF-16. Undefined if no encoding is plausible.
    */
-  async found(bytes: ByteSource): Promise<Encoding> {
+  async found(bytes: ByteSource): Promise<Encoding | undefined> {
     if (this.#marked !== undefined) return this.#marked;
     const [even, odd] = this.#zeros;
     const isUtf8 = this.#isUtf8 && isValid(() => this.#utf8.decode());
@@ -132,11 +141,8 @@ export class EncodingDetector {
     // zero byte.
     if (even + odd > (isUtf8 ? this.#position / FEWEST_ZEROS : 0)) return odd >= even ? "utf-16le" : "utf-16be";
     if (isUtf8) return "utf-8";
-    const [korean, unicode, mac] = [new KoreanLikeness(), new UnicodeLikeness(), new MacLikeness()];
-    for await (const chunk of bytes()) for (const likeness of [korean, unicode, mac]) likeness.take(chunk);
-    if (korean.isKorean()) return "euc-kr";
-    if (unicode.isUnicode()) return "utf-8";
-    return mac.isMac() ? "macintosh" : "windows-1252";
+    const { likelyEncoding } = await import("./likely-encoding.ts");
+    return likelyEncoding(bytes);
   }
 }
 
@@ -147,111 +153,4 @@ function isValid(decode: () => string): boolean {
   } catch {
     return false;
   }
-}
-
-/**
- * Judges whether bytes are Korean text. Common syllables of CP949 have two bytes: the first from B0 to C8, the second
- * above A0. A single special letter of a Western text gives no such syllable; two such as "öß" usually give a Chinese
- * character.
- */
-class KoreanLikeness {
-  #lead = 0;
-  #common = 0;
-  #chinese = 0;
-  #signs = 0;
-  #rare = 0;
-  #invalid = 0;
-
-  take(chunk: Uint8Array): void {
-    for (const byte of chunk) {
-      if (this.#lead === 0) {
-        if (byte >= 0x80) this.#lead = byte;
-        continue;
-      }
-      if (this.#lead >= 0xb0 && this.#lead <= 0xc8 && byte >= 0xa1) this.#common += 1;
-      else if (this.#lead >= 0xca && byte >= 0xa1) this.#chinese += 1;
-      else if (this.#lead >= 0xa1 && byte >= 0xa1) this.#signs += 1;
-      else if (this.#lead > 0x80 && this.#lead <= 0xc6 && isLetter(byte)) this.#rare += 1;
-      else this.#invalid += 1;
-      this.#lead = 0;
-    }
-  }
-
-  isKorean(): boolean {
-    if (this.#lead !== 0 || this.#invalid > 0) return false;
-    if (this.#common === 0) return this.#rare === 0 && this.#chinese === 0;
-    return this.#common + this.#signs >= Math.max(this.#rare, this.#chinese);
-  }
-}
-
-/**
- * Recognizes damaged UTF-8. Western text never looks like UTF-8 characters of three bytes, and rarely like those of two
- * ("Ã¤").
- */
-class UnicodeLikeness {
-  /** How many bytes of the current character are still missing (`#left`), and how many it has in all (`#length`). */
-  #left = 0;
-  #length = 0;
-  #three = 0;
-  #two = 0;
-  #other = 0;
-
-  take(chunk: Uint8Array): void {
-    for (const byte of chunk) {
-      if (this.#left > 0) {
-        this.#left -= 1;
-        if (byte < 0x80 || byte > 0xbf) {
-          this.#left = 0;
-          this.#other += 1;
-        } else if (this.#left === 0 && this.#length === 2) this.#two += 1;
-        else if (this.#left === 0) this.#three += 1;
-      } else if (byte >= 0xc2 && byte <= 0xf4) {
-        this.#length = byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-        this.#left = this.#length - 1;
-      } else if (byte >= 0x80) this.#other += 1;
-    }
-  }
-
-  isUnicode(): boolean {
-    return this.#three > 0 || (this.#two > 2 && this.#two > 4 * this.#other);
-  }
-}
-
-/** Bytes that are letters in Mac Roman. In Windows-1252, the same bytes are signs that rarely follow a letter. */
-const MAC_LETTERS: ReadonlySet<number> = new Set([
-  ...[0x81, 0x83, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8d, 0x8e, 0x8f],
-  ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],
-]);
-
-/** Recognizes Mac Roman, in which Excel on a Mac saves CSV files, sometimes with carriage returns only. */
-class MacLikeness {
-  readonly #letters = new Set<number>();
-  #hasWestern = false;
-  /** Whether the first line ends with a carriage return alone. */
-  #hasMacLines: boolean | undefined;
-  #before = 0;
-
-  take(chunk: Uint8Array): void {
-    for (const byte of chunk) {
-      if (byte === NEWLINE) this.#hasMacLines ??= false;
-      else if (this.#before === RETURN) this.#hasMacLines ??= true;
-      if (byte >= 0x80 && isAsciiLetter(this.#before)) {
-        if (MAC_LETTERS.has(byte)) this.#letters.add(byte);
-        else if (byte >= 0xc0) this.#hasWestern = true;
-      }
-      this.#before = byte;
-    }
-  }
-
-  isMac(): boolean {
-    return this.#hasMacLines === true || (this.#letters.size > 1 && !this.#hasWestern);
-  }
-}
-
-function isAsciiLetter(byte: number): boolean {
-  return (byte >= 0x41 && byte <= 0x5a) || (byte >= 0x61 && byte <= 0x7a);
-}
-
-function isLetter(byte: number): boolean {
-  return isAsciiLetter(byte) || byte >= 0x81;
 }

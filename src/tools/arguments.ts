@@ -267,6 +267,10 @@ const ENCODING_ALIASES: Readonly<Record<string, Encoding>> = {
   latin1: "windows-1252",
   macroman: "macintosh",
   "mac-roman": "macintosh",
+  "shift-jis": "shift_jis",
+  sjis: "shift_jis",
+  cp932: "shift_jis",
+  gbk: "gb18030",
 };
 
 function encodingNamed(name: string | undefined): Encoding | undefined {

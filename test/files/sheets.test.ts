@@ -211,7 +211,7 @@ test.each([
 
 test("headings in an unknown encoding say so", async () => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  await writeFile(join(folder, "rows.csv"), Buffer.from("834983768356838783932c83529383650a8c432c63310a", "hex"));
+  await writeFile(join(folder, "rows.csv"), Buffer.from("Možnost,Kód\nA,k1\n", "latin1"));
   expect(await headerError(folder)).toMatchObject({
     message: expect.stringContaining("read as Windows-1252"),
     remedy: expect.stringContaining("save it as CSV UTF-8, or give its encoding: utf-8"),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { EncodingDetector, textOf } from "../../src/files/text.ts";
+import { certainEncoding, EncodingDetector, textOf } from "../../src/files/text.ts";
 import { contentOf } from "./content.ts";
 
 async function decoded(bytes: readonly number[] | Uint8Array, encoding: "utf-8" | "euc-kr", size = 1): Promise<string> {
@@ -56,7 +56,7 @@ const IN_CP949 = {
   가뷁: KOREAN,
 };
 
-async function encodingOf(bytes: readonly number[] | Uint8Array): Promise<string> {
+async function encodingOf(bytes: readonly number[] | Uint8Array): Promise<string | undefined> {
   const detector = new EncodingDetector();
   const chunk = Buffer.from(bytes);
   detector.take(chunk);
@@ -68,6 +68,34 @@ async function encodingOf(bytes: readonly number[] | Uint8Array): Promise<string
 test.each(Object.entries(IN_CP949))("%s is taken for Korean", async (_text, bytes) => {
   expect(await encodingOf([...Buffer.from("name,note\n"), ...bytes])).toBe("euc-kr");
 });
+
+/** Texts in encodings of other languages, as hexadecimal bytes. */
+const IN_OTHERS = {
+  "スニーカー (Shift_JIS)": ["8358836a815b834a815b", "shift_jis"],
+  "ayakkabı|şapka (Windows-1254)": ["6179616b6b6162fd7cfe61706b61", "windows-1254"],
+  "żółte buty|łódź (Windows-1250)": ["bff3b3746520627574797cb3f3649f", undefined],
+  "обувь (Windows-1251)": ["eee1f3e2fc", undefined],
+  "鞋子|運動鞋 (Big5)": ["be63a46c7cb942b0cabe63", undefined],
+  "鞋子 (GBK)": ["d0acd7d3", undefined],
+  "a byte that Windows-1252 lacks": ["61819d61", undefined],
+} as const;
+
+test.each(Object.entries(IN_OTHERS))("%s is not taken for a Western text", async (_text, [hex, encoding]) => {
+  expect(await encodingOf(Buffer.from(`${Buffer.from("a;b\n").toString("hex")}${hex}0a`, "hex"))).toBe(encoding);
+});
+
+test("a text of which no encoding is certain is refused with what to do", () => {
+  expect(() => certainEncoding(undefined)).toThrow("the encoding of the file is not certain");
+  expect(certainEncoding("big5")).toBe("big5");
+});
+
+test.each(["Kód;Nový;Žižek", "þjóð;Ísland", "Økonomi;æøå", "naïve;Çà;ÄÖÜ", "£12;½l;5 m³;±2 °C;µm;¿Qué?"])(
+  "%s may be Western",
+  async (text) => {
+    const latin = text.replaceAll("Ž", "\u008E").replaceAll("ž", "\u009E");
+    expect(await encodingOf(Buffer.from(`${latin}\n`, "latin1"))).toBe("windows-1252");
+  },
+);
 
 test.each(["Größe;Preis\nFüße;1", "Option;Straße\n", "«Été»;Île\n", "señor,año\n", "Prix €;é\n", "Maße und Höhe"])(
   "%j is taken for Windows-1252, also where two of its letters stand beside each other",

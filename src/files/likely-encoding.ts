@@ -1,0 +1,193 @@
+import type { ByteSource } from "../platform/held-folder.ts";
+import type { Encoding } from "./input-file.ts";
+
+const [NEWLINE, RETURN] = [0x0a, 0x0d];
+
+/**
+ * Returns the encoding of a file that is neither UTF-8 nor UTF-16, by which encoding makes plausible letters of its
+ * bytes. Undefined if none does. A file that is mostly valid UTF-8 counts as UTF-8.
+ */
+export async function likelyEncoding(bytes: ByteSource): Promise<Encoding | undefined> {
+  const [korean, unicode, mac] = [new KoreanLikeness(), new UnicodeLikeness(), new MacLikeness()];
+  const [japanese, western] = [new JapaneseLikeness(), new WesternLikeness()];
+  for await (const chunk of bytes()) {
+    for (const likeness of [korean, unicode, mac, japanese, western]) likeness.take(chunk);
+  }
+  if (korean.isKorean()) return "euc-kr";
+  if (unicode.isUnicode()) return "utf-8";
+  if (japanese.isJapanese()) return "shift_jis";
+  return mac.isMac() ? "macintosh" : western.encoding();
+}
+
+/**
+ * Judges whether bytes are Korean text. Common syllables of CP949 have two bytes: the first from B0 to C8, the second
+ * above A0. A single special letter of a Western text gives no such syllable; two such as "öß" usually give a Chinese
+ * character.
+ */
+class KoreanLikeness {
+  #lead = 0;
+  #common = 0;
+  #chinese = 0;
+  #signs = 0;
+  #rare = 0;
+  #invalid = 0;
+
+  take(chunk: Uint8Array): void {
+    for (const byte of chunk) {
+      if (this.#lead === 0) {
+        if (byte >= 0x80) this.#lead = byte;
+        continue;
+      }
+      if (this.#lead >= 0xb0 && this.#lead <= 0xc8 && byte >= 0xa1) this.#common += 1;
+      else if (this.#lead >= 0xca && byte >= 0xa1) this.#chinese += 1;
+      else if (this.#lead >= 0xa1 && byte >= 0xa1) this.#signs += 1;
+      else if (this.#lead > 0x80 && this.#lead <= 0xc6 && isLetter(byte)) this.#rare += 1;
+      else this.#invalid += 1;
+      this.#lead = 0;
+    }
+  }
+
+  isKorean(): boolean {
+    if (this.#lead !== 0 || this.#invalid > 0) return false;
+    if (this.#common === 0) return this.#rare === 0 && this.#chinese === 0;
+    return this.#common + this.#signs >= Math.max(this.#rare, this.#chinese);
+  }
+}
+
+/**
+ * Recognizes damaged UTF-8. Western text never looks like UTF-8 characters of three bytes, and rarely like those of two
+ * ("Ã¤").
+ */
+class UnicodeLikeness {
+  /** How many bytes of the current character are still missing (`#left`), and how many it has in all (`#length`). */
+  #left = 0;
+  #length = 0;
+  #three = 0;
+  #two = 0;
+  #other = 0;
+
+  take(chunk: Uint8Array): void {
+    for (const byte of chunk) {
+      if (this.#left > 0) {
+        this.#left -= 1;
+        if (byte < 0x80 || byte > 0xbf) {
+          this.#left = 0;
+          this.#other += 1;
+        } else if (this.#left === 0 && this.#length === 2) this.#two += 1;
+        else if (this.#left === 0) this.#three += 1;
+      } else if (byte >= 0xc2 && byte <= 0xf4) {
+        this.#length = byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+        this.#left = this.#length - 1;
+      } else if (byte >= 0x80) this.#other += 1;
+    }
+  }
+
+  isUnicode(): boolean {
+    return this.#three > 0 || (this.#two > 2 && this.#two > 4 * this.#other);
+  }
+}
+
+/** Recognizes Shift_JIS by its kana, whose first byte is a rare sign in all other encodings. */
+class JapaneseLikeness {
+  readonly #decoder = new TextDecoder("shift_jis");
+  #hasKana = false;
+  #isInvalid = false;
+
+  take(chunk: Uint8Array): void {
+    this.#judge(this.#decoder.decode(chunk, { stream: true }));
+  }
+
+  #judge(text: string): void {
+    this.#hasKana ||= /[\u3041-\u30fa]/.test(text);
+    this.#isInvalid ||= text.includes("\uFFFD");
+  }
+
+  isJapanese(): boolean {
+    this.#judge(this.#decoder.decode());
+    return this.#hasKana && !this.#isInvalid;
+  }
+}
+
+/** Bytes that Windows-1252 does not define. */
+const UNDEFINED: ReadonlySet<number> = new Set([0x81, 0x8d, 0x8f, 0x90, 0x9d]);
+/** Signs of Windows-1252 that do not touch letters such as é, and are not followed by a small letter. */
+const ODD_SIGNS: ReadonlySet<number> = new Set([
+  ...[0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa8, 0xac, 0xaf],
+  ...[0xb1, 0xb2, 0xb3, 0xb6, 0xb8, 0xb9],
+]);
+/** The six letters in which Windows-1254 (Turkish) differs from Windows-1252 (Icelandic): Ğ, İ, Ş, ğ, ı, ş. */
+const TURKISH: ReadonlySet<number> = new Set([0xd0, 0xdd, 0xde, 0xf0, 0xfd, 0xfe]);
+/** Letters of Icelandic and Czech that Turkish does not have: Á, É, Í, Ó, Ú, Æ, á, é, í, ó, ú, æ. */
+const NOT_TURKISH: ReadonlySet<number> = new Set([
+  ...[0xc1, 0xc6, 0xc9, 0xcd, 0xd3, 0xda],
+  ...[0xe1, 0xe6, 0xe9, 0xed, 0xf3, 0xfa],
+]);
+/** In a Western language, at most this many letters with accents follow each other. */
+const MOST_ACCENTED = 4;
+
+/** Judges whether bytes are Western text in Windows-1252, and not of another language whose letters it lacks. */
+class WesternLikeness {
+  readonly #turkish = new Set<number>();
+  #isOther = false;
+  #isNotTurkish = false;
+  #accented = 0;
+  #before = 0;
+
+  take(chunk: Uint8Array): void {
+    for (const byte of chunk) {
+      const isAccented = byte >= 0xc0;
+      this.#accented = isAccented ? this.#accented + 1 : 0;
+      const touches = ODD_SIGNS.has(this.#before) && (isAccented || (byte >= 0x61 && byte <= 0x7a));
+      if (touches || (ODD_SIGNS.has(byte) && this.#before >= 0xc0)) this.#isOther = true;
+      if (this.#accented > MOST_ACCENTED || UNDEFINED.has(byte)) this.#isOther = true;
+      if (TURKISH.has(byte)) this.#turkish.add(byte);
+      else if (NOT_TURKISH.has(byte)) this.#isNotTurkish = true;
+      this.#before = byte;
+    }
+  }
+
+  encoding(): Encoding | undefined {
+    if (this.#isOther) return undefined;
+    if (this.#isNotTurkish || this.#turkish.size === 0) return "windows-1252";
+    return this.#turkish.size > 1 ? "windows-1254" : undefined;
+  }
+}
+
+/** Bytes that are letters in Mac Roman. In Windows-1252, the same bytes are signs that rarely follow a letter. */
+const MAC_LETTERS: ReadonlySet<number> = new Set([
+  ...[0x81, 0x83, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8d, 0x8e, 0x8f],
+  ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],
+]);
+
+/** Recognizes Mac Roman, in which Excel on a Mac saves CSV files, sometimes with carriage returns only. */
+class MacLikeness {
+  readonly #letters = new Set<number>();
+  #hasWestern = false;
+  /** Whether the first line ends with a carriage return alone. */
+  #hasMacLines: boolean | undefined;
+  #before = 0;
+
+  take(chunk: Uint8Array): void {
+    for (const byte of chunk) {
+      if (byte === NEWLINE) this.#hasMacLines ??= false;
+      else if (this.#before === RETURN) this.#hasMacLines ??= true;
+      if (byte >= 0x80 && isAsciiLetter(this.#before)) {
+        if (MAC_LETTERS.has(byte)) this.#letters.add(byte);
+        else if (byte >= 0xc0) this.#hasWestern = true;
+      }
+      this.#before = byte;
+    }
+  }
+
+  isMac(): boolean {
+    return this.#hasMacLines === true || (this.#letters.size > 1 && !this.#hasWestern);
+  }
+}
+
+function isAsciiLetter(byte: number): boolean {
+  return (byte >= 0x41 && byte <= 0x5a) || (byte >= 0x61 && byte <= 0x7a);
+}
+
+function isLetter(byte: number): boolean {
+  return isAsciiLetter(byte) || byte >= 0x81;
+}
