@@ -202,9 +202,9 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 }
 
 /**
- * Plans the rows that have the ID of an existing option, such as rows of a file with results. Returns the other
- * candidates. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. A row
- * with any other difference fails, or is skipped if `onExisting` is `skip`.
+ * Plans the rows that have the ID of an existing option, such as rows of a file with results. Returns the options of
+ * all other rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. A
+ * row with any other difference fails, or is skipped if `onExisting` is `skip`.
  */
 async function planRowsWithIds(
   plan: Plan,
@@ -250,7 +250,7 @@ async function planRowsWithIds(
   return others;
 }
 
-/** Returns the headings of the columns in which a row differs from its option. Empty cells do not count. */
+/** Returns the headings of the columns in which a row differs from its option. An empty cell is no difference. */
 function differingFields({ item }: OptionCandidate, option: OptionRecord, group: string | undefined): string[] {
   const { name, type, exposeChildren, parentName } = item;
   return [

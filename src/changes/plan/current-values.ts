@@ -19,7 +19,10 @@ import type { Plan, PlanningContext } from "./plan.ts";
 /** Finds an option by name, or returns why not exactly one matches. `field` is the input field with the name. */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
-/** Finds options by name. Also has all options that were read, by ID, and the names that did not match exactly. */
+/**
+ * Finds options by name. `known`: all options that were read, by ID. `takenFor`: names that did not match exactly, with
+ * the options that were used for them.
+ */
 interface OptionFinder extends FindOption {
   readonly takenFor: readonly MatchedName[];
   readonly known: ReadonlyMap<string, OptionRecord>;
@@ -28,7 +31,8 @@ interface OptionFinder extends FindOption {
 const MAX_MATCHED_NAMES = 20;
 
 /**
- * Returns a finder by name. If `isNeeded`, reads the targeting's options first. Throws the ApiError of a failed read.
+ * Returns a function that finds the options of a targeting by name. The options are read first if `isNeeded` is true.
+ * Throws the ApiError of a failed read.
  */
 export async function optionFinder(
   targetingId: string | undefined,
@@ -70,7 +74,7 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** Removes suggestions from a reason: the names of options that the same call deletes. */
+/** Removes from the suggestions of a reason the names of options that the same call deletes. */
 export function withoutNames(reason: Reason, gone: ReadonlySet<string>): Reason {
   const { near, ...detail } = reason.detail ?? {};
   if (!Array.isArray(near)) return reason;
@@ -110,7 +114,10 @@ export async function orMissing<Value>(reading: Promise<Value>): Promise<Value |
   }
 }
 
-/** Returns a reason if the targeting no longer has the name by which the caller gave it. Undefined if it has. */
+/**
+ * Returns a reason if a targeting has been renamed since the caller named it. Undefined if it still has that name, or
+ * if the caller gave only its ID.
+ */
 export function reasonIfRenamed(currentName: string | undefined, now: string): Reason | undefined {
   if (currentName === undefined || folded(now) === folded(currentName)) return undefined;
   return ownReason("NAME_NOT_FOUND", { field: "currentName", of: "targetings", value: currentName, now });
@@ -119,8 +126,8 @@ export function reasonIfRenamed(currentName: string | undefined, now: string): R
 type ChangingStep = { readonly step: Step; readonly id: string };
 
 /**
- * Records the name, group and Context IDs of each option before it is changed, and the targeting if all are of the same
- * one. Leaves out what cannot be read.
+ * Records the name, group and Context IDs of each option before the run changes it. If all options belong to one
+ * targeting, records that targeting, too. Leaves out what cannot be read.
  */
 export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
@@ -276,7 +283,10 @@ export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readon
   plan.facts = { ...plan.facts, nearIds };
 }
 
-/** Records Context IDs with separators, because each may be several IDs. IDs in `held` exist and are left out. */
+/**
+ * Records Context IDs that contain separators, because each may be several IDs by mistake. IDs that the option holds
+ * already (`held`) are left out.
+ */
 export function noteJoinedIds(plan: Plan, given: readonly string[], held: readonly string[] = []): void {
   const joined = given.map(trimContextId).filter((id) => separatorsIn(id) !== "");
   const known = joined.length === 0 ? undefined : new Set(held);
@@ -319,12 +329,15 @@ const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 export interface OptionalReads {
   readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
   readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;
-  /** The options that do not exist, of those whose contents were read. */
+  /** The options whose contents were to be read but that do not exist. */
   readonly missing: ReadonlySet<string>;
   readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
 }
 
-/** Returns reads that throw no ApiError. If one fails without being rejected, nothing more is read. */
+/**
+ * Returns reads that throw no ApiError, because a change does not depend on them. After a read fails for another reason
+ * than a rejection, nothing more is read.
+ */
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently = aroundReads(api, (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
   const fails = { one: false };

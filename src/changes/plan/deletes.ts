@@ -203,7 +203,10 @@ async function subOptionsOf(
   return ids;
 }
 
-/** Returns options as stored for an undo. If a sub-option's group is deleted too, the group's name is stored. */
+/**
+ * Returns deleted options as stored for an undo. If the group of a sub-option is deleted too, its name is stored,
+ * because the undo creates the group again under another ID.
+ */
 function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
   const names = new Map(options.map(({ _id, name }) => [_id, name]));
   return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));

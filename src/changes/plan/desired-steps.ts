@@ -31,7 +31,10 @@ import { type NewOption, planOption, ROW_CONTEXT_IDS } from "./option-drafts.ts"
 import { type Plan, parts } from "./plan.ts";
 import { MEASURES, REQUEST_LIMITS } from "./requests.ts";
 
-/** The indexes of a targeting's reported objects: `own` is that of the targeting, `first` that of its first item. */
+/**
+ * Where the reported objects of one targeting are in the plan's list: `own` is the index of the targeting itself,
+ * `first` the index of its first item.
+ */
 export interface TargetingObjects {
   readonly own: number;
   readonly first: number;
@@ -79,7 +82,7 @@ interface StepContext extends TargetingObjects {
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
-  // No other change depends on rows, so they can be sent in any order.
+  // The options stored as rows are not in `ordered`. No other change depends on them, so they can be sent in any order.
   const ordered = open.filter(({ at }) => plan.objects.rowAt(place.first + at) === undefined);
   const groupOf = groupFinder(changes);
   const wishes = ordered.map(({ at, item }) => ({ at, change: changeOf(item, at, groupOf) }));
@@ -112,7 +115,10 @@ function addTargeting({ plan, own, changes: { targeting } }: StepContext): void 
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/** Returns the temporary names and Context IDs of a plan, which are the same each time the plan is made. */
+/**
+ * Returns the temporary names and Context IDs of a plan. They are made from IDs and not at random, so that a repeated
+ * plan has the same ones.
+ */
 function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
   const lettersFor = (ref: Ref): string => {
@@ -124,7 +130,10 @@ function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
 }
 
-/** Returns a function that finds an item's group. A group of the plan that exists already is found by name. */
+/**
+ * Returns a function that finds the group of an item. If the plan creates the group but it exists already, the group is
+ * found by its name.
+ */
 function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext["groupOf"] {
   const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
   return (place) => {
@@ -281,8 +290,8 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 }
 
 /**
- * Returns the object under which an update is reported. If no item describes the group, an item that leaves or enters
- * the group is used.
+ * Returns the object under which the update of an option or group is reported. A group that no item describes is
+ * reported under an item that leaves or enters it.
  */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,

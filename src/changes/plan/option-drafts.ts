@@ -43,10 +43,13 @@ export class OptionDrafts {
   /** Options stored as rows whose `type` says that they are not groups. */
   readonly #atomic = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
-  /** By key of a failed row: its line. Later rows with such a key describe the same option and are not planned. */
+  /**
+   * By key of a failed row: its line. Later rows with the same key describe the same option, so they are not planned
+   * either.
+   */
   readonly #failed = new Map<string, number | undefined>();
   readonly #candidates: OptionCandidate[] = [];
-  /** All group names in the rows, even in failed ones. An option with one of these names is a group. */
+  /** All names in the group column of the rows, even of failed rows. An option with one of these names is a group. */
   readonly #groupNames = new Set<string>();
   /** The names of all rows with a group, even of failed ones. */
   readonly subOptionNames = new Set<string>();
@@ -112,8 +115,8 @@ export class OptionDrafts {
   }
 
   /**
-   * Returns the candidates. An option becomes a group if other options name it as their group and its row does not deny
-   * it.
+   * Returns the candidates. An option becomes a group if other rows name it as their group, unless its own row says
+   * that it is not a group.
    */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {

@@ -17,11 +17,14 @@ export interface PlanningContext {
   readonly signal: AbortSignal;
   /** The content of the call's file, or the stored plan that the run applies. */
   readonly bytes?: ByteSource | undefined;
-  /** Finds out what the unanswered requests of the undone run did. */
+  /**
+   * Only for an undo: finds out what the unanswered requests of the run did that is undone. Undefined for any other
+   * call.
+   */
   readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
 }
 
-/** What one object would lose by a change. A person sees it before the approval. */
+/** What one object would lose by a change. A person sees it before approving the change. */
 export interface Loss {
   readonly name: string;
   readonly _id: string;
@@ -62,7 +65,9 @@ export interface LostOption {
   readonly contextIds: number;
 }
 
-/** Data that a run removes, stored for an undo: a row for `update_contexts`, options, or a targeting. */
+/**
+ * Data that a run removes, stored so that the run can be undone: a row for `update_contexts`, options, or a targeting.
+ */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
   /** With `areRead`, the options contain their Context IDs. */

@@ -17,7 +17,10 @@ import type { Plan } from "./plan.ts";
 interface PredictionContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The targeting names that the server remembers. No others are known, because the service cannot list targetings. */
+  /**
+   * The targeting names that the server remembers. The service cannot list targetings, so other taken names are not
+   * found.
+   */
   readonly memory: Pick<TargetingMemory, "recent">;
   readonly madeBefore: (object: number) => { readonly _id: string | undefined } | undefined;
 }
@@ -189,7 +192,10 @@ async function predictUpdates(steps: readonly StepOf<"updateOptions">[], context
   return [...gone, ...refused].flatMap(({ step, reason }) => failedStep(step, reason));
 }
 
-/** Returns the moves that would leave a group empty. A group that also gets new sub-options is not checked. */
+/**
+ * Returns the moves that would take the last sub-option out of a group. A group that also gets sub-options in this call
+ * is not checked.
+ */
 async function lastMoves(updates: readonly Update[], { contentsOf }: Prediction): Promise<ReadonlyMap<Update, Reason>> {
   const leaving = new Map<string, Update[]>();
   for (const update of updates) {
@@ -250,7 +256,9 @@ interface TargetingContents {
   readonly options: ReadonlyMap<string, OptionRecord>;
   readonly names: ReadonlyMap<string, readonly string[]>;
   readonly contextIds: number;
-  /** How many options and Context IDs can still be created, after the creates that were already checked. */
+  /**
+   * How many more options and Context IDs fit, after subtracting the creates of this plan that were already checked.
+   */
   readonly room: { options: number; contextIds: number };
 }
 
@@ -271,8 +279,8 @@ async function readTargetingContents(id: string, { api, signal }: PredictionCont
 }
 
 /**
- * Returns the reason for a predicted refusal. `facts` tell apart cases that share an error code; they are added to the
- * names of the sent fields.
+ * Returns the reason with which the service would refuse a step. If cases share its error code, the names of the sent
+ * fields and `facts` are added to tell them apart.
  */
 function refusal(
   step: Step,

@@ -19,7 +19,10 @@ export type Requests = readonly (readonly number[])[];
 
 type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
 
-/** Returns the next requests, all of one operation. Only steps with the same `apartBy` key share a request. */
+/**
+ * Returns the next requests, all of one operation. Only steps with the same `apartBy` key share a request. Without
+ * `apartBy`, all steps may.
+ */
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
   if (next === undefined) return [];

@@ -138,7 +138,7 @@ async function namesOf(
   return names;
 }
 
-/** An option that a row names by its ID and its name. */
+/** An option that a row identifies by its ID and its name. The two must agree. */
 interface CalledOption {
   readonly optionId: string;
   readonly object: number;
@@ -191,7 +191,9 @@ async function readSplitOptions(
   return read;
 }
 
-/** Joins the parts of a Context ID that contains the separator and that the option holds. */
+/**
+ * Joins parts of a cell again that were split at a separator, if the option holds the joined text as one Context ID.
+ */
 function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
   const { split, add, remove, set } = item;
   if (split === undefined || held === undefined || "code" in held) return item;

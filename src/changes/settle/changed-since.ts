@@ -83,7 +83,8 @@ export async function changedSince(
   return open.flatMap((step): readonly StepChange[] => {
     const change = stale.get(targetOf(step) ?? "");
     if (change === undefined) return [];
-    // An unanswered update may have been applied before others changed its object. A deletion may still be applied.
+    // The service may have applied an unanswered update before other writers changed the object. It may also still
+    // apply an unanswered deletion.
     const isInDoubt = state.suspectSince(step.id) !== undefined;
     const reason: Reason = ownReason("PLAN_STALE", { ...change, isLeft: true, ...(isInDoubt && { isInDoubt }) });
     return [{ step: step.id, to: isInDoubt ? "unknown" : "failed", reason }];
@@ -104,7 +105,7 @@ function overwrites(step: Step): boolean {
 }
 
 function openReplacements(state: RunState): readonly Step[] {
-  // Creates overwrite nothing. This check saves a large import, which only creates options, the loop below.
+  // Creates overwrite nothing. So a large import, which only creates options, does not need the loop below.
   if ([...state.steps.parts()].every(({ operation }) => CREATES.has(operation))) return [];
   const steps = new Map<number, Step>();
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -118,7 +119,7 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** By field that a step replaces: the values that the run itself may have set. */
+/** For each field that the steps of a run overwrite: the values that the run itself may have set. */
 interface Replaced {
   readonly names?: readonly string[];
   readonly parents?: readonly (string | null)[];
@@ -134,7 +135,7 @@ function replacedBy(state: RunState, step: Step, before: PreviousValue | undefin
   if (step.operation !== "updateOptions") return { names, hasSubOptions: true, ...(isOnly && { contextCounts: [] }) };
   const { name, parent, contexts: { set } = {} } = step.item;
   const group = before?.kind === "option" ? before.parent : undefined;
-  // If the run deletes the group of an option, the option may be at the top level now.
+  // If the run deletes the group of an option, the service may have moved the option to the top level.
   const isFreed = typeof group === "string" && state.stepsChanging(group).some(isDeletion);
   const parents = updates.flatMap(({ item }) => (item.parent === undefined ? [] : [item.parent]));
   const isInDoubt = state.suspectSince(step.id) !== undefined;

@@ -52,11 +52,14 @@ export interface ChangeDriver
   connect(operation: BulkOperation): Promise<void>;
   /** Sends one request if the fence permits it. Throws an ApiError. */
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
-  /** Returns a key for a step. Only steps with the same key may share a request. */
+  /** Returns a key for a step. Only steps with the same key may share a request. If absent, all steps may. */
   readonly apartBy?: (step: number) => string;
   /** The monotonic time in milliseconds from which the objects must be compared again before the next request. */
   compareAt: number;
-  /** Returns failures of steps whose objects others have changed. Undefined if no open step overwrites anything. */
+  /**
+   * Returns failures for the steps whose objects other writers have changed. Undefined if no step still to be sent
+   * overwrites anything, so that no further comparison is needed.
+   */
   changedSince(): Promise<readonly StepChange[] | undefined>;
 }
 
@@ -70,10 +73,16 @@ export interface ClockReading {
 
 export type Order = "before" | "after" | "unclear";
 
-/** Contradictions of fewer milliseconds than this are ignored, because servers update the header `Date` late. */
+/**
+ * If two readings of a clock contradict each other by less than this many milliseconds, this is ignored, because
+ * servers update the header `Date` late.
+ */
 const NOISE_MS = 20;
 
-/** If a range is narrower than this many milliseconds (about one request), its middle is a good estimate. */
+/**
+ * If the range of the clock difference is narrower than this many milliseconds (about one request), its middle is a
+ * good estimate.
+ */
 const NARROW_MS = 50;
 
 /** Readings older than this many milliseconds are discarded, because clocks drift apart. */
@@ -196,8 +205,9 @@ export interface Claim {
 }
 
 /**
- * Returns whether an object is older or newer than the first attempt of a step. The list that was read before the run
- * decides; without it, the service's clock. "unclear" if both contradict each other: a clock may have been set back.
+ * Returns whether an object is older or newer than the first attempt of a step, to find out whether this run created
+ * it. The list that was read before the run decides; without it, the service's clock. "unclear" if the two contradict
+ * each other, because a clock may have been set back.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;
@@ -219,7 +229,10 @@ export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   return driver.serverClock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
 }
 
-/** Returns whether an object is newer than the first attempt of a step. A likely result is enough. */
+/**
+ * Returns whether an object is newer than the first attempt of a step, so that this run may have created it. Probably
+ * newer is enough.
+ */
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
   if (!isUlid(claim.id)) return false;
@@ -379,10 +392,10 @@ export interface MadeStep {
 }
 
 /**
- * Adds the IDs of objects inside created objects to the changes. The answer for a targeting has none of these IDs. The
- * answer for a group has at most 50, in an undocumented order. So they are read from lists. If the lists of enough
- * groups show that their answers are in the sent order, the answers for other groups are used as they are. IDs that
- * cannot be read are left out.
+ * Adds the IDs of sub-options and of a targeting's options to the results of the steps that created them. The answer
+ * for a targeting has none of these IDs. The answer for a group has at most 50, in an undocumented order. So they are
+ * read from lists. If the lists of enough groups show that the answers have the order in which the items were sent, the
+ * answers for other groups are used without reading. IDs that cannot be read are left out.
  */
 export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
   const groups = made.filter(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
@@ -399,8 +412,8 @@ export async function withInsideIds(driver: ChangeDriver, made: readonly MadeSte
 }
 
 /**
- * Returns the groups to read: as many as are needed so that their answers are not in the sent order by chance. Groups
- * whose names are not sorted come first, because a service may sort by name. Then the largest come first.
+ * Returns the groups to read: enough of them that their answers cannot have the sent order by chance. Groups with
+ * unsorted names are read first, because a service may sort by name; then the largest groups.
  */
 function samplesOf(groups: readonly MadeStep[]): readonly MadeStep[] {
   const sorted = groups.toSorted((a, b) => Number(isSorted(a)) - Number(isSorted(b)) || sizeOf(b) - sizeOf(a));

@@ -20,8 +20,8 @@ type Attempt =
   | { readonly kind: "turnLost" };
 
 /**
- * With `turnLost`, the batch continues once this process has the write lock again and, if due, has compared the
- * objects.
+ * How the sending of a request ended. With `turnLost`, this process lost the write lock. It sends the rest after it has
+ * the lock again and, if a comparison is due, has compared the objects with their previous values.
  */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
@@ -81,8 +81,8 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "resend") {
       // The answer is written to disk before the pause. After a crash during the pause, the outcomes are then known.
       if (attempt.kind === "answer") await driver.flush();
-      // Two kinds of attempts use no retry budget: a refusal of an item in doubt, which has its own limit, and a
-      // request that was held back and not sent.
+      // Two kinds of attempts use no retry budget: a refused request with items that an earlier attempt may have
+      // applied (it has its own limit), and a request that was held back and not sent.
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -134,8 +134,8 @@ async function attemptOnce(
 }
 
 /**
- * Opens a connection before a request is announced, so that the request is sent right after the announcement. Returns
- * the error if the connection fails.
+ * Opens a connection before the journal records that a request is about to be sent, so that little time passes between
+ * the two. Returns the error if the connection fails.
  */
 async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
   try {
@@ -147,7 +147,10 @@ async function failureToConnect(driver: ChangeDriver, operation: BulkOperation):
   }
 }
 
-/** Announces a request in the journal. If the write lock is lost, records that nothing was sent. Then undefined. */
+/**
+ * Records in the journal that a request is about to be sent. If the write lock is lost, records instead that nothing
+ * was sent, and returns undefined.
+ */
 async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
     return await driver.intend(turn);
@@ -158,7 +161,7 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
   }
 }
 
-/** Returns the times in the first and the last created ID. The IDs between them add no information. */
+/** Returns the times in the IDs of the first and the last created object. The IDs between them add no information. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
   let first: string | undefined;
@@ -211,7 +214,8 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Creates with a taken name are sent again with the failed items, whose answers may show who took it.
+  // Creates whose names are taken are sent again with the items that failed. The answers for those items may show
+  // whether an earlier attempt created the objects with these names.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -270,8 +274,8 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // The service checks names before it answers UNCATCHED. So no first attempt of this all-or-nothing request was
-      // applied.
+      // The service checks names before it answers UNCATCHED, so the other names of this request were free. It creates
+      // all items or none. So no earlier attempt was applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }

@@ -31,9 +31,10 @@ const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Settles the items of one request with the service's answers. A refused item gets further steps in three cases: an
+ * Records the service's answers for the items of one request. A refused item gets further steps in three cases: an
  * earlier attempt took its name; its group failed because of one bad sub-option; another change of this run frees what
- * it needs. `wasFree`: one name was still free. The request creates all items or none, so no earlier attempt did.
+ * it needs. `wasFree`: another name in the request was still free. The service creates all items of such a request or
+ * none, so no earlier attempt created any.
  */
 export async function settleAnswers(
   driver: ChangeDriver,

@@ -5,9 +5,10 @@ import type { StepMaker } from "../rows/steps.ts";
 import type { ChangeDriver, Consequences } from "./evidence.ts";
 
 /**
- * Reverses the applied parts of a change after one part was refused, and drops the remaining parts, so that `failed`
- * always means that nothing was applied. Returns undefined if there is nothing to reverse. The outcome is `unknown`
- * instead if other steps need the object, a part has no answer, or the object was moved or renamed.
+ * Reverses the applied parts of a change to one object after the service refused another part. Drops the parts that
+ * were not sent. So an object with the outcome `failed` is never half changed. Returns undefined if no part was
+ * applied. The object becomes `unknown` if its parts cannot be reversed: other steps need it, a part has no answer, or
+ * it was moved or renamed.
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -69,8 +70,9 @@ function changesMoreThan(only: "name" | "contexts", { item, bindings }: Step): b
 }
 
 /**
- * Decides about a reversal that failed. A resumed run tries it again. If only the final name is missing, it sets that
- * name.
+ * Decides what to do after the service refused a step that reverses another. The object becomes `unknown`, and a
+ * resumed run tries the reversal again. If the reversal would have restored an old name, a resumed run sets the new
+ * name instead.
  */
 function afterFailedReversal(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
