@@ -86,7 +86,7 @@ export const ARGUMENTS = {
   }),
 };
 
-/** What was found under a targeting name that the server remembered: one ID, several IDs, or similar names. */
+/** What the server found under a targeting name that the caller gave: one ID, several IDs, or similar names. */
 const foundUnderName = {
   _id: z.string().optional(),
   ids: z.array(z.string()).optional(),

@@ -31,15 +31,21 @@ interface Targets {
   readonly options: readonly string[];
 }
 
-/** What one writing tool does in its own way. `bytes` is the content of the file that the call names. */
+/**
+ * What differs between the writing tools. `bytes` is the content of the file that the call names; undefined without a
+ * file.
+ */
 interface ChangeKind<Input> {
   /** Plans a call and reads from the service what the plan needs. Throws an ApiError if a read fails. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
-  /** Returns the objects that the plan will report. Reads nothing from the service. Throws a FileError. */
+  /**
+   * Returns the objects that the plan will report, before it is made. Reads nothing from the service. Throws a
+   * FileError.
+   */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   deletions?(input: Input): number;
-  /** Returns whether the plan may remove Context IDs. Only the input is known at this time. */
+  /** Returns whether the plan may remove Context IDs, so that it may need approval. Called before planning. */
   mayTakeAway?(input: Input): boolean;
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
   /** Returns what the call does with an option whose name exists already. Default: `fail`. */
@@ -317,15 +323,18 @@ export function mayGoOn({ header, state }: Left): boolean {
 }
 
 /**
- * Returns whether another process may continue a run without a new approval. The approval of a removal expires after a
- * while.
+ * Returns whether another process may continue a run without a new approval. A run that may remove something may be
+ * continued only for a limited time after its last journal entry, like an approval.
  */
 export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
   return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);
 }
 
-/** Returns a state that lists the whole input as not applied. A file that cannot be read is listed as one object. */
+/**
+ * Returns the state of a run that is not planned yet: the whole input as not applied. A file that cannot be read is
+ * listed as one object.
+ */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
     return new RunState({ objects: await changeOf(call).objects(bytes), steps: new StepList(), settlements: [] });

@@ -317,7 +317,7 @@ function driverOf(
   };
 }
 
-/** Returns the reason that a failed read gives to a run. Undefined for an error of this machine. */
+/** Returns why a run ends after a failed read. Undefined for an error of this machine. */
 function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
   const reason = requestReason("deleteTargetings", thrown);

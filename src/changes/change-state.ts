@@ -78,7 +78,7 @@ export class RunState {
   }
 
   apply(entry: JournalEntry): void {
-    // The run that undoes this one stops it again, when it has already ended.
+    // The run that undoes this one adds another entry `stop` to this one. The run had already ended before.
     if (entry.t === "stop" && this.stopped !== undefined) this.endedAt ??= this.updatedAt;
     if (entry.t === "resume") this.endedAt = undefined;
     this.#change(entry);
@@ -209,7 +209,7 @@ export class RunState {
     const outcome = this.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
     const { standings } = this.#work;
-    // A row is usually the only step of its object, so this case is fast.
+    // A row is usually the only step of its object, so it is checked first, which is fast.
     const row = standings.onlyRowOf(object);
     if (row !== undefined) return this.isDone(row) ? "created" : "same";
     let did: Did = "same";

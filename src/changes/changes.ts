@@ -141,8 +141,8 @@ export class Changes {
   }
 
   /**
-   * Stores a plan as a new run or, if given, in `earlier`, a run without a plan. `kept.text` is the text that
-   * `checkStoredPlan` reads.
+   * Stores a plan for a later `apply_plan`: as a new run or, if `earlier` is given, in that run, which has no plan yet.
+   * `kept.text` is the text that `checkStoredPlan` reads.
    */
   async keepPlan(
     changes: PlannedChanges,
@@ -407,7 +407,7 @@ export class Changes {
   }
 }
 
-/** Returns whether a run that is not started is only a plan. A plan needs no approval. */
+/** Returns whether a run that is not started only stores a plan. Storing a plan needs no approval. */
 function isPlanAlone({ call, dryRun }: ChangeHeader, plan: Plan): boolean {
   return (call.tool === "apply_plan" || dryRun === true) && plan.facts.waits === undefined;
 }

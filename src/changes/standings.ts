@@ -29,7 +29,7 @@ export class StepStandings {
   readonly #steps: StepList;
   readonly #objects: ObjectList;
   readonly #standing: StepStanding[] = [];
-  /** Steps that only set a temporary name or reverse a part of a change. */
+  /** The steps that only prepare other steps: they set a temporary name or reverse one part of a change. */
   readonly preparing = new Set<number>();
   /** Steps in doubt that were sent again and refused with their request. The first attempt may have been applied. */
   readonly refusedInDoubt = new Set<number>();
@@ -42,7 +42,7 @@ export class StepStandings {
   /** By test function: the next step to test, and the first two steps that passed the test. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
-  /** Call `follow` after steps were added to the list. */
+  /** The standings of steps. Call `follow` after steps were added to the list, so that the new steps get standings. */
   constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
     this.#objects = objects;

@@ -11,7 +11,7 @@ import {
   type Work,
 } from "./targeting-model.ts";
 
-/** The operations in the order in which they are tried. */
+/** The operations in the order in which the planner tries them for the next request. */
 const OPERATIONS = ["update", "create", "delete"] as const;
 
 /** Returns the requests that are possible next. With `inParts`, also requests that make only a part of a change. */
@@ -25,8 +25,8 @@ function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
     if (found.length > 0 && !inParts) return found;
   }
   if (found.length > 0) return found;
-  // Resolving only one deadlock may need fewer placeholders. Resolving all at once may need fewer requests. Both are
-  // candidates.
+  // Each deadlock is resolved by placeholders. Resolving only one may need fewer placeholders; resolving all at once
+  // may need fewer requests. Both are candidates.
   return [false, true].map((all) => placeholders(work, all)).filter((items) => items.length > 0);
 }
 
@@ -294,7 +294,7 @@ export interface RequestSequence {
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
   const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;
-  // Each change needs at most two additional requests: one adds a placeholder, one removes it.
+  // Each change needs at most two additional requests: one that adds a placeholder and one that removes it.
   const most = 3 * work.changes.size + 3;
   while (!work.isOver() && requests.length < most) {
     const next = looksAhead ? nearest(work) : candidates(work)[0];
@@ -322,8 +322,8 @@ function nearest(work: Work): readonly Item[] | undefined {
 }
 
 /**
- * Returns how many more requests are needed if each step takes the first possible request. Infinity if they lead in
- * circles.
+ * Returns how many more requests are needed if the first possible request is taken each time. Infinity if no request is
+ * possible before all changes are done, or if the limit for looking ahead is reached.
  */
 function countRemainingRequests(work: Work): number {
   for (let sent = 0; sent < MAX_LOOKAHEAD_REQUESTS; sent += 1) {

@@ -1,6 +1,6 @@
 import { addTo } from "../platform/by-key.ts";
 
-/** The `_id` of an option, or a key for an option that is not created yet. */
+/** Identifies an option in the model: its `_id`, or a key if the option is not created yet. */
 export type Ref = string;
 
 export interface KnownOption {
@@ -140,21 +140,27 @@ export class Batch {
   }
 
   /**
-   * Returns whether a group may get a Context ID. No other group may hold it before the request or get it in the
-   * request.
+   * Returns whether a group may get a Context ID in this request. That is so if no other group holds the ID before the
+   * request or gets it in the request.
    */
   mayOwn(id: string, group: Ref): boolean {
     const owner = this.#model.owners.get(id);
     return (owner === undefined || owner === group) && !this.#taken.has(id);
   }
 
-  /** Returns whether one more sub-option may leave a group without emptying it (management-api 7.4, case 6). */
+  /**
+   * Returns whether one more sub-option may leave a group. The group must not become empty (management-api 7.4, case
+   * 6).
+   */
   mayLeave(group: Ref): boolean {
     const own = ownCount(this.#model.options.get(group));
     return this.#staying(group) > 1 || (own > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
   }
 
-  /** Returns whether a group may have only `own` Context IDs after its item (management-api 7.4, case 7). */
+  /**
+   * Returns whether a group may be left with only `own` Context IDs of its own. With 0, it needs a sub-option
+   * (management-api 7.4, case 7).
+   */
   mayHold(group: Ref, own: number): boolean {
     return own > 0 || this.#staying(group) > 0;
   }

@@ -68,13 +68,16 @@ export interface Ending {
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
-  /** Whether a run is planned before it starts. If false, an unstarted run is being started or lost its process. */
+  /**
+   * Whether a run is planned before it starts. If false, a run that has not started is either being started now, or its
+   * process ended before the start.
+   */
   readonly isPlannedFirst: boolean;
   /** Whether listing runs also ends the records of runs whose process crashed. Default: no. */
   readonly recoversOrphans?: boolean;
   /**
-   * Restores a stored run. Undefined if another process is just starting it. Throws a RunStoreError if it cannot be
-   * used.
+   * Restores a stored run. Undefined if another process is just starting the run. Throws a RunStoreError if the run
+   * cannot be used.
    */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
   initialState?(call: Call, input: ByteSource): Promise<State>;
@@ -91,7 +94,10 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   finish?(run: RunAccess<Call, State>): Promise<void>;
   /** Returns whether `resume_run` can continue an ended run. Default: yes if an object may not be done. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
-  /** Returns an entry about requests that were sent too late, for the process that has taken over the run. */
+  /**
+   * Returns an entry about requests that this process sent too late, after another process had taken over the run. That
+   * process reads the entry.
+   */
   lateEntry?(state: State, at: number): Entry | undefined;
   /** Returns the part of a call by which calls are compared. Default: the whole call. */
   identity?(call: Call): unknown;
@@ -192,7 +198,7 @@ export type AroundRun = Wrapper<Pick<RunAccess<ToolCall, ReportedState>, "header
 export interface Done {
   readonly targetings: readonly TargetingEffect[];
   readonly options: readonly OptionEffect[];
-  /** Created options whose IDs could not be read. */
+  /** Created options whose IDs could not be read. An undo looks for them by name. */
   readonly withoutId?: readonly CreatedWithoutId[];
   readonly unknown: readonly UncertainObject[];
   /** Objects whose requests were sent but not answered. A read can still clarify whether they were changed. */
@@ -202,7 +208,7 @@ export interface Done {
 export interface CreatedWithoutId {
   readonly targeting: string;
   readonly left: OptionState;
-  /** The name of its group, if the ID of the group could not be read either. */
+  /** The name of the option's group, if the ID of the group could not be read either. */
   readonly group?: string;
 }
 
@@ -287,8 +293,8 @@ export class ExecutionRefusedError extends Error {
 }
 
 /**
- * Parses a stored run. Undefined for a run of another kind. Throws a DamagedRunError for an invalid call, and later for
- * an invalid entry when it is read.
+ * Parses a stored run. Undefined if the run is of another kind than `form`. Throws a DamagedRunError if the call is
+ * invalid. Entries are parsed later, when they are read; an invalid one then throws, too.
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,

@@ -77,7 +77,7 @@ export interface FailureGroup {
   readonly outcome: Outcome;
   readonly reason: Reason;
   readonly count: number;
-  /** The indexes that the first objects of the group have in the caller's input. */
+  /** The positions of the first objects of this group of failures in the caller's input, as indexes. */
   readonly indexes: readonly number[];
   /** Line numbers of a file, or item numbers from 1, as a limited number of ranges. */
   readonly places: readonly PlaceRange[];

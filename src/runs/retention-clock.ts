@@ -19,7 +19,10 @@ export interface Readings {
   readonly newest?: number | undefined;
 }
 
-/** The reading to store. `doubt`: why no run may be removed now. */
+/**
+ * What is stored after a reading of the clock (`seen`). `doubt`: why no run may be removed now; undefined if runs may
+ * be.
+ */
 export interface Judged {
   readonly seen: SeenClock | undefined;
   readonly doubt?: string;
@@ -36,7 +39,7 @@ export function checkRetentionClock(
   keepMs: number,
 ): Judged {
   const other = others.find((time) => Math.abs(time - now) > DAY_MS);
-  // A reading that contradicts other clocks is not stored, so it has no effect once the clock is right.
+  // A reading that contradicts other clocks is not stored, so it has no effect after the clock is corrected.
   if (other !== undefined) return { seen: before, doubt: disagreement(now, other) };
   const agreed = others.length > 0;
   const last = before?.at ?? (agreed ? now : (newest ?? now));

@@ -14,7 +14,7 @@ export class RunStoreError extends Error {
   }
 }
 
-/** The store has lost confirmed entries, so the journal does not show everything that was applied. */
+/** The store has lost entries that it had confirmed, so the journal does not show everything that was applied. */
 export class LostEntriesError extends RunStoreError {}
 
 /** The stored data of a run is damaged. So it is unknown what the run has sent or changed. */
@@ -41,7 +41,7 @@ export class DamagedRunError extends RunStoreError {
 /** The store cannot be reached now. The current call has sent nothing. */
 export class StoreUnavailableError extends RunStoreError {}
 
-/** What is stored of a run before it starts. The kind of the run has parsed the call. */
+/** What is stored of a run before it starts. The code for the run's kind has parsed the call. */
 export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof runHeaderSchema>, "version" | "call">> {
   readonly call: Call;
 }
@@ -68,7 +68,7 @@ export interface Revision {
   readonly bytes: number;
 }
 
-/** A stored run. Its kind has parsed the call, and parses the entries each time they are read. */
+/** A stored run. The code for its kind has parsed the call, and parses the entries each time they are read. */
 export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
   readonly record: RunRecord;
@@ -270,7 +270,7 @@ export const runHeaderSchema = z.object({
   createdAt: z.number(),
   /** A hash that is equal for identical calls of the same caller. */
   fingerprint: z.string(),
-  /** Set if the call was answered before the run was planned. So no approval was requested yet. */
+  /** Set if the call was answered before the run was planned. The caller has then not seen an approval request yet. */
   unplanned: z.literal(true).exactOptional(),
   /** The name that the caller's client gives itself (not verified). Like `fileName`, it shows where the run is from. */
   client: z.string().exactOptional(),

@@ -50,7 +50,7 @@ const weight = z.object({
   options: z.number(),
   groupItems: z.number(),
   contextIds: z.number(),
-  /** Size in the request body: UTF-8 bytes, including the comma. */
+  /** Size of the item in the request body: UTF-8 bytes, including the comma after it. */
   bytes: z.number(),
 });
 
@@ -76,7 +76,10 @@ const stepFields = z.object({
   weight,
   /** IDs of the steps that must have ended, with any outcome, before this step is sent. */
   after: numbers.exactOptional(),
-  /** Set if the step reverses an earlier step. The objects of both then fail for this reason. */
+  /**
+   * Set if the step reverses an earlier step after a failure, with the reason for that failure. The objects of both
+   * steps then fail for this reason.
+   */
   undoes: reason.exactOptional(),
   /** Set if the step only prepares other steps: it sets a temporary name, or reverses one part of a change. */
   prepares: z.literal(true).exactOptional(),
@@ -157,7 +160,10 @@ const stepChange = z.union([
      */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
-    /** Set if another step in the same entry reverses this step. That step decides the outcome of the objects. */
+    /**
+     * Set if this failure does not decide the outcome of the objects, because another step in the same entry does.
+     * Usually that step reverses the parts that were applied.
+     */
     undone: z.literal(true).exactOptional(),
   }),
   /** The step was refused, but another change of the run may remove the cause. */
@@ -342,7 +348,10 @@ const entry = z.discriminatedUnion("t", [
   /** The process stopped while it wrote the plan to the journal. The run is planned again. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /** The newest options of a targeting or group before the run sent anything. Later ones may come from the run. */
+  /**
+   * The newest options of a targeting or group before the run sent anything. Options with newer IDs may have been
+   * created by the run.
+   */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
   z.object({
@@ -353,7 +362,7 @@ const entry = z.discriminatedUnion("t", [
     settlements: z.array(settlement).exactOptional(),
     made: madeRows.exactOptional(),
   }),
-  /** The request of the last entry `send` was not sent. */
+  /** The request that the last `send` entry announced was not sent. */
   z.object({ t: z.literal("withheld"), at }),
   /** The steps may have been sent while another process had the write lock, so their outcomes are unknown again. */
   z.object({ t: z.literal("late"), steps: numbers, at }),
@@ -408,7 +417,7 @@ export type PreviousOption = z.infer<typeof formerOption>;
 
 export const previousValueLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
 
-/** The values before a run. An undo plan is made from them. */
+/** The values that objects had before a run changed them. An undo plan is made from these values. */
 export class PreviousValues {
   readonly #lines = new Map<string, PreviousOption | PreviousTargeting>();
 

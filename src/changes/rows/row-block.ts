@@ -2,7 +2,7 @@ import { parseJson } from "../../platform/json.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
 import { type Binding, type RowItem, type RowsEntry, rowItem, type StepOf, type Weight } from "./entries.ts";
 
-/** The position of a row: its index among the items or rows, from 0, and its line in a file, from 1. */
+/** Where the caller gave a row: its index among the items or data rows, from 0, and its line in the file, from 1. */
 interface RowOrigin {
   readonly index: number;
   readonly line?: number;
@@ -152,7 +152,9 @@ const GATHERED_UNITS = 16_384;
 export class RowWriter {
   #chunk = new TextChunk(0);
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
-  /** The JSON of the targeting of the last row, which the next row probably has too. */
+  /**
+   * The JSON of the last row's targeting. The next row probably has the same targeting, so its JSON can be used again.
+   */
   #head: { readonly targeting: string; readonly json: Json } | undefined;
 
   /** Adds a row as `object` and, if it is planned, as `step`. Returns the block that contains the row. */

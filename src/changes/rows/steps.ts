@@ -38,7 +38,9 @@ export class StepList {
     return part instanceof RowBlock ? part.open(rowOf(part, id)) : part;
   }
 
-  /** Returns a step or, for a row, its block. Use it for properties that all rows of a block share. */
+  /**
+   * Returns a step, or for a row the block that contains it. Use it only for properties that all rows of a block share.
+   */
   partAt(id: number): Step | RowBlock | undefined {
     return this.#parts[id];
   }
@@ -146,8 +148,8 @@ export class StepMaker {
   }
 
   /**
-   * Creates a step that changes an option. `option` is the ID of the option, or the object that the run creates.
-   * `group` is the group to move the option into.
+   * Creates a step that changes an option. `option`: the ID of the option, or the object if the run creates the option.
+   * `group`: the group to move the option into; undefined if the option is not moved into a group.
    */
   updateOption(option: Bound, item: OptionChanges, given: StepExtras, group?: Bound): StepOf<"updateOptions"> {
     const { add = [], remove = [], set = [] } = item.contexts ?? {};
@@ -160,7 +162,10 @@ export class StepMaker {
     return { ...fields, operation: "updateOptions", item };
   }
 
-  /** Creates a step that deletes an option. `inTree`: it is a group or a sub-option (limit: management-api 8.1). */
+  /**
+   * Creates a step that deletes an option. `inTree`: the option is a group or a sub-option, of which one request may
+   * delete only a limited number (management-api 8.1).
+   */
   deleteOption(option: Bound, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
     return { ...fields, operation: "deleteOptions", item: undefined };
@@ -204,7 +209,10 @@ export function contextCount({ contexts = [], children = [] }: CountedOption): n
   return children.reduce((sum, child) => sum + (child.contexts?.length ?? 0), contexts.length);
 }
 
-/** The bytes of a ULID in JSON, including its quotation marks. Every bound ID is a ULID. */
+/**
+ * The bytes of a ULID in JSON, with its quotation marks. A bound ID may still be unknown when the size is counted, but
+ * it will be a ULID.
+ */
 const ID_BYTES = 28;
 
 /** Returns the size of an item in a request body in bytes: its JSON, its bound fields, and one comma. */

@@ -80,7 +80,7 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // The value comes with the lease and with each entry, so no statement is needed.
+    // The number of requests comes with the lease and with each journal entry, so no statement is needed.
     asked: async (_, lease) => Number(lease.asked),
   };
 }

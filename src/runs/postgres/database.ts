@@ -15,7 +15,7 @@ const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$
 
 const STORE_REMEDY = "Try again when the database of TARGETING_MCP_STORE answers. Runs then continue automatically.";
 
-/** As `until`, this makes a statement run only once, without retries. */
+/** Passed as `until`, this already aborted signal makes a statement run only once, without retries. */
 export const ONCE = AbortSignal.abort();
 
 export interface DatabaseOptions {

@@ -33,7 +33,10 @@ export interface Member {
   close(): Promise<void>;
 }
 
-/** Returns the entry for a run that this process must not execute. It is announced in the list of projects. */
+/**
+ * Returns the text that announces a run that this process must not execute. It is stored in the list of this process's
+ * projects.
+ */
 export function refusedRun(runId: string): string {
   return `!${runId}`;
 }

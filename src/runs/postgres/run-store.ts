@@ -33,7 +33,7 @@ const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
 const MAX_UNFINISHED = 1000;
 const AFTER_ALL = "~";
-/** A process counts as living if it was seen within this time. */
+/** A process counts as alive if it was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
 export function storedRuns(
