@@ -11,7 +11,10 @@ import type { RunState } from "./change-state.ts";
 import { effectsOfRun, type Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
 
-/** What was read about unanswered steps. With `areApplied`, all of them were applied and no request is in progress. */
+/**
+ * What the service's current data show about unanswered steps. With `areApplied`, all of them were applied, so none of
+ * their requests is still in progress.
+ */
 interface Found extends Resolved {
   readonly areApplied: boolean;
 }
@@ -94,7 +97,7 @@ function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isGone, reading);
 }
 
-/** The run that undid another run, and the names of the objects that it did not restore. */
+/** A run that undid another run, and the names of the objects that this undo did not restore. */
 export interface EarlierUndo {
   readonly run: ChangeRun;
   readonly done: Done;

@@ -16,7 +16,10 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
-/** The standings of steps that can become doubtful. In all other standings, the step was answered or replaced. */
+/**
+ * The standings of steps that can come into doubt, that is, may or may not have been applied. A step with any other
+ * standing was answered or replaced.
+ */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
 /** Why a refused step waits. `progress`: how many steps of the run were applied when it was refused. */

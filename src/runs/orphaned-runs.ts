@@ -10,7 +10,9 @@ const PAUSE_PER_LOOK = 2;
 /** The maximum number of runs to find in one look, so that some are left for other processes. */
 const AT_ONCE = 8;
 const REFUSED_MS = 5000;
-/** For how many milliseconds a refused run is still remembered after it is no longer skipped. */
+/**
+ * For how many milliseconds this process remembers a run that it may not execute, after it no longer skips that run.
+ */
 const FORGOTTEN_MS = 60_000;
 const LOOK_FOR_MORE_MS = 50;
 

@@ -250,7 +250,10 @@ export class Runs {
     return this.#kinds.find(({ kind }) => kind.name === header.kind);
   }
 
-  /** Returns the summary of an unstopped run. Undefined if unreadable or without objects. Throws a DamagedRunError. */
+  /**
+   * Returns the summary of a run that is not stopped. Undefined if the run cannot be read or lists no objects yet.
+   * Throws a DamagedRunError.
+   */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));
