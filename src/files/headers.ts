@@ -282,8 +282,11 @@ const TYPE_OR_REQUIRED = new RegExp(
   "i",
 );
 
-/** Matches a cell of the line that SQL clients and Markdown draw below the header, and an empty cell beside it. */
-const RULER = /^(?:[:|=+-]{3,})?$/;
+/**
+ * Matches a cell of the line that SQL clients and Markdown draw below the header, and an empty cell beside it. In sheets
+ * with results, an apostrophe comes first.
+ */
+const RULER = /^(?:'?[:|=+-]{3,})?$/;
 
 /**
  * Returns whether a row explains the columns, as in templates, so that it is skipped. It may contain rules, an example,

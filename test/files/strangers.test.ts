@@ -93,6 +93,7 @@ describe("rows of text files", () => {
     ],
     ["옵션명;그룹;키워드\n예: 봄 신상;예: 신발;12345\n필수;선택;선택\nOne;Top;a\n", "lines 2 and 3 skipped"],
     ["Option | Context IDs | Group\n-------+-------------+------\nOne | a | Top\n", "line 2 skipped"],
+    ["Option|Context IDs|Group\n'---|'---|'---\nOne|a|Top\n", "line 2 skipped"],
     ["| Option | Context IDs | Group |\n|:---|----:|---|\n| One | a | Top |\n", "line 2 skipped"],
     ["Option;Gruppe;Artikelnummer\nz. B. Schuhe;z. B. Sport;4711\nOne;Top;a\n", "line 2 skipped"],
   ])("hints below the header are no options: %j", async (content, note) => {
