@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { constants } from "node:fs";
 import { type FileHandle, link, mkdir, open, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -73,6 +74,22 @@ export async function withHandle<T>(
 ): Promise<T> {
   const handle = await opening;
   return work(handle).finally(() => handle.close());
+}
+
+/**
+ * Opens a file. For anything else, throws the error that the system has for a folder, because reading from a pipe could
+ * wait forever.
+ */
+export async function openFile(path: string, flags = constants.O_RDONLY): Promise<FileHandle> {
+  const handle = await open(path, flags | constants.O_NONBLOCK, OWNER_ONLY);
+  if ((await handle.stat()).isFile()) return handle;
+  await handle.close();
+  throw Object.assign(new Error(`${path} is not a file`), { code: "EISDIR", syscall: "open" });
+}
+
+/** Returns whether an error says that a path, or a folder in it, is not what it should be. */
+export function isOtherKind(thrown: unknown): boolean {
+  return ["EISDIR", "ENOTDIR", "ENXIO"].some((code) => hasCode(thrown, code));
 }
 
 export function hasCode(thrown: unknown, code: string): boolean {
@@ -151,7 +168,7 @@ export async function createFile(file: string, text: string): Promise<boolean> {
  * ends that line.
  */
 export async function appendLine(file: string, line: string): Promise<void> {
-  const isNew = await withHandle(open(file, "a+", OWNER_ONLY), async (handle) => {
+  const isNew = await withHandle(openFile(file, APPENDING), async (handle) => {
     const { size } = await handle.stat();
     const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
     const isCutOff = size > 0 && buffer[0] !== NEWLINE;
@@ -163,6 +180,7 @@ export async function appendLine(file: string, line: string): Promise<void> {
 }
 
 const NEWLINE = 0x0a;
+export const APPENDING = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND;
 
 /** Returns a temporary name in the same folder for a file that is still being written. Readers ignore such names. */
 function besideOf(file: string): string {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { constants, existsSync } from "node:fs";
 import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
-import { FileError, hasCode, linkRefused } from "./files.ts";
+import { FileError, hasCode, linkRefused, openFile } from "./files.ts";
 
 /** A function that reads the same bytes from the beginning each time, in pieces of about `pieceBytes` bytes. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
@@ -15,7 +15,7 @@ const LARGE_PIECE_BYTES = 524_288;
  * system.
  */
 export function bytesOf(path: string): ByteSource {
-  return (pieceBytes) => piecesOf(() => open(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
+  return (pieceBytes) => piecesOf(() => openFile(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
 
 /** Reads a file of the caller. Throws a FileError if it cannot be opened, or if its path now contains a link. */

@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, rmdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -31,6 +32,10 @@ const all =
     for (const damage of damages) damage(file);
   };
 
+const pipe = (name: string): Damage => all(missing(name), (file) => execFileSync("mkfifo", [file(name)]));
+const folder = (name: string): Damage => all(missing(name), (file) => mkdirSync(file(name)));
+const device = (name: string): Damage => all(missing(name), (file) => symlinkSync("/dev/zero", file(name)));
+
 const DAMAGES: Readonly<Record<string, Damage>> = {
   "an empty journal": cut("journal.ndjson", () => 0),
   "a journal of zeros": zeroed("journal.ndjson"),
@@ -52,6 +57,12 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
     const header = readFileSync(file("run.json"), "utf8");
     writeFileSync(file("run.json"), header.replace(/"runId":"\w+"/, '"runId":"01ARZ3NDEKTSV4RRFFQ69G5FAV"'));
   },
+  "a pipe as its journal": pipe("journal.ndjson"),
+  "a folder as its journal": folder("journal.ndjson"),
+  "a device as its journal": device("journal.ndjson"),
+  "a pipe as its header": pipe("run.json"),
+  "a folder as its header": folder("run.json"),
+  "a device as its header": device("run.json"),
   "neither header nor summary": all(missing("run.json"), missing("record.2.json")),
   "a header of zeros and no summary": all(zeroed("run.json"), missing("record.2.json")),
   "a journal of zeros and no summary": all(zeroed("journal.ndjson"), missing("record.2.json")),
@@ -61,6 +72,9 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
 const HEALED: Readonly<Record<string, Damage>> = {
   "no summary": missing("record.2.json"),
   "a summary of zeros": zeroed("record.2.json"),
+  "a pipe as its summary": pipe("record.2.json"),
+  "a folder as its summary": folder("record.2.json"),
+  "a device as its summary": device("record.2.json"),
   "half a summary": cut("record.2.json", (size) => Math.floor(size / 2)),
 };
 
@@ -168,6 +182,27 @@ describe("a run whose record is damaged", () => {
     }
     const removed = await client.readResource(`targeting://runs/${runs[0]?.runId}/removed`);
     expect(JSON.parse(removed)).toMatchObject({ name: "Option 0", contexts: ["c"] });
+  });
+
+  test("is listed even if its folder is a file or a pipe", async () => {
+    const replaced = (create: (path: string) => void): Damage => {
+      return (file) => {
+        rmSync(file(""), { recursive: true });
+        create(file("").replace(/\/$/, ""));
+      };
+    };
+    const { client, runs, list } = await damaged({
+      file: replaced((path) => writeFileSync(path, "")),
+      pipe: replaced((path) => execFileSync("mkfifo", [path])),
+    });
+    const listed = await list();
+    for (const { name, runId } of runs) {
+      const { structuredContent } = await client.callTool("get_run", { runId });
+      expect({ name, code: failure.safeParse(structuredContent).data?.error.errorCode }).toEqual({
+        ...{ name, code: "RUN_DAMAGED" },
+      });
+      expect({ name, error: listed.get(runId)?.error }).toEqual({ name, error: { errorCode: "RUN_DAMAGED" } });
+    }
   });
 
   test("is undone as far as what it removed is missing now", async () => {

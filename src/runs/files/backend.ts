@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { appendFile, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
@@ -10,6 +10,7 @@ import {
   hasCode,
   makeFolder,
   moveIntoPlace,
+  openFile,
   removeFile,
   replaceFile,
   withHandle,
@@ -259,7 +260,7 @@ function keyOf({ targetingId, optionId, updatedAt, contextCount }: SeenOption): 
 }
 
 async function scanNewLines(lines: Lines): Promise<void> {
-  const handle = await unlessMissing(open(lines.path));
+  const handle = await unlessMissing(openFile(lines.path));
   if (handle === undefined) return forget(lines, 0);
   try {
     const { ino, size } = await handle.stat();
@@ -315,7 +316,7 @@ function readAround(lines: Lines, at: number, length: number) {
 }
 
 function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
-  return withHandle(open(path), async (handle) => {
+  return withHandle(openFile(path), async (handle) => {
     const bytes = Buffer.alloc(to - from);
     await handle.read(bytes, 0, bytes.length, from);
     return bytes;
@@ -393,7 +394,8 @@ function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<str
 async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
   if (file === undefined) return undefined;
   try {
-    return memoryFile.parse(JSON.parse(await readFile(file, "utf8"))).targetings;
+    return memoryFile.parse(JSON.parse(await withHandle(openFile(file), (handle) => handle.readFile("utf8"))))
+      .targetings;
   } catch (problem) {
     if (!hasCode(problem, "ENOENT")) onProblem(problem);
     return undefined;
@@ -444,7 +446,7 @@ export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
 
 async function keyIn(file: string, tries: number): Promise<Uint8Array | undefined> {
   for (let left = tries; left > 0; left -= 1) {
-    const text = await unlessMissing(readFile(file, "utf8"));
+    const text = await readText(file);
     if (text === undefined) await createFile(file, newKey());
     const key = Buffer.from(text ?? (await readFile(file, "utf8")), "base64");
     if (key.length >= KEY_BYTES) return key;

@@ -9,7 +9,7 @@ import { hasCode, isCreated, makeFolder, moveIntoPlace, removeFile } from "../..
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
-import { namesIn, readText, unlessMissing } from "./run-folder.ts";
+import { namesInRun, readText, unlessMissing } from "./run-folder.ts";
 
 /** A lease that was not renewed for this many milliseconds can be taken over. */
 const TTL_MS = 10_000;
@@ -120,9 +120,9 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   const number = newestIn(await filesOf(folder, name), name);
   if (number === 0) return undefined;
   const file = fileOf(folder, name, number);
-  const found = await unlessMissing(Promise.all([readFile(file, "utf8"), stat(file)]));
+  const found = await unlessMissing(Promise.all([readText(file), stat(file)]));
   if (found === undefined) return newestGeneration(folder, name);
-  const [text, { mtimeMs }] = found;
+  const [text = "", { mtimeMs }] = found;
   return { number, content: parseContent(text), beatAt: mtimeMs };
 }
 
@@ -133,7 +133,7 @@ function newestIn(files: readonly string[], name: string): number {
 }
 
 async function filesOf(folder: string, name: string): Promise<readonly string[]> {
-  return (await namesIn(folder)).filter((file) => file.startsWith(prefixOf(name)));
+  return (await namesInRun(folder)).filter((file) => file.startsWith(prefixOf(name)));
 }
 
 function prefixOf(name: string): string {

@@ -1,13 +1,16 @@
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { copyFile, type FileHandle, open, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { type BigIntStats, createReadStream } from "node:fs";
+import { copyFile, type FileHandle, open, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type * as z from "zod";
 import {
+  APPENDING,
   hasCode,
+  isOtherKind,
   makeFolder,
   moveIntoPlace,
+  openFile,
   type Pieces,
   removeFile,
   replaceFile,
@@ -63,8 +66,9 @@ export async function runsIn(folder: string): Promise<readonly string[]> {
  */
 export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
   const place = join(folder, runId);
-  const names = await namesIn(place);
-  if (names.length === 0) return undefined;
+  const names = await namesInRun(place);
+  if (names.length === 0)
+    return (await statOf(place))?.isDirectory() === false ? { version: 1, status: "running" } : undefined;
   const version = Math.max(0, ...names.map((name) => Number(/^record\.([1-9]\d*)\.json$/.exec(name)?.[1] ?? 0)));
   const text = version === 0 ? undefined : await readText(join(place, recordFile(version)));
   const read = runRecord.safeParse(parseJson(text ?? "")).data ?? (version === 0 ? CREATED : undefined);
@@ -95,7 +99,7 @@ export async function isDamaged(folder: string, runId: string, summary?: RunSumm
 }
 
 function endsOf(file: string, upTo?: number) {
-  const ends = withHandle(open(file, "r"), async (handle) => {
+  const ends = withHandle(openFile(file), async (handle) => {
     const { size } = await handle.stat();
     const at = async (position: number): Promise<string> => {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(1), 0, 1, Math.max(0, position));
@@ -103,7 +107,7 @@ function endsOf(file: string, upTo?: number) {
     };
     return { bytes: size, first: await at(0), last: await at((upTo ?? size) - 1) };
   });
-  return unlessMissing(ends);
+  return unlessMissing(orIfOtherKind(ends, { bytes: 1, first: "", last: "" }));
 }
 
 export async function readHeader(folder: string, runId: string): Promise<z.infer<typeof partOfHeader> | undefined> {
@@ -115,21 +119,36 @@ export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   return undefinedIf((thrown) => hasCode(thrown, "ENOENT"), work);
 }
 
+async function orIfOtherKind<T>(work: Promise<T>, instead: T): Promise<T> {
+  return (await undefinedIf(isOtherKind, work)) ?? instead;
+}
+
+/** Returns the text of a file. Undefined if it is missing, and empty if something else has its path. */
 export function readText(file: string): Promise<string | undefined> {
-  return unlessMissing(readFile(file, "utf8"));
+  const text = withHandle(openFile(file), (handle) => handle.readFile("utf8"));
+  return unlessMissing(orIfOtherKind(text, ""));
 }
 
 export async function namesIn(folder: string): Promise<readonly string[]> {
   return (await unlessMissing(readdir(folder))) ?? [];
 }
 
+/** Returns the names in the folder of a run. Empty if something else has its path. */
+export function namesInRun(place: string): Promise<readonly string[]> {
+  return orIfOtherKind(namesIn(place), []);
+}
+
+export function statOf(path: string): Promise<BigIntStats | undefined> {
+  return orIfOtherKind(unlessMissing(stat(path, { bigint: true })), undefined);
+}
+
 export async function bytesOfFiles(files: readonly string[]): Promise<number> {
-  const stats = await Promise.all(files.map((file) => unlessMissing(stat(file))));
-  return stats.reduce((sum, one) => sum + (one?.size ?? 0), 0);
+  const stats = await Promise.all(files.map(statOf));
+  return stats.reduce((sum, one) => sum + Number(one?.size ?? 0), 0);
 }
 
 export async function bytesInFolder(folder: string): Promise<number> {
-  return bytesOfFiles((await namesIn(folder)).map((name) => join(folder, name)));
+  return bytesOfFiles((await namesInRun(folder)).map((name) => join(folder, name)));
 }
 
 function mark(folder: string, name: string): Promise<void> {
@@ -190,7 +209,7 @@ export function partIn(file: string): ByteSource {
     try {
       yield* bytesOf(file)(pieceBytes);
     } catch (thrown) {
-      if (!hasCode(thrown, "ENOENT")) throw thrown;
+      if (!hasCode(thrown, "ENOENT") && !hasCode(thrown, "ENOTDIR")) throw thrown;
     }
   };
 }
@@ -324,7 +343,7 @@ export async function openJournal(
   lease: Lease,
   isStopAsked: () => Promise<boolean>,
 ): Promise<RunJournal> {
-  const handle = await open(file, "a+", 0o600);
+  const handle = await openFile(file, APPENDING);
   await handle.truncate(await endOfLastLine(handle));
   // The name of the new file is written to disk. Otherwise a power failure could lose the file with all entries.
   await syncFolder(dirname(file));
@@ -392,7 +411,7 @@ export async function detachJournal(file: string): Promise<void> {
 }
 
 export async function wholeBytes(file: string): Promise<number> {
-  return (await unlessMissing(withHandle(open(file, "r"), endOfLastLine))) ?? 0;
+  return (await unlessMissing(withHandle(openFile(file), endOfLastLine))) ?? 0;
 }
 
 const PIECES_AT_ONCE = 512;

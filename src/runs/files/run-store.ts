@@ -37,7 +37,7 @@ import {
   journalLines,
   type KeptMark,
   keepPart,
-  namesIn,
+  namesInRun,
   openJournal,
   partIn,
   type RunIndex,
@@ -47,6 +47,7 @@ import {
   recordFile,
   runIndex,
   runsIn,
+  statOf,
   unlessMissing,
   wholeBytes,
   withStoreErrors,
@@ -140,7 +141,7 @@ async function removeRun(folder: string, index: RunIndex, runId: string): Promis
 }
 
 async function stopsAsked(folder: string, runId: string): Promise<readonly string[]> {
-  return (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED));
+  return (await namesInRun(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED));
 }
 
 async function listed(index: RunIndex, query: RunQuery): Promise<readonly string[]> {
@@ -198,9 +199,9 @@ function parseHeader(runId: string, text: string): RunHeader {
  * journal another size.
  */
 async function revisionOf(place: string): Promise<Revision> {
-  const records = (await namesIn(place)).filter((name) => name.startsWith("record."));
+  const records = (await namesInRun(place)).filter((name) => name.startsWith("record."));
   const files = [FILES.header, FILES.proposed, FILES.journal];
-  const stats = await Promise.all(files.map((file) => unlessMissing(stat(join(place, file), { bigint: true }))));
+  const stats = await Promise.all(files.map((file) => statOf(join(place, file))));
   const text = stats.map((stats) => (stats ? [stats.ino, stats.size, stats.mtimeNs].join(":") : "")).join(" ");
   const bytes = stats.reduce((sum, one) => sum + Number(one?.size ?? 0), 0);
   return { text: `${text} ${records.length}`, bytes };
