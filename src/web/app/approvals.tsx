@@ -309,7 +309,7 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
       {hasKinds(waiting) && size}
       {groups.map(({ name, more, count }, at) => (
         <Fragment key={at}>
-          {at > 0 && ", "}
+          {at > 0 ? ", " : hasKinds(waiting) && "Deletes "}
           <strong>{number(count)}</strong>{" "}
           {name === null ? (
             "at the top level"

@@ -48,7 +48,7 @@ export function Overview() {
         </button>
       </div>
       {hasEnded.value && (
-        <span class="quiet">This is what it reported last. Nothing here can be decided any more.</span>
+        <span class="quiet">This is what it reported last. Nothing can be decided here.</span>
       )}
       {waitingRuns.value.length > 0 && !hasEnded.value && <Waiting />}
       <div class="grid two top">
