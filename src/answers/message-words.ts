@@ -203,6 +203,7 @@ const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   emptyGroup: "a group would have neither sub-options nor own Context IDs",
   heldByGroup: "another group now holds some of its Context IDs",
   targetingGone: "its targeting no longer exists",
+  createdAgain: "another option has its name now",
 };
 
 /** Returns why an undo leaves an object as it is. `group`: the name of the group that would otherwise become empty. */

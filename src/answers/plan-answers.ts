@@ -409,15 +409,16 @@ function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDoc
 
 /**
  * Counts the results of an undo, such as "3 will be undone exactly, 1 impossible to undo". `already`: how many objects
- * already are as they were before the run.
+ * have none of the changes of the run any more.
  */
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>
     counts[label] === 0 ? [] : [`${count(counts[label])} ${undoResultWords(label, rows)}`],
   );
-  if (picked.length === 0) return already > 0 ? "everything is as it was before" : "the run changed nothing";
-  return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");
+  const gone = already > 0 ? [`${count(already)} already without the changes of the run`] : [];
+  if (picked.length === 0) return already > 0 ? "none of its changes is left" : "the run changed nothing";
+  return [...picked, ...gone].join(", ");
 }
 
 /** Returns an object of an undo as a line. `changes` are the changes that restore the object. */

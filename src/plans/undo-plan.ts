@@ -36,6 +36,8 @@ const UNDO_REASONS = [
   /** Another group holds the Context IDs now. */
   "heldByGroup",
   "targetingGone",
+  /** The created option was deleted since, and another option has its name now. */
+  "createdAgain",
 ] as const;
 export type UndoReason = (typeof UNDO_REASONS)[number];
 
@@ -219,9 +221,15 @@ export interface IntendedUndo {
 export function intended(options: readonly OptionEffect[], present: Present): IntendedUndo {
   const all: IntendedUndo = { intents: new Map(), rows: [], left: subOptionsLeft(options) };
   const isBack = backAgain(options, present);
+  const own = new Set(options.map(({ _id }) => _id));
+  const names = new Set([...present.options.values()].flatMap(({ _id, name }) => (own.has(_id) ? [] : [name])));
   for (const option of options) {
     const there = present.options.get(option._id);
-    if (option.did === "created") created(option._id, option.left, there, present, all);
+    if (option.did === "created" && there === undefined && names.has(option.left.name)) {
+      const { _id, left } = option;
+      const row = { ...about(present), _id, name: left.name, undo: "notOurs", field: "deleted" } as const;
+      all.rows.push({ ...row, reasons: ["createdAgain"] });
+    } else if (option.did === "created") created(option._id, option.left, there, present, all);
     else if (option.did === "changed") changed(option, there, present, all);
     else if (!isBack(option)) deleted(option, present, all);
   }

@@ -47,9 +47,7 @@ export function Overview() {
           Today ↓
         </button>
       </div>
-      {hasEnded.value && (
-        <span class="quiet">This is what it reported last. Nothing can be decided here.</span>
-      )}
+      {hasEnded.value && <span class="quiet">This is what it reported last. Nothing can be decided here.</span>}
       {waitingRuns.value.length > 0 && !hasEnded.value && <Waiting />}
       <div class="grid two top">
         <Attention />
