@@ -80,7 +80,7 @@ export function undoOf(
   const notes = [
     lost > 0 && `Not restored: ${thousands(lost)} of ${many(deleted, nounOf(parts))}, because ${refused}.`,
     counts.newIds > 0 &&
-      capitalized(`${isDeletion ? "" : "deleted objects get new IDs: "}campaigns and ad products stay detached.`),
+      `${isDeletion ? "It" : "Undo"} does not reconnect campaigns and ad products${isDeletion ? "" : " to deleted objects"}.`,
   ].filter((words) => words !== false);
   return { title, notes };
 }

@@ -243,7 +243,7 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
       /Removes 2 Context IDs/,
       /Undo \(30 days\) restores all/,
       long(2),
-      /Campaigns and ad products stay detached/,
+      /It does not reconnect campaigns and ad products/,
     ];
     const places = order.map((part) => words.search(part));
     expect(places).toEqual(places.toSorted((one, other) => one - other));

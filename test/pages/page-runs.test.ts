@@ -166,7 +166,7 @@ describe("a deletion that waits", () => {
       title: "Undo (30 days) restores 1 of 2 options",
       notes: [
         "Not restored: 1 of 2 options, because the service does not accept its name.",
-        "Campaigns and ad products stay detached.",
+        "It does not reconnect campaigns and ad products.",
       ],
     });
     const { status, headers, text } = await download(person, runId, "list");
@@ -289,7 +289,7 @@ describe("a deletion that waits", () => {
         act: "Delete 1 group and 1 option",
         undo: {
           title: "Undo (30 days) restores all",
-          notes: ["Campaigns and ad products stay detached."],
+          notes: ["It does not reconnect campaigns and ad products."],
         },
       },
     });

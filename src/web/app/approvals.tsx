@@ -67,9 +67,7 @@ export function Approvals() {
             <QueueItem key={each.run.runId} {...each} isChosen={each === one} />
           ))}
         </ul>
-        {more > 0 && (
-          <div class="quiet small">and {number(more)} more: load this page again once these are decided</div>
-        )}
+        {more > 0 && <div class="quiet small">and {number(more)} more: reload this page once these are decided</div>}
       </div>
       {one === undefined ? <Elsewhere key={id} id={id} /> : <Decision key={one.run.runId} {...one} />}
     </div>
@@ -307,17 +305,6 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
   return (
     <div class="card summary">
       {hasKinds(waiting) && size}
-      {groups.map(({ name, more, count }, at) => (
-        <Fragment key={at}>
-          {at > 0 ? ", " : hasKinds(waiting) && "Deletes "}
-          <strong>{number(count)}</strong>{" "}
-          {name === null ? (
-            "at the top level"
-          ) : (
-            <>in {more ? counted(more, "more group") : <Text of={name} most={80} />}</>
-          )}
-        </Fragment>
-      ))}
       {!isSaid && <span class="line deleted">Removes {contextIds}</span>}
       {undo !== undefined &&
         [undo.title, ...undo.notes].map((note) => {
@@ -329,6 +316,17 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
             </span>
           );
         })}
+      {groups.map(({ name, more, count }, at) => (
+        <Fragment key={at}>
+          {at > 0 ? ", " : hasKinds(waiting) && "Deletes "}
+          <strong>{number(count)}</strong>{" "}
+          {name === null ? (
+            "at the top level"
+          ) : (
+            <>in {more ? counted(more, "more group") : <Text of={name} most={80} />}</>
+          )}
+        </Fragment>
+      ))}
       {magnitude !== undefined && !hasKinds(waiting) && size}
       {consequence !== undefined && <span class="line">{consequence}</span>}
       {!isRead && magnitude?.verb === "deleted" && (
@@ -407,7 +405,7 @@ function ApprovalObstacles({ run: { runId, disabled = {} }, waiting, isRead }: F
       {elsewhere !== undefined && <p class="warning">{ELSEWHERE[elsewhere]}</p>}
       {why !== undefined && !ended && stale === undefined && <p class="warning">{why}</p>}
       {!isConnected.value && <p class="warning">{NOT_CONNECTED}</p>}
-      {!isRead && <p class="quiet small">It can be approved once its changes have been read.</p>}
+      {!isRead && <p class="quiet small">It can be approved once all changes are read.</p>}
     </div>
   );
 }

@@ -14,7 +14,7 @@ export function Faults() {
     <fieldset disabled={!isConnected.value}>
       <div class="row">
         <h1>Fault injection</h1>
-        <span class="quiet">What the sandbox does wrong on purpose, to show how a client copes.</span>
+        <span class="quiet">What the sandbox does wrong on purpose, to test clients.</span>
         <span class="push" />
         <button type="button" disabled={rows.length === 0} onClick={removeAll}>
           Reset

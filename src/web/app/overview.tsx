@@ -139,7 +139,8 @@ function Today() {
     ...sharesIn(net),
     { tone: "idle", count: totalOf(changesIn(undone)), of: "undone" },
   ];
-  const count = (...of: readonly RunRow["status"][]): number => its.filter(({ status }) => of.includes(status)).length;
+  const count = (...of: readonly RunRow["status"][]): number =>
+    its.filter(({ status, undoneBy }) => undoneBy === undefined && of.includes(status)).length;
   const ends: readonly Share[] = [
     { tone: "good", count: count("succeeded"), of: "done" },
     { tone: "waits", count: count("running"), of: "running" },
@@ -148,6 +149,7 @@ function Today() {
     { tone: "unknown", count: count("unknown", "interrupted"), of: "unknown or interrupted" },
     { tone: "bad", count: count("failed"), of: "failed" },
     { tone: "idle", count: count("cancelled"), of: "cancelled or declined" },
+    { tone: "idle", count: undone.length, of: "undone" },
   ];
   const hasEvents = hello.value?.views.includes("events") === true;
   return (
@@ -238,7 +240,7 @@ function PerHour() {
   );
 }
 
-/** Shows what the runs of today changed, with a line for each kind of change in a targeting. */
+/** Shows what the runs today changed, with a line for each kind of change in a targeting. */
 function ChangedToday() {
   const all = runsOfToday();
   const undos = undosIn(all);
@@ -259,7 +261,7 @@ function ChangedToday() {
       </ul>
       {all.length > shown && (
         <a href={`#/runs/${dateOf(now.value)}`}>
-          {more > 0 ? `and ${counted(more, "more run")} with changes` : `All ${counted(all.length, "run")} of today`}
+          {more > 0 ? `and ${counted(more, "more run")} with changes` : `All ${counted(all.length, "run")} today`}
         </a>
       )}
     </div>
@@ -358,13 +360,13 @@ function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly 
     <>
       {words === undefined ? <Title run={run} {...(isWithin && { isWithin })} /> : <Text of={words} most={200} />}
       {run.undoneBy !== undefined && ", undone"}
-      {troubleWords(trouble).map((one) => `, ${one}`)}
       {names.length > 0 && (
         <span class="quiet small">
           {" "}
           <Text of={names.join(", ")} />
         </span>
       )}
+      {troubleWords(trouble).map((one) => `, ${one}`)}
     </>
   );
   if (runs.length === 1) {

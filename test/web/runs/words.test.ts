@@ -329,8 +329,8 @@ describe("what an undo brings back", () => {
     count: names.length,
     objects: names.map((name) => ({ name, says: "" })),
   });
-  const use = "Deleted objects get new IDs: campaigns and ad products stay detached.";
-  const itsUse = "Campaigns and ad products stay detached.";
+  const use = "Undo does not reconnect campaigns and ad products to deleted objects.";
+  const itsUse = "It does not reconnect campaigns and ad products.";
   const refused = "Not restored: 1 of 2 options, because the service does not accept its name.";
   test.each([
     [0, ["Shoes"], ["Undo (30 days) restores all", itsUse]],
