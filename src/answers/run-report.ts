@@ -235,9 +235,9 @@ export function resultsUri(runId: string): string {
 const FAILURE_FORMS: readonly FailureForm[] = [
   ...[20, 10, 5, 2, 0].map((details) => ({ details })),
   { details: 0, places: 3, isBare: true },
-  { details: 0, places: 1, isBare: true, tokens: 30 },
-  { details: 0, places: 1, isBare: true, tokens: 12 },
+  ...[120, 60, 30, 12].map((tokens) => ({ details: 0, places: 1, isBare: true, tokens })),
 ];
+const SHORTEST_FORM = FAILURE_FORMS.length - 1;
 const DETAILS_SHARE = 0.6;
 
 /**
@@ -258,14 +258,16 @@ function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readon
       return { ...row, lines: [...above, ...row.lines] };
     });
   });
-  // Chooses the fuller of the two shortest forms if all failures fit in it, otherwise the shortest form.
-  const [least = -1] = [-3, -2].filter((at) => sum(forms.map((rows) => costOf(rows.at(at)))) <= budget.left);
-  let needed = sum(forms.map((rows) => costOf(rows.at(least))));
+  // Chooses the fullest of the forms without examples in which all failures fit, otherwise the shortest form.
+  const costIn = (form: number): number => sum(forms.map((rows) => costOf(rows[form])));
+  const fitting = FAILURE_FORMS.findIndex(({ isBare }, form) => isBare === true && costIn(form) <= budget.left);
+  const least = fitting < 0 ? SHORTEST_FORM : fitting;
+  let needed = costIn(least);
   return forms.flatMap((rows) => {
-    const short = rows.at(least);
+    const short = rows[least];
     needed -= costOf(short);
     const room = (budget.left - needed) * DETAILS_SHARE;
-    const row = rows.slice(0, FAILURE_FORMS.length + least).find((fuller) => costOf(fuller) <= room) ?? short;
+    const row = rows.slice(0, least).find((fuller) => costOf(fuller) <= room) ?? short;
     if (row === undefined || (mayCut && costOf(row) > budget.left)) return [];
     budget.left -= costOf(row);
     return row;

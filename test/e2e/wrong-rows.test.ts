@@ -303,3 +303,27 @@ test("a number such as 1.250 is read by the decimal commas of its column", async
   expect(all.text).toContain("value 1250");
   expect(all.text).not.toContain('"1.250"');
 });
+
+test("with many reasons in one answer, the longest still says what to do", async () => {
+  const { given } = await withFiles();
+  const rows = (count: number, row: (at: number) => string) => Array.from({ length: count }, (_, at) => row(at));
+  const groups = ["수영복 없음", "등산화 없음", "텐트 없음", "캠핑 의자", "낚시 도구", "자전거", "스키", "보드"];
+  const lines = [
+    ...rows(10, (at) => `의류 그룹 ${at},,g-${at}`),
+    ...rows(240, (at) => `옵션 ${at},${groups[at % 8]} ${at % 8},c-${at}`),
+    ...rows(30, (at) => `나쁜_이름_${at},,e-${at}`),
+    ...rows(9, (at) => `${"아주긴이름".repeat(8)} ${at},,f-${at}`),
+    ...rows(9, (at) => `오류 ${at},,4.01E+12`),
+    ...rows(9, (at) => `중복 이름,,h-${at}`),
+    ...rows(9, (at) => `숨은 ${at},,l-${at}\u200B`),
+    ...rows(9, (at) => `#REF!,,m-${at}`),
+    ...rows(9, (at) => `일본어 名前 ${at},,i-${at}`),
+    ...rows(9, () => "a,,j"),
+    ...rows(9, (at) => `공백  ok?${at},,k-${at}`),
+    ...rows(9, (at) => `형 ${at},없는 그룹 ${at},n-${at}`),
+  ];
+  const { text } = await given("bulk_add_options", "many.csv", `Option,Group,Context IDs\n${lines.join("\n")}\n`);
+  const [missing] = text.split("\n").filter((line) => line.startsWith("NAME_NOT_FOUND, 249 lines"));
+  expect(missing).toContain('the targeting has no option group named "수영복 없음 0"');
+  expect(missing).toContain("To create this group, add to the same call an item or row with its name");
+});
