@@ -10,7 +10,7 @@ export function thousands(count: number): string {
 }
 
 export function amount(count: number, one: string): string {
-  return `${count} ${one}${count === 1 ? "" : "s"}`;
+  return `${thousands(count)} ${one}${count === 1 ? "" : "s"}`;
 }
 
 export function capitalized(words: string): string {

@@ -6,7 +6,7 @@ import { changeOf, fileOf } from "../changes/change-kinds.ts";
 import { isChangeKind } from "../changes/change-run.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { amount } from "../platform/text.ts";
+import { amount, thousands } from "../platform/text.ts";
 import { findOptions } from "../reads/option-contents.ts";
 import type { ExecutableRun, MayExecute, Refusal } from "../runs/kind.ts";
 import type { RunHeader } from "../runs/store.ts";
@@ -251,7 +251,7 @@ export function tooManyDeletes(call: WriteCall, maxDeletes: number): NotAllowed 
   const { deletions } = changeOf(call);
   if (deletions <= maxDeletes) return undefined;
   return {
-    message: `${amount(deletions, "deletion")} in one call ${deletions === 1 ? "is" : "are"} more than the ${maxDeletes} that are allowed`,
+    message: `${amount(deletions, "deletion")} in one call ${deletions === 1 ? "is" : "are"} more than the ${thousands(maxDeletes)} that are allowed`,
     remedy: "Delete fewer at a time. A person can raise the limit with TARGETING_MCP_MAX_DELETES.",
   };
 }

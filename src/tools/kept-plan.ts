@@ -123,7 +123,7 @@ function fixSteps({ conflicts, problems }: StatePlan): readonly string[] {
   const conflict = conflicts.length === 1 ? "the conflict" : "the conflicts";
   const problem = problems.length === 1 ? "the problem" : "the problems";
   const what = [...(conflicts.length > 0 ? [conflict] : []), ...(problems.length > 0 ? [problem] : [])].join(" and ");
-  return [`resolve ${what} in the file as said above, and make the same call of plan_targeting again`];
+  return [`resolve ${what} as said above, and make the same call of plan_targeting again`];
 }
 
 /**

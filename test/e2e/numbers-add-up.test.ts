@@ -59,7 +59,9 @@ test("an undo counts what is as before already, and a later undo plans only what
   const undo = String(planned.structuredContent?.runId);
   await approved(session, "apply_plan", { runId: undo });
   const again = await session.client.callTool("undo_run", { runId: made.runId });
-  expect(textOf(again)).toContain("1 changed since and will not be undone, 1 already without the changes of the run; nothing was sent.");
+  expect(textOf(again)).toContain(
+    "1 changed since and will not be undone, 1 already without the changes of the run; nothing was sent.",
+  );
   expect(textOf(again)).toContain(`Run ${undo} has undone the rest before.`);
   const part = await session.client.callTool("get_run", { runId: made.runId });
   expect(textOf(part)).toContain(`This run was undone in part by run ${undo} and cannot be resumed.`);
