@@ -1,7 +1,7 @@
 import { differenceOf } from "../platform/by-key.ts";
 import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { EndedRun } from "../runs/kind-runs.ts";
-import type { Did, RowCounts } from "../runs/outcome.ts";
+import type { Did, Elsewhere, RowCounts } from "../runs/outcome.ts";
 import type { Interrupted } from "../runs/registry.ts";
 import type { OptionCounts, RunStatus } from "../runs/report.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
@@ -340,13 +340,28 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
  */
 export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): readonly string[] {
   if (elsewhere === undefined) return [];
-  const { count, first } = elsewhere;
-  const names = `${first.map((name) => quoteUntrusted(name)).join(", ")}${count > first.length ? ", …" : ""}`;
+  const { count } = elsewhere;
+  const names = firstNames(elsewhere);
   return [
     count === 1
       ? `1 option that exists is not in the group that was given for it, and was not moved (update_options moves it): ${names}`
       : `${thousands(count)} options that exist are not in the group that was given for them, and were not moved (update_options moves them): ${names}`,
   ];
+}
+
+/** Returns a note about rows with the ID of an option that the targeting does not have, for example a deleted one. */
+export function missingIdsNote({ missingIds }: Pick<ReportedRun, "missingIds">): readonly string[] {
+  if (missingIds === undefined) return [];
+  const names = firstNames(missingIds);
+  return [
+    missingIds.count === 1
+      ? `1 row has the ID of an option that is not in the targeting, so it is a new option: ${names}. If that option was deleted on purpose, leave the row out`
+      : `${thousands(missingIds.count)} rows have the IDs of options that are not in the targeting, so they are new options: ${names}. If those options were deleted on purpose, leave the rows out`,
+  ];
+}
+
+function firstNames({ count, first }: Elsewhere): string {
+  return `${first.map((name) => quoteUntrusted(name)).join(", ")}${count > first.length ? ", …" : ""}`;
 }
 
 /**

@@ -77,6 +77,7 @@ export interface ReportedRun {
   readonly nearIds?: NearIds;
   readonly joinedIds?: JoinedIds;
   readonly elsewhere?: Elsewhere;
+  readonly missingIds?: Elsewhere;
   readonly unread?: number;
   readonly otherCounts?: readonly OtherCount[];
   readonly resumed?: Counts;

@@ -110,7 +110,7 @@ export function resultSheetText({
   if (isPart) return `${first}\n${fix}`;
   const done = isAppliedAgain
     ? "Rows that are done are applied again, which changes only what was changed since."
-    : "Rows that are done stay as they are.";
+    : "Rows that are done stay as they are, but an option that was deleted since is created again.";
   return `${first}\n${done}\n${fix}`;
 }
 

@@ -10,10 +10,10 @@ const startSession = warmSessions();
 const folderOf = perFile(async () => realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-"))));
 
 /** A session with the empty targeting Spring. `given` writes a sheet and gives it to a tool; `saved` reads a file. */
-async function withSheets() {
+async function withSheets(more: Readonly<Record<string, string>> = {}) {
   const folder = await folderOf();
   for (const left of readdirSync(folder)) rmSync(join(folder, left));
-  const { client, sandbox } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder } });
+  const { client, sandbox } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder, ...more } });
   const targetingId = await sandbox.targeting("Spring");
   const given = (tool: string, name: string, text: string) => {
     writeFileSync(join(folder, name), text);
@@ -184,4 +184,24 @@ test("a group inside a group is named as such, not as a missing group", async ()
   const byItems = await call(client, "bulk_add_options", { targetingId, items });
   expect(byItems.text).toContain('"Ears" is a sub-option here');
   expect(byItems.text).not.toContain("collection");
+});
+
+test("a row whose option was deleted since creates it again, and the answers say so", async () => {
+  const { client, targetingId, given } = await withSheets({ TARGETING_MCP_CONFIRM: "off" });
+  const made = await given("bulk_add_options", "two.csv", "Option,Context IDs\nShoes,A-1\nHats,B-1\nX,C-1\n");
+  await call(client, "delete_options", { targetingId, names: ["Shoes"] });
+  const saved = await call(client, "get_run", { runId: made.runId, saveTo: "two-results.csv" });
+  expect(saved.text).toContain(
+    "Rows that are done stay as they are, but an option that was deleted since is created again.",
+  );
+  const args = { targetingId, file: "two-results.csv", onExisting: "addContexts" };
+  const planned = await call(client, "bulk_add_options", { ...args, dryRun: true });
+  expect(planned.counts).toMatchObject({ succeeded: 0, alreadyDone: 1, failed: 1, pending: 1 });
+  const note =
+    '1 row has the ID of an option that is not in the targeting, so it is a new option: "Shoes". If that option was deleted on purpose, leave the row out.';
+  expect(planned.text).toContain(note);
+  const again = await call(client, "bulk_add_options", args);
+  expect(again.text).toContain(note);
+  // The option has its name again, so the row is not new any more.
+  expect((await call(client, "bulk_add_options", { ...args, dryRun: true })).text).not.toContain("has the ID of");
 });

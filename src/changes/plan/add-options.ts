@@ -160,7 +160,7 @@ function planExisting(
   existing: Existing,
   group?: string | null,
 ): void {
-  if (group !== undefined && group !== parent) noteElsewhere(plan, option.name);
+  if (group !== undefined && group !== parent) noteObject(plan, "elsewhere", option.name);
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
   if (add.length === 0) plan.settlements.push(unchangedOption(option.object, there, existing.onExisting));
   else addParts(plan, { id: there }, option.object, parts(add));
@@ -174,9 +174,9 @@ function planExisting(
 
 const MAX_NAMED = 3;
 
-function noteElsewhere(plan: Plan, name: string): void {
-  const { count = 0, first = [] } = plan.facts.elsewhere ?? {};
-  plan.facts = { ...plan.facts, elsewhere: { count: count + 1, first: [...first, name].slice(0, MAX_NAMED) } };
+function noteObject(plan: Plan, fact: "elsewhere" | "missingIds", name: string): void {
+  const { count = 0, first = [] } = plan.facts[fact] ?? {};
+  plan.facts = { ...plan.facts, [fact]: { count: count + 1, first: [...first, name].slice(0, MAX_NAMED) } };
 }
 
 function newSubOptions(
@@ -215,6 +215,7 @@ async function planRowsWithIds(
   if (!candidates.some(({ item }) => item._id !== undefined)) return candidates;
   const there = new Map<string, OptionRecord>();
   for await (const option of readOptions(api, targetingId, signal)) there.set(option._id, option);
+  const names = new Set([...there.values()].map(({ name }) => name));
   const known: { readonly candidate: OptionCandidate; readonly option: OptionRecord }[] = [];
   const others = candidates.filter((candidate) => {
     const { _id } = candidate.item;
@@ -222,6 +223,9 @@ async function planRowsWithIds(
     if (option !== undefined) known.push({ candidate, option });
     const invalid = _id === undefined ? undefined : badId("_id", _id);
     if (invalid !== undefined) plan.fail(candidate.object, invalid);
+    else if (_id !== undefined && option === undefined && !names.has(candidate.item.name)) {
+      noteObject(plan, "missingIds", candidate.item.name);
+    }
     return option === undefined && invalid === undefined;
   });
   // All options are read before the first is planned, so that the order of the plan does not depend on the order of the

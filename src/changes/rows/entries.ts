@@ -302,6 +302,8 @@ const runFacts = z.object({
   nearIds: nearIds.exactOptional(),
   joinedIds: joinedIds.exactOptional(),
   elsewhere: elsewhere.exactOptional(),
+  /** Options that are created although their rows have the ID of an option, because the targeting does not have it. */
+  missingIds: elsewhere.exactOptional(),
   /** Names that did not match exactly, with the objects that were used for them. */
   takenFor: z.array(takenName).exactOptional(),
 });

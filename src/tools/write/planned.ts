@@ -37,7 +37,7 @@ export interface Given {
 }
 
 export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
-  const { takenFor, nearIds, joinedIds, elsewhere, stale, rows } = state.facts;
+  const { takenFor, nearIds, joinedIds, elsewhere, missingIds, stale, rows } = state.facts;
   return {
     environment,
     tool: call.tool,
@@ -53,6 +53,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
     ...(nearIds && { nearIds }),
     ...(joinedIds && { joinedIds }),
     ...(elsewhere && { elsewhere }),
+    ...(missingIds && { missingIds }),
     ...(stale && { stale }),
     ...(rows && { rows }),
   };
