@@ -25,10 +25,10 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
 
 /**
  * Returns `FILE:LINE:COLUMN: text`, the form that compilers use. A problem with a path has the path instead of the
- * position.
+ * position. A problem of a state in the arguments has no line.
  */
 export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
-  const place = path === undefined ? `${file}:${line}:${column}` : plain(path);
+  const place = path === undefined ? (line === 0 ? "desired" : `${file}:${line}:${column}`) : plain(path);
   return `${place}: ${plain(message)}. ${plain(remedy)}`;
 }
 

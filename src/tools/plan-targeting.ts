@@ -211,7 +211,7 @@ async function readState(
   const read = await readDesired({ bytes, ...source });
   const text = Buffer.from(bytes).toString("utf8");
   // This state comes from the arguments, which have no lines. Only options from a file have line numbers.
-  const options = read.desired.options.map((option) => ({ ...option, line: 0 }));
+  const options = read.desired.options.map((option) => ({ ...option, line: 0, spots: {} }));
   const problems = read.problems.map((problem) => ({
     ...problem,
     path: jsonPathAt(text, problem.column - 1) || "the state",

@@ -364,3 +364,11 @@ test("the targeting of a state that names none is given by ID or by name, and no
   });
   expect((await call("plan_targeting", { desired, targetingName: "Unique name" })).text).toContain('"Unique name"');
 });
+
+test("a problem of a state in the arguments is said of `desired`, not of a line of a file", async () => {
+  const { call, targetingId } = await spring();
+  const options = [{ name: "Season", type: "collection", contexts: [] }, { name: "Easter" }];
+  const { text } = await call("plan_targeting", { desired: { version: 1, options }, byName: true, targetingId });
+  expect(text).toContain('- desired: the group "Season" would have neither sub-options nor own Context IDs.');
+  expect(text).toContain("Next: resolve the problem as said above");
+});
