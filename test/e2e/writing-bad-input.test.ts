@@ -21,7 +21,7 @@ const toolAnswer = z.object({
 });
 const journal = z.object({ requests: z.array(z.object({ method: z.string(), operation: z.string().nullable() })) });
 
-/** The built command over a sandbox of its own, spoken to by hand, so that nothing recoversOrphans up what is sent. */
+/** The built command over its own sandbox. Tests write its input by hand, so that no client changes what is sent. */
 async function startServer(environment: Readonly<Record<string, string>> = {}) {
   const sandbox = await startService();
   const command = startNode([COMMAND], { TARGETING_MCP_SANDBOX_URL: sandbox.url, ...environment });

@@ -54,7 +54,7 @@ export class Evidence {
     return this.changes(id).some((change) => change.actor === actor && /Deleted$/.test(change.what));
   }
 
-  /** Returns whether anyone else changed one of these properties of an object. */
+  /** Returns whether another user deleted an object or changed one of these properties of it. */
   isChangedByOther(id: string, ...whats: readonly Change["what"][]): boolean {
     return this.changes(id).some(
       ({ actor, what }) => actor === "other" && (whats.includes(what) || /Deleted$/.test(what)),
