@@ -197,7 +197,7 @@ export function reportExpectations(results: readonly ExpectationRow[], expect: E
   return {
     facts: { expectations: picked.map(({ data }) => data), ...(omitted > 0 && { expectationsOmitted: omitted }) },
     text: [
-      `${results.filter(({ met }) => met).length} of ${amount(results.length, "expectation")} met${each}:`,
+      `${thousands(results.filter(({ met }) => met).length)} of ${amount(results.length, "expectation")} met${each}:`,
       fenced(picked.map(({ line }) => line)),
       ...moreText(rows, picked, "not met"),
     ],

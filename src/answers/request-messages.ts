@@ -222,7 +222,10 @@ function isCause(cause: string): cause is NetworkCause {
   return Object.hasOwn(REMEDIES, cause);
 }
 
-/** By the name that a client reports for itself: the host's name in `targeting-mcp setup`, and its title. */
+/**
+ * The known hosts. The key is the name that a host reports when it connects as a client. The value is its name in
+ * `targeting-mcp setup`, and the title shown to people.
+ */
 const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
   "claude-ai": ["claude-desktop", "Claude Desktop"],
   "claude-code": ["claude-code", "Claude Code"],

@@ -64,8 +64,8 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       return "page";
     },
     /**
-     * Continues a call that is repeated with the reply to an earlier question of these functions. Undefined for other
-     * calls.
+     * After one of these functions has asked a question, the client repeats its call and adds the reply. This continues
+     * such a call. Returns undefined for any other call.
      */
     goOn(asked: AskedCall, context: ToolContext): Promise<ToolAnswer | RunQuestion> | undefined {
       const reply = openingReply(call, asked);

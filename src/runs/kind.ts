@@ -62,8 +62,8 @@ export interface Ending {
 }
 
 /**
- * A kind of runs: how its runs are stored, executed and resumed. `Given` is the input for starting a run that is not
- * stored. `Again` is optional input for resuming.
+ * A kind of runs: how its runs are stored, executed and resumed. `Given` is the input for starting a run that has no
+ * stored record yet. `Again` is the optional input for resuming a stored run.
  */
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {

@@ -84,7 +84,7 @@ export interface RunRow {
   readonly tool: string;
   readonly status: (typeof RUN_STATUSES)[number];
   readonly startedAt: number;
-  /** When the run was approved. Before, it waited for approval. Absent if unknown. */
+  /** When the run began after waiting for approval: the time of the approval. Absent if it did not wait, or if unknown. */
   readonly beganAt?: number | undefined;
   readonly updatedAt: number;
   /** When the run ended, if it was undone later. Otherwise it ended at `updatedAt`. */

@@ -110,7 +110,7 @@ test("many users and expectations stay within the size of an answer, what is not
   const many = Array.from({ length: 30 }, () => ({ eventName: "view_item" }));
   const given = await session.client.callTool("inspect_events", { uids, expect: many, inOrder: false, withinMs: 5 });
   expect(tokensOfResult(given)).toBeLessThan(3500);
-  expect(textOf(given)).toContain("1470 of 1500 expectations met (30 for each of 50 users):");
+  expect(textOf(given)).toContain("1,470 of 1,500 expectations met (30 for each of 50 users):");
   expect(given.structuredContent).toMatchObject({
     expectations: expect.arrayContaining([expect.objectContaining({ uid: "user-0", index: 29, met: false })]),
     within: { met: false, byUid: { "user-0": { met: false } } },

@@ -204,7 +204,10 @@ type CheckedContextIds =
 
 const NO_CONTEXT_IDS: CheckedContextIds = { ok: true, ids: [] };
 
-/** Trims and checks Context IDs (management-api 8.1). A reason has the first problem and the number of invalid IDs. */
+/**
+ * Trims and checks Context IDs (management-api 8.1). If some are invalid, the result is a reason with the first problem
+ * and the number of invalid IDs.
+ */
 export function checkContextIds(contextIds: readonly string[]): CheckedContextIds {
   const [only] = contextIds;
   if (only === undefined) return NO_CONTEXT_IDS;

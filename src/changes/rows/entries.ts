@@ -161,8 +161,8 @@ const stepChange = z.union([
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
     /**
-     * Set if this failure does not decide the outcome of the objects, because another step in the same entry does.
-     * Usually that step reverses the parts that were applied.
+     * Set if the step failed after earlier parts of the change were applied, and another step in the same entry decides
+     * the outcome instead. Usually that other step reverses the applied parts.
      */
     undone: z.literal(true).exactOptional(),
   }),

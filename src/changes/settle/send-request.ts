@@ -81,8 +81,9 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "resend") {
       // The answer is written to disk before the pause. After a crash during the pause, the outcomes are then known.
       if (attempt.kind === "answer") await driver.flush();
-      // Two kinds of attempts use no retry budget: a refused request with items that an earlier attempt may have
-      // applied (it has its own limit), and a request that was held back and not sent.
+      // Two kinds of attempts do not count against the retry budget. A request that was held back was not sent
+      // (`isFree`). A request that was refused although an earlier attempt may have applied some of its items has a
+      // limit of its own (`refused`).
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };

@@ -273,7 +273,10 @@ function lineOf({ runId, targeting: { _id, name } = {} }: RunRow): string {
   return name === undefined ? runId : (_id ?? name);
 }
 
-/** One kind of change in a targeting. Without `words`, the title of its only run is shown. */
+/**
+ * One kind of change in a targeting, made by one or more runs. `words` describe it. If they are absent, one run made it,
+ * whose title is shown instead.
+ */
 interface Part {
   readonly words?: string;
   readonly names?: readonly string[];
