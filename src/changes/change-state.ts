@@ -43,7 +43,7 @@ export class RunState {
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
-  /** When the run ended. Absent while it has not ended, or if nothing was recorded afterwards. */
+  /** When the run ended, if its undo was recorded after that. Otherwise it ended at `updatedAt`. */
   endedAt: number | undefined;
   facts: RunFacts = {};
   resumed: { readonly counts: Counts } | undefined;

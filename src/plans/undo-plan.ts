@@ -225,6 +225,7 @@ export function intended(options: readonly OptionEffect[], present: Present): In
   const names = new Set([...present.options.values()].flatMap(({ _id, name }) => (own.has(_id) ? [] : [name])));
   for (const option of options) {
     const there = present.options.get(option._id);
+    // An option that was deleted and created again has another ID. It may be the work of others, so it stays.
     if (option.did === "created" && there === undefined && names.has(option.left.name)) {
       const { _id, left } = option;
       const row = { ...about(present), _id, name: left.name, undo: "notOurs", field: "deleted" } as const;

@@ -10,8 +10,8 @@ export function originIn(header: string): URL | undefined {
 }
 
 /**
- * Lets a server listen on a port (0: any free port), and returns the port. Throws the system's error if another program
- * uses the port.
+ * Starts a server on a port, and returns the port. For port 0, the system chooses a free one. Throws the system's error
+ * if another program uses the port.
  */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);

@@ -107,6 +107,7 @@ function endsOf(file: string, upTo?: number) {
     };
     return { bytes: size, first: await at(0), last: await at((upTo ?? size) - 1) };
   });
+  // These ends are those of no valid file, so that the run counts as damaged.
   return unlessMissing(orIfOtherKind(ends, { bytes: 1, first: "", last: "" }));
 }
 
@@ -119,6 +120,7 @@ export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   return undefinedIf((thrown) => hasCode(thrown, "ENOENT"), work);
 }
 
+/** Returns `instead` if a path is not of the expected kind, for example a folder in place of a file. */
 async function orIfOtherKind<T>(work: Promise<T>, instead: T): Promise<T> {
   return (await undefinedIf(isOtherKind, work)) ?? instead;
 }
@@ -138,6 +140,7 @@ export function namesInRun(place: string): Promise<readonly string[]> {
   return orIfOtherKind(namesIn(place), []);
 }
 
+/** Returns the size and times of a file. Undefined if it is missing, or if a folder in its path is no folder. */
 export function statOf(path: string): Promise<BigIntStats | undefined> {
   return orIfOtherKind(unlessMissing(stat(path, { bigint: true })), undefined);
 }
