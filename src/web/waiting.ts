@@ -110,7 +110,7 @@ export function withOverlap(
   const [count, whole] = [shared.size, optionsWithin(partsOf(run)) || own.ids.size];
   if (count === 0) return waiting;
   const which = whole === 1 ? "It" : count >= whole ? `All ${thousands(whole)}` : `${thousands(count)} of these`;
-  const words = `${which} also ${count === 1 ? "waits" : "wait"} in another request.`;
+  const words = `${which} ${count === 1 ? "is" : "are"} also in another request.`;
   return { ...waiting, consequence: consequenceOf(waiting.consequence, words) };
 }
 

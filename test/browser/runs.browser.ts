@@ -501,7 +501,7 @@ test("each run is of one kind, runs of one minute show their times, and the larg
     expect(await page.locator(".axis > span").count()).toBe(4);
     await page.getByRole("link", { name: "All 4 runs today" }).click();
     const kinds = page.getByRole("group", { name: "Kinds of runs" }).getByRole("button");
-    await expect.poll(() => kinds.allInnerTexts()).toEqual(["All 4", "Changes 2", "Events 1", "Exports 1"]);
+    await expect.poll(() => kinds.allInnerTexts()).toEqual(["All 4", "Changes 2", "Events sent 1", "Exports 1"]);
     expect((await rowNames(page, "Runs"))[0]).toMatch(/just now · \d\d:\d\d:\d\d$/);
     await kinds.getByText("Exports").click();
     await expect.poll(async () => (await rowNames(page, "Runs")).length).toBe(1);

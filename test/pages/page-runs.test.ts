@@ -254,8 +254,8 @@ describe("a deletion that waits", () => {
     const second = client.callTool("delete_options", { ids: ["D3", "D4"].map(id) });
     const other = await newlyWaiting(person);
     const consequence = (of: string) => person.runs().find((run) => run.runId === of)?.waiting?.consequence;
-    await expect.poll(() => consequence(runId)).toBe("1 of these also waits in another request.");
-    expect(consequence(other.runId)).toBe("1 of these also waits in another request.");
+    await expect.poll(() => consequence(runId)).toBe("1 of these is also in another request.");
+    expect(consequence(other.runId)).toBe("1 of these is also in another request.");
     await expect.poll(async () => (await changesOf(person, runId)).isReading).toBeUndefined();
     expect((await changesOf(person, runId)).groups).toEqual([
       { name: "Group 1", count: 2 },

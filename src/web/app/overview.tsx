@@ -374,7 +374,7 @@ function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly 
   );
   if (runs.length === 1) {
     return (
-      <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
+      <a class={`bare ${run.undoneBy === undefined ? "" : "quiet"}`} href={`#/runs/${run.runId}`} data-row="go">
         {shown}
       </a>
     );

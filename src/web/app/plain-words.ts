@@ -23,8 +23,9 @@ export function agoWords(at: number, from: number): string {
   // The clock of the page ticks every 5 seconds, so a new event may seem to be up to 5 seconds in the future.
   if (size <= 5000) return "just now";
   if (size < MINUTE) return ms > 0 ? `${Math.round(size / 1000)} s ago` : "in a moment";
-  const about =
-    size < HOUR ? `${Math.floor(size / MINUTE)} min` : size < 24 * HOUR ? `${Math.floor(size / HOUR)} h` : undefined;
+  // What expires in 24 hours should not say `in 23 h` a second later.
+  const whole = ms > 0 ? Math.floor : Math.round;
+  const about = size < HOUR ? `${whole(size / MINUTE)} min` : size <= 24 * HOUR ? `${whole(size / HOUR)} h` : undefined;
   if (about !== undefined) return ms > 0 ? `${about} ago` : `in ${about}`;
   const date = new Date(at);
   return date.getFullYear() === new Date(from).getFullYear()

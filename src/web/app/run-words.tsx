@@ -53,7 +53,17 @@ export function Title({ run, end = "", isWithin }: Titled) {
   const within = [" in ", " to ", " into ", " from "].map((word) => word + name).find((text) => title.includes(text));
   if (isWithin && name !== "" && within !== undefined) {
     const short = title.replace(within, () => "");
-    return <Text of={run.tool === "rename_targetings" ? short.replace("Renamed", "Renamed from") : short} most={400} />;
+    const [start = "", old] = run.tool === "rename_targetings" ? short.split(/(?<=^Renamed )/) : [short];
+    return (
+      <>
+        <Text of={start} most={400} />
+        {old !== undefined && (
+          <span class="quiet small">
+            from <Text of={old} />
+          </span>
+        )}
+      </>
+    );
   }
   const found = name === "" ? -1 : title.lastIndexOf(name);
   const at = found === -1 ? title.length : found;

@@ -51,8 +51,9 @@ function RunTable({ day }: { readonly day: string | undefined }) {
   const rows = found.slice(first, first + MAX_ROWS);
   if (runList.value.length === 0) {
     return (
-      <Empty title="There are no runs yet.">
-        Everything that an agent changes or sends is listed here. Ask it, for example: “Which targetings are there?”
+      <Empty title="Nothing happened yet">
+        What agents change and send is shown here, and what needs your approval. Ask your agent, for example: “Which
+        targetings are there?”
       </Empty>
     );
   }
@@ -69,7 +70,7 @@ function RunTable({ day }: { readonly day: string | undefined }) {
           of={[
             { name: "all", title: "All", count: all.length },
             { name: "changes", title: "Changes", count: count("changes") },
-            { name: "events", title: "Events", count: count("events") },
+            { name: "events", title: "Events sent", count: count("events") },
             { name: "exports", title: "Exports", count: count("exports") },
           ]}
         />

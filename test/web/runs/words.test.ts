@@ -452,9 +452,9 @@ test("only the words of a name are marked that differ", () => {
 test("times and durations in words", () => {
   const now = Date.UTC(2026, 4, 10, 12);
   const min = 60_000;
-  const times = [0, -4000, 30_000, -30_000, 2 * min, 23 * 60 * min, -23 * 60 * min, -5 * min];
+  const times = [0, -4000, 30_000, -30_000, 2 * min, 23 * 60 * min, -23 * 60 * min, 1000 - 24 * 60 * min, -5 * min];
   expect(times.map((ms) => agoWords(now - ms, now))).toEqual([
-    ...["just now", "just now", "30 s ago", "in a moment", "2 min ago", "23 h ago", "in 23 h", "in 5 min"],
+    ...["just now", "just now", "30 s ago", "in a moment", "2 min ago", "23 h ago", "in 23 h", "in 24 h", "in 5 min"],
   ]);
   expect([now, now - 24 * 60 * min].map((at) => dayWords(at, now))).toEqual(["Today", "Yesterday"]);
   const midnight = new Date(2026, 4, 10).getTime();
