@@ -1,6 +1,7 @@
 import { groupedBy } from "../platform/by-key.ts";
 import { type Base, type BaseOption, digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base.ts";
 import { type Desired, type DesiredOption, type Problem, type Problems, quoted } from "./file/desired.ts";
+import { checkNames } from "./file/read-desired.ts";
 import type {
   ChangeItem,
   CreateItem,
@@ -62,6 +63,8 @@ export function serviceOf(there: ServiceTargeting | undefined): Service {
 
 /** Finds the existing option of each row: by `_id` if the row has one, otherwise by name. */
 export function matchRows(sides: Sides): readonly DesiredRow[] {
+  // Names that occur twice without IDs were reported when the file was read.
+  if (sides.byName) checkNames(sides.desired.options, sides.problems, () => false);
   const claimed = new Set(sides.byName ? [] : sides.desired.options.flatMap(({ _id }) => _id ?? []));
   return sides.desired.options.map((option, index) => {
     const { _id } = option;

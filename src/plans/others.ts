@@ -1,3 +1,4 @@
+import { groupedBy } from "../platform/by-key.ts";
 import { digestOfContexts, type ServiceOption } from "./base.ts";
 import { quoted } from "./file/desired.ts";
 import { changedSince, type DesiredRow, type Sides } from "./match.ts";
@@ -156,11 +157,7 @@ export interface WantedPlaces {
  * groups, and types that differ from that of the existing option.
  */
 export function placesOf(rows: Rows, sides: Sides): WantedPlaces {
-  const named = new Map<string, DesiredRow>();
-  for (const row of rows) {
-    const name = row.option.name ?? row.there?.name;
-    if (name !== undefined && !named.has(name)) named.set(name, row);
-  }
+  const named = groupedBy(rows, ({ option, there }) => option.name ?? there?.name);
   const places = new Map(rows.map((row) => [row, placeOf(row, rows, named, sides)]));
   const groups = new Set<DesiredRow>();
   for (const place of places.values()) if (place.kind === "row") groups.add(place.row);
@@ -176,25 +173,31 @@ export function placesOf(rows: Rows, sides: Sides): WantedPlaces {
   return wanted;
 }
 
-function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string, DesiredRow>, sides: Sides): WantedPlace {
+function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string | undefined, Rows>, sides: Sides): WantedPlace {
   const { option } = row;
   const { parent } = option;
   if (parent.kind === "top") return TOP;
   if (parent.kind === "keep") return row.how === "create" ? TOP : UNSAID;
   if (parent.kind === "row") return placeIn(rows[parent.row]);
   const spot = option.spots.parent ?? option;
-  const inFile = named.get(parent.name);
-  if (inFile === row) {
+  const existing = sides.service.byName.get(parent.name) ?? [];
+  const current = existing.find(({ _id }) => _id === row.there?.parent);
+  // Where several options have the name, an option that is in one of them stays there.
+  if (existing.length > 1 && current !== undefined) return { kind: "there", _id: current._id };
+  const inFile = named.get(parent.name) ?? [];
+  if (inFile.length === 1 && inFile[0] === row) {
     sides.problems.add(spot, `${quoted(parent.name)} is its own group`, "Name another group, or [] for the top level.");
     return { kind: "lost" };
   }
-  if (inFile !== undefined) return placeIn(inFile);
-  const [there, other] = sides.service.byName.get(parent.name) ?? [];
-  if (there !== undefined && other === undefined) return { kind: "there", _id: there._id };
+  const found = inFile.length > 0 ? inFile.map(placeIn) : existing.map(({ _id }) => ({ kind: "there", _id }) as const);
+  const [place, other] = found;
+  if (place !== undefined && other === undefined) return place;
   sides.problems.add(
     spot,
     `${other === undefined ? "no option has" : "several options have"} the name ${quoted(parent.name)}, which this option names as its group`,
-    "Name a group of the file or of the targeting, or [] for the top level.",
+    other === undefined
+      ? "Name a group of the file or of the targeting, or [] for the top level."
+      : "Rename one of them first, or use a YAML or JSON file, where sub-options are listed inside their group.",
   );
   return { kind: "lost" };
 }

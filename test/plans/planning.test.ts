@@ -12,6 +12,13 @@ const TWO_GROUPS = there(
   option("A", { type: "collection", contexts: ["a"] }),
   option("C", { type: "collection", contexts: ["c"] }),
 );
+/** Two groups of one name, as edits in the web console can leave them. */
+const TWO_SALES = there(
+  option("A", { type: "collection", name: "Sale" }),
+  option("B", { name: "Boots", parent: A, contexts: ["b"] }),
+  option("C", { type: "collection", name: "Sale" }),
+  option("D", { name: "Dresses", parent: idOf("C") }),
+);
 const TWINS = there(option("A", { name: "Shoes" }), option("B", { name: "Shoes" }));
 
 /** Options of a YAML file, or a CSV file, with what is wrong in them before anything is sent. */
@@ -23,6 +30,12 @@ test.each<readonly [string, string, ServiceTargeting, readonly RegExp[]]>([
     [/^3:5 neither the targeting nor the base has an option 01J0000000000000000000000X/],
   ],
   ["a name of several options", "  - name: Shoes\n", TWINS, [/^3:5 several options have the name "Shoes"/]],
+  [
+    "a new sub-option of one of two groups with the same name",
+    `_id,name,parentName\n${A},Sale,\n${idOf("C")},Sale,\n,New,Sale\n`,
+    TWO_SALES,
+    [/^4:6 several options have the name "Sale"/],
+  ],
   [
     "a name that an option outside of the file keeps",
     `  - {_id: ${A}, name: Option B}\n`,
@@ -88,6 +101,31 @@ test("CSV: blank cells keep, and a parent is a name of the file first", async ()
     { kind: "create", name: "Other", parent: { _id: idOf("G") } },
     { kind: "change", name: "New Group" },
   ]);
+});
+
+test("a file with two groups of one name is planned by the IDs of its rows", async () => {
+  const rows = (name: string, boots: string) =>
+    `_id,name,parentName,contexts\n${A},Sale,,\n${idOf("B")},Boots,Sale,${boots}\n${idOf("C")},${name},,\n${idOf("D")},Dresses,Sale,\n`;
+  const unchanged = await planText("csv", rows("Sale", "b"), TWO_SALES);
+  expect([unchanged.problems, unchanged.items]).toEqual([[], []]);
+  // The sub-options of a renamed group stay in it, whether or not their rows have its new name.
+  const made = await planText("csv", rows("Outlet", "b|b2"), TWO_SALES);
+  expect(made.problems).toEqual([]);
+  expect(made.items).toEqual([
+    expect.objectContaining({
+      _id: idOf("B"),
+      parent: undefined,
+      contexts: expect.objectContaining({ add: ["b2"], remove: [] }),
+    }),
+    expect.objectContaining({ _id: idOf("C"), name: "Outlet", parent: undefined }),
+  ]);
+});
+
+test("two rows of one name are a problem where rows are matched by name, with or without IDs", async () => {
+  const made = await planText("csv", `_id,name\n${A},Sale\n${idOf("C")},Sale\n`, TWO_SALES, { byName: true });
+  expect(wordsOf(made)).toContainEqual(
+    expect.stringMatching(/the name "Sale" occurs twice in the file: on line 2 and/),
+  );
 });
 
 test("what a spreadsheet may have damaged is a problem unless service or base has exactly that", async () => {

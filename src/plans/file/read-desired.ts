@@ -215,25 +215,45 @@ function foreignWords(bytes: Uint8Array): readonly [message: string, remedy: str
 
 function checkRows(options: readonly DesiredOption[], problems: Problems): void {
   const ids = new Map<string, Spot>();
-  const names = new Map<string, Spot>();
   for (const option of options) {
-    const { _id, name, spots } = option;
-    if (_id !== undefined) claim(ids, _id, spots._id ?? option, `the _id ${_id}`, problems);
-    if (name !== undefined) claim(names, name, spots.name ?? option, `the name ${quoted(name)}`, problems);
+    const { _id, spots } = option;
+    if (_id === undefined) continue;
+    const spot = spots._id ?? option;
+    const first = ids.get(_id);
+    if (first === undefined) ids.set(_id, spot);
+    else addRepeated(first, spot, `the _id ${_id}`, problems);
+  }
+  checkNames(options, problems, ({ _id }) => _id !== undefined);
+}
+
+/**
+ * Reports each name that occurs twice. Two options that are `identified` otherwise may have the same name, because
+ * edits in the web console can leave a targeting with two options of one name (management-api 4.2 rule 4).
+ */
+export function checkNames(
+  options: readonly DesiredOption[],
+  problems: Problems,
+  identified: (option: DesiredOption) => boolean,
+): void {
+  const names = new Map<string, DesiredOption>();
+  for (const option of options) {
+    const { name, spots } = option;
+    if (name === undefined) continue;
+    const first = names.get(name);
+    if (first === undefined) names.set(name, option);
+    else if (!identified(first) || !identified(option)) {
+      addRepeated(first.spots.name ?? first, spots.name ?? option, `the name ${quoted(name)}`, problems);
+    }
   }
 }
 
-function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: string, problems: Problems): void {
-  const first = claimed.get(what);
-  if (first === undefined) claimed.set(what, spot);
-  else {
-    problems.add(
-      spot,
-      `${words} occurs twice${first.line === spot.line ? "" : ` in the file: on line ${first.line} and on line ${spot.line}`}`,
-      "Describe each option once; names are unique within a targeting.",
-      [first.line, spot.line],
-    );
-  }
+function addRepeated(first: Spot, spot: Spot, words: string, problems: Problems): void {
+  problems.add(
+    spot,
+    `${words} occurs twice${first.line === spot.line ? "" : ` in the file: on line ${first.line} and on line ${spot.line}`}`,
+    "Describe each option once; names are unique within a targeting.",
+    [first.line, spot.line],
+  );
 }
 
 export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems): void {
