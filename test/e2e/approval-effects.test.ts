@@ -11,7 +11,10 @@ import { checkedReport, tokensOfResult, warmSessions } from "../support/writing.
 
 const startSession = warmSessions();
 
-/** Where a base is saved, so that what the state leaves out is deleted. */
+/**
+ * The folder in which the server saves the base of a plan. With a base, options that the desired state omits are
+ * deleted.
+ */
 const DIR = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
 const ALLOWED = { TARGETING_MCP_ALLOWED_DIRS: DIR };
 const BY_TOKEN = { ...ALLOWED, TARGETING_MCP_PAGE: "off" };
@@ -28,7 +31,7 @@ const option = (at: number, name: string, more: object = { contexts: [`c${at}`, 
   ...more,
 });
 
-/** A plan with every kind of change. */
+/** Plans every kind of change. Returns the ID of the plan's run. */
 async function plannedOfAllKinds({ client, control }: Session): Promise<string> {
   await control("/seed", {
     targetings: [{ _id: targetingId, name: "Shop" }],
@@ -104,7 +107,7 @@ test("the client is asked about each kind of change of a plan, with its total an
   expect(question).toContain("… 5 more …");
   expect(question).toContain('becomes "Right name"');
   expect(question).toContain('from top level to "Group"');
-  // The agent reads what the question was.
+  // The agent, too, gets the figures of the question.
   expect(textOf(declined)).toMatch(COUNTS);
   expect(checkedReport(declined).status).toBe("cancelled");
 });
@@ -193,7 +196,8 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   const found = () => person.runs().find((row) => row.waiting !== undefined && row.runId !== runId);
   await expect.poll(found).toBeDefined();
   const undo = found();
-  // What an undo restores, and the share of the targeting, are in the figures.
+  // The page shows as figures how much the undo restores and which share of the targeting changes, so the sentence
+  // omits both.
   expect(undo?.waiting?.effect).toMatch(
     /^Undoes an earlier run in "[^"]+": .* This deletes 25 options.* from 1 option\.$/,
   );
@@ -205,7 +209,7 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   ]);
   const exact = parts.get("Will be undone exactly")?.map(({ name }) => name);
   for (const name of ["Losing", "Group", "Moving"]) expect(exact).toContain(name);
-  // It only loses Context IDs, which is among the losses.
+  // "Gaining" only loses Context IDs. The page lists it with the losses.
   expect(exact).not.toContain("Gaining");
 });
 
@@ -235,7 +239,10 @@ test("an update that takes away and adds says both", async () => {
   expect(report.confirmation?.effect).toMatch(/"Gaining" \(\w{26}\): gets 2 Context IDs/);
 });
 
-/** A targeting of ten options that holds Context IDs, with calls that need an approval and their share of it. */
+/**
+ * Creates a targeting of ten options with Context IDs. Returns calls that need approval, and the share of the targeting
+ * that each of them changes.
+ */
 async function shopOfTen({ control }: Session) {
   const ids = Array.from({ length: 10 }, (_, at) => id(at));
   await control("/seed", {
@@ -276,7 +283,7 @@ test("a deletion outside of plans says its share of the targeting in the client,
   const calling = onPage.client.callTool(first?.tool ?? "", first?.args ?? {});
   const person = await personAt(await browser.address());
   const waiting = await person.waiting();
-  // The page shows it as a figure.
+  // The page shows the share as a figure instead of in the sentence.
   expect(waiting.waiting?.magnitude).toEqual({ count: 3, whole: 10, verb: "deleted", what: "3 options" });
   expect(waiting.waiting?.effect).toBe("");
   await person.press(waiting.runId, "approve");

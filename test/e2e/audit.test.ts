@@ -1,4 +1,4 @@
-// The audit has one line for each run that has ended. The process that ended the run writes it.
+// The audit has one line for each run that ended, written by the process that ended the run.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -10,7 +10,7 @@ import { clientOf, loggedIn, startApproved } from "../support/page-http.ts";
 import { groupItems, optionItems, startService } from "../support/service.ts";
 import { checkedReport } from "../support/writing.ts";
 
-/** What every line has. */
+/** The fields that every line has. */
 const line = z.looseObject({
   at: z.iso.datetime(),
   caller: z.string(),

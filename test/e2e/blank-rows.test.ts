@@ -28,7 +28,7 @@ test.each([
   };
   const targetingId = await sandbox.targeting("Spring");
   const told = `${count} empty rows skipped`;
-  // The second row goes into the item of the first.
+  // Both rows have the same name, so they make one item.
   const added = await send("bulk_add_options", { targetingId }, "name,contextId", ["Shoes,a", "Shoes,b"]);
   expect(added.report.counts).toMatchObject({ items: 1, succeeded: 1 });
   expect(added.text).toContain("1 row joined an earlier row's item");

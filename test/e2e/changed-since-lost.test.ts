@@ -7,7 +7,10 @@ const startSession = warmSessions();
 const env = { TARGETING_MCP_CONFIRM: "off", TARGETING_MCP_RETRY_BUDGET_MS: "300" };
 type Session = Awaited<ReturnType<typeof startSession>>;
 
-/** The first request of an operation is applied, but its answer and those of all later requests are lost. */
+/**
+ * Makes the service apply the first request of an operation but lose the answer. Later requests are lost before they
+ * are applied.
+ */
 async function loseAnswers({ control }: Session, on: string): Promise<void> {
   const reset = { on, kind: "reset" };
   await control("/faults", {

@@ -26,7 +26,7 @@ async function update(url: string, item: object): Promise<void> {
 interface Made {
   readonly url: string;
   readonly shop: string;
-  /** An option with 2 Context IDs, one with 150, and a group with a sub-option. */
+  /** The IDs of an option with 2 Context IDs, one with 150, a group, and its sub-option. */
   readonly one: string;
   readonly two: string;
   readonly group: string;
@@ -36,7 +36,7 @@ interface Made {
 interface Interrupted {
   readonly tool: string;
   readonly args: (made: Made) => Readonly<Record<string, unknown>>;
-  /** What somebody else does before the run is resumed. */
+  /** What another user does before the run is resumed. */
   readonly change?: (made: Made) => Promise<unknown>;
   readonly fault?: object;
 }
@@ -44,7 +44,7 @@ interface Interrupted {
 const BUSY = { kind: "status", status: 503, applied: false };
 const LOST = { kind: "reset", applied: false };
 
-/** Makes a call while the service takes no write, changes something, and resumes the run. */
+/** Makes a call while the service refuses all writes, changes something as another user, and then resumes the run. */
 async function resumedAfter({ tool, args, change, fault = BUSY }: Interrupted) {
   const { client, sandbox, control } = await startSession({ env });
   const shop = await sandbox.targeting("Shop");

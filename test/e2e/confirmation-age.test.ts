@@ -44,7 +44,7 @@ test("a confirmation that has expired, or is sealed with another key or for some
   const [caller] = callersIn(await readFile(join(server.stateDir, "audit.ndjson"), "utf8"));
   const sealed = { run: runId, digest, caller: caller ?? "", expiresAt: Date.now() + TEN_MINUTES };
   const act = (token: string) => refused(client, "delete_targeting", { confirmation: token });
-  // As one that was given while the clock of the machine was ahead.
+  // Tokens that expire too late, as if they had been issued while the machine's clock was 40 days ahead.
   const ahead = sealConfirmation(key, { ...sealed, expiresAt: Date.now() + 40 * 24 * 6 * TEN_MINUTES });
   expect(await act(ahead)).toContain("expired");
   const expired = sealConfirmation(key, { ...sealed, expiresAt: Date.now() - 1 });
@@ -60,19 +60,22 @@ test("a confirmation that has expired, or is sealed with another key or for some
   expect(await service.count("deleteTargetings")).toBe(0);
   const done = await call(client, "delete_targeting", { confirmation: confirmation.token });
   expect(done.status).toBe("succeeded");
-  // Of a run that was started it gives the report, however old it is: nothing starts any more.
+  // An expired token of a run that was already started only returns the run's report. Nothing is started again.
   expect(await call(client, "delete_targeting", { confirmation: expired })).toMatchObject({ runId: done.runId });
   expect(await service.count("deleteTargetings")).toBe(1);
 });
 
-/** Makes a run older. */
+/** Changes the stored creation time of a run, so that the run looks older. */
 async function aged(stateDir: string, runId: string, ageMs = TEN_MINUTES): Promise<void> {
   const file = join(stateDir, "runs", runId, "run.json");
   const header = z.looseObject({ createdAt: z.number() }).parse(JSON.parse(await readFile(file, "utf8")));
   await writeFile(file, JSON.stringify({ ...header, createdAt: header.createdAt - ageMs }));
 }
 
-/** A deletion of 300 sub-options, which takes two requests, stopped after the first; so many milliseconds old. */
+/**
+ * Deletes 300 sub-options, which takes two requests, and stops the server after the first. The run then looks `ageMs`
+ * milliseconds old.
+ */
 async function interruptedDeletion(ageMs: number) {
   const { service, server, client, targetingId } = await start({ TARGETING_MCP_CONFIRM: "off" });
   const group = { name: "Group", contexts: ["g"], children: optionItems(300) };
@@ -125,7 +128,7 @@ describe("resume_run of a deletion", () => {
     const { token: confirmation } = asked.confirmation;
     const agreed = await call(client, "resume_run", { runId, confirmation });
     expect(agreed).toMatchObject({ ...FINISHED, approval: { decision: "approved", channel: "token" } });
-    // It stands in what is kept of the run, so that later looks at it tell the same.
+    // The approval is stored with the run, so later calls report it as well.
     expect(await call(client, "get_run", { runId })).toMatchObject({
       ...FINISHED,
       approval: { decision: "approved", channel: "token" },
@@ -167,7 +170,7 @@ describe("resume_run of a deletion", () => {
 
 test("resume_run of Context IDs that a person agreed to take away asks anew after ten minutes, too", async () => {
   const { service, server, client, targetingId } = await start();
-  // More Context IDs than one request may carry.
+  // One request cannot carry the Context IDs of all options.
   const gone = Array.from({ length: 60 }, (_, at) => `gone ${at}`);
   const children = optionItems(300).map(({ name }) => ({ name, contexts: ["kept", ...gone] }));
   await call(client, "bulk_add_options", { targetingId, items: [{ name: "Group", contexts: ["g"], children }] });

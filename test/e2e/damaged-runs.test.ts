@@ -11,10 +11,10 @@ import { COMMAND, cleanEnvironment, runCommand, startCommand } from "../support/
 import { startService } from "../support/service.ts";
 import { startSession } from "../support/writing.ts";
 
-// The state in which a power failure or a bad disk may leave the files of a run. The run must never be read as if
-// nothing had happened.
+// A power failure or a bad disk may damage the files of a run. The server must never read such a run as if it had done
+// nothing.
 
-/** What happens to the files of a run; `file` gives the path of one of them. */
+/** Damages the files of a run. `file` returns the path of a file by its name. */
 type Damage = (file: (name: string) => string) => void;
 
 const cut = (name: string, bytes: (size: number) => number): Damage => {
@@ -68,7 +68,7 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
   "a journal of zeros and no summary": all(zeroed("journal.ndjson"), missing("record.2.json")),
 };
 
-/** Damage to what follows from the journal alone. */
+/** Damage to the stored summary, which the server can calculate again from the journal. */
 const HEALED: Readonly<Record<string, Damage>> = {
   "no summary": missing("record.2.json"),
   "a summary of zeros": zeroed("record.2.json"),
@@ -95,7 +95,7 @@ const failure = z.looseObject({
   error: z.looseObject({ errorCode: z.string(), message: z.string(), remedy: z.string() }),
 });
 
-/** For each damage a finished run that has deleted an option; the server has ended since. */
+/** Runs a deletion for each kind of damage, ends the server, damages the run's files, and starts a new server. */
 async function damaged(damages: Readonly<Record<string, Damage>>) {
   const session = await startSession({ live: true, env: { TARGETING_MCP_CONFIRM: "off" } });
   const { environment } = session;
@@ -126,7 +126,7 @@ async function damaged(damages: Readonly<Record<string, Damage>>) {
   return { ...session, client, runs, list, targetingId };
 }
 
-/** A run for each damage. */
+/** One run for each kind of damage. */
 const everyDamage = perFile(() => damaged(DAMAGES));
 
 describe("a run whose record is damaged", () => {
@@ -151,7 +151,7 @@ describe("a run whose record is damaged", () => {
         expect(told?.error.message).not.toMatch(/nothing was sent/);
       }
       expect(listed.has(runId), name).toBe(true);
-      // Damage in the middle of a file shows only where all of it is read.
+      // The list does not read whole files, so it does not notice damage in the middle of a file.
       if (name.endsWith("zeros in the middle") || name.endsWith("of another run")) continue;
       const { status, counts, error } = listed.get(runId) ?? {};
       expect({ name, status, counts, error }).toEqual({
@@ -222,7 +222,7 @@ describe("a run whose record is damaged", () => {
         name,
         options: expect.arrayContaining([expect.objectContaining({ name: `Option ${index}`, contextCount: 1 })]),
       });
-      // Once it is back there is nothing to bring back.
+      // The option has been restored, so nothing is left to undo.
       expect(await undo(runId)).not.toHaveProperty("runId");
     }
   });
@@ -333,7 +333,7 @@ test("a key for seals that is a folder is named with its remedy, in answers and 
     code: 2,
     stderr: expect.stringContaining(`cannot be stored in ${file}: this is a folder. Replace it by a file`),
   });
-  // No start is needed once this is fixed.
+  // After the fix, the server needs no restart.
   rmdirSync(file);
   expect(textOf(await client.callTool("delete_targeting", args))).toContain("Approval required");
 });

@@ -7,7 +7,7 @@ import { checkedReport, inCallOrder, warmSessions } from "../support/writing.ts"
 
 const startSession = warmSessions();
 
-/** A session whose client declines every question, and a targeting with two options. */
+/** Starts a session whose client declines every question, and creates a targeting with two options. */
 async function shop(connect: (typeof CLIENTS)[keyof typeof CLIENTS] = CLIENTS["2026 client, modern"]) {
   const asked: string[] = [];
   const answer: Answer = (message) => {
@@ -44,7 +44,7 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
     expect(asked).toHaveLength(1);
     const shown = checkedReport(await session.client.callTool("get_run", { runId: declined.runId }));
     expect(shown).toMatchObject({ status: "cancelled", notes: [expect.stringContaining("the question was: ")] });
-    // Another call is another question.
+    // A call with other arguments asks again.
     await session.client.callTool("delete_options", { ids: [two] });
     expect(asked).toHaveLength(2);
     expect(await session.writesSent()).toEqual([]);

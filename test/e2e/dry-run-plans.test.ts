@@ -12,7 +12,9 @@ const warm = warmSessions();
 const listed = z.object({ runs: z.array(z.object({ runId: z.string(), tool: z.string(), status: z.string() })) });
 const found = z.object({ options: z.array(z.object({ _id: z.string(), name: z.string() })) });
 
-/** A targeting with a group of two sub-options and two regular options, and a server that asks nobody. */
+/**
+ * Creates a targeting with a group of two sub-options and two regular options. The server does not ask for approval.
+ */
 async function service(env: Record<string, string> = {}) {
   const session = await warm({ env: { TARGETING_MCP_CONFIRM: "off", TARGETING_MCP_WAIT_MS: "120000", ...env } });
   const targetingId = await session.sandbox.targeting("News");
@@ -35,7 +37,7 @@ async function namesIn({ client, targetingId }: Service): Promise<readonly strin
     .sort();
 }
 
-/** Every tool that writes, with a call that does something and one item of which fails. */
+/** For each tool that writes: a call that has an effect, but fails for one item. */
 const CALLS: Readonly<Record<string, (of: Service) => Record<string, unknown>>> = {
   bulk_add_options: ({ targetingId }) => ({ targetingId, items: [{ name: "New" }, { name: "One" }] }),
   update_options: ({ one, two, group }) => ({
@@ -70,7 +72,7 @@ test.each(Object.keys(CALLS))("a dry run of %s is applied by apply_plan as it wa
     dry.failures.map(({ errorCode, indexes }) => ({ errorCode, indexes })),
   );
   expect(new Set(await of.writesSent())).toEqual(new Set(dry.plan?.map(({ operation }) => operation)));
-  // A second time it reports the run, and sends nothing.
+  // Called again, apply_plan reports the same run and sends nothing.
   expect(await of.write("apply_plan", { runId: dry.runId })).toMatchObject({
     runId: dry.runId,
     counts: applied.counts,

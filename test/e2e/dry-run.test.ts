@@ -9,7 +9,7 @@ type Session = Awaited<ReturnType<typeof startSession>>;
 
 const MISSING = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
-/** Two targetings: one with a group of two sub-options and three regular options. */
+/** Creates an empty targeting, and one with a group of two sub-options and three regular options. */
 async function service() {
   const session = await startSession({ env: { TARGETING_MCP_WAIT_MS: "120000" } });
   const news = await session.sandbox.targeting("News");
@@ -21,14 +21,14 @@ async function service() {
     { name: "Three", contexts: ["c"] },
   ];
   const [group = "", one = "", two = "", three = ""] = await session.sandbox.options(news, options);
-  // The names of targetings are known only of those that were seen.
+  // The server knows the name of a targeting only after it has read the targeting.
   await session.client.callTool("get_targeting", { targetingId: news });
   await session.client.callTool("get_targeting", { targetingId: sports });
   await session.writesSent();
   return { session, news, sports, group, one, two, three };
 }
 
-/** The failures in an answer, by the position of the item. */
+/** Returns each failed item of an answer as one line: its index, outcome, code and conflicting IDs. */
 function failing({ failures }: ReturnType<typeof checkedReport>): readonly string[] {
   return failures
     .flatMap(({ indexes, errorCode, outcome, detail, details }) =>

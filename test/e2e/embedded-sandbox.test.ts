@@ -6,8 +6,8 @@ import { startHttp } from "../support/http-server.ts";
 import { OPENING, startCommand } from "../support/server-process.ts";
 import { closedPort } from "../support/stub-server.ts";
 
-// If a person has set the port of the embedded sandbox, their app sends events to it as soon as the server has answered
-// its first message.
+// If a person has set the port of the embedded sandbox, their app may send events to it as soon as the server has
+// answered its first message.
 
 /** Returns whether a program listens on the port now. */
 async function listens(port: string): Promise<boolean> {

@@ -10,7 +10,10 @@ import { startStub } from "../support/stub-server.ts";
 const ID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
 const failed = z.object({ error: z.object({ message: z.string(), remedy: z.string().optional() }) });
 
-/** A full page of List Options (management-api 8.1: 1,000), whatever is asked for, and no total. */
+/**
+ * A full page of List Options (management-api 8.1: 1,000) without a total. The fake service answers each request with
+ * it, so the list never ends.
+ */
 const PAGE = Array.from({ length: 1000 }, (_, number) => ({
   _id: `01JABCDEFGHJKMNPQR0000${String(number).padStart(4, "0")}`,
   name: `Option ${number}`,
@@ -18,7 +21,7 @@ const PAGE = Array.from({ length: 1000 }, (_, number) => ({
   contextCount: 1,
 }));
 
-/** A client of a live service that a stub plays. */
+/** Starts a server whose live service is at `url`. Returns its client. */
 async function clientOf(url: string) {
   const env = cleanEnvironment({
     TARGETING_API_URL: url,

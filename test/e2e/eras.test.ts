@@ -11,7 +11,8 @@ const answer = z.looseObject({
 });
 const YES = { action: "accept", content: { confirm: true } } as const;
 
-// What tools do is the business of other tests, which use one client: here each era calls each tool.
+// Other tests check what the tools do, with one client. This one calls every tool with the clients of each protocol
+// era.
 describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
   test("lists the tools and calls each of them; a person is asked, and progress and resources arrive", async () => {
     const asked: string[] = [];

@@ -7,7 +7,7 @@ import { warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
 
-/** Of 100 events, the purchases on the lines 2, 6, 10 and so on have no tx_id. */
+/** 100 events. Every fourth one (lines 2, 6, 10 and so on) is a purchase without tx_id. */
 const ROWS = Array.from({ length: 100 }, (_, at) => (at % 4 === 0 ? `u${at},purchase,` : `u${at},click,e${at}`));
 const LOG = `uid,eventName,element_id\n${ROWS.join("\n")}\n`;
 
@@ -72,7 +72,7 @@ test("a dry run does not take the room that its own events need", async () => {
   );
   const { runId } = await dryRun();
   expect(runId).not.toBe("");
-  // A dry run replaces an older one.
+  // A new dry run replaces the older one, whose run is deleted.
   const again = await dryRun();
   expect(again.runId).not.toBe(runId);
   expect((await call(client, "get_run", { runId })).text).toContain("there is no run with this ID");

@@ -91,7 +91,7 @@ test("after kill -9 the same call goes on, sends nothing twice, and keeps no use
   expect(await peopleIn(state)).toBe(unknown);
 });
 
-/** How many people stand in the files of a folder with their own identifiers. */
+/** Returns for how many people the files of a folder contain the identifier as it was sent. */
 async function peopleIn(folder: string): Promise<number> {
   const files = await readdir(folder, { recursive: true, withFileTypes: true });
   const texts = files.filter((one) => one.isFile()).map((one) => readFile(join(one.parentPath, one.name), "utf8"));

@@ -10,7 +10,7 @@ import { COMMAND, cleanEnvironment, startCommand } from "../support/server-proce
 import { startService } from "../support/service.ts";
 import { startStub } from "../support/stub-server.ts";
 
-/** One client for each era and settings; the embedded sandbox keeps the events of earlier tests. */
+/** One client for each combination of era and settings. The embedded sandbox still has the events of earlier tests. */
 const connected = perFile((era: keyof typeof CLIENTS, more: Record<string, string>) =>
   CLIENTS[era]({ args: [COMMAND], env: cleanEnvironment(more) }),
 );
@@ -164,7 +164,10 @@ test("the sandbox command says why requests and events failed, and at its end wh
   );
 });
 
-/** Parameters beside `uid`, as an agent may give them: what is to be sent of them, and the verdict. */
+/**
+ * Parameters in addition to `uid`, as agents may write them: a title, the input, the part that must be sent (undefined:
+ * nothing is sent), and the verdict.
+ */
 const AS_GIVEN: readonly (readonly [string, object, object | undefined, string])[] = [
   ...[
     ["items as text", { eventName: "purchase", tx_id: "t", items: '[{"item_id":"a"}]' }],
@@ -183,7 +186,7 @@ const AS_GIVEN: readonly (readonly [string, object, object | undefined, string])
   ].map(([title, given, verdict = "uncertain"]) => {
     return [String(title), Object(given), Object(given), String(verdict)] as const;
   }),
-  // An optional argument that is null is not given; a field of an event in a list stays.
+  // An optional parameter that is null is not sent. In an event of a list, the field would stay.
   [
     "an optional parameter null",
     { eventName: "view_item", item_id: "a", brand: null },
@@ -194,7 +197,7 @@ const AS_GIVEN: readonly (readonly [string, object, object | undefined, string])
   ["an item that is none", { eventName: "purchase", tx_id: "t", items: ["a"] }, undefined, "ignored"],
 ];
 
-/** A client in live mode, and what its service has received in the test. */
+/** A client in live mode, and the requests that its service has received in the test. */
 const shared = perFile(async () => {
   const { url, received } = await startStub(() => ({ status: 200, json: { message: "ok" } }));
   const env = cleanEnvironment({ EVENT_API_URL: url, EVENT_APP_KEY: "real-key" });
@@ -211,7 +214,8 @@ test("both tools send and judge what was given, and read only items that came as
   const verdictOf = z.object({ verdicts: z.tuple([z.looseObject({ predicted: z.string() })]) });
   for (const [title, given, sent, predicted] of AS_GIVEN) {
     const event = { uid: "u", ...given };
-    // A text for dryRun makes the server read all arguments as they were meant, which must not reach the event.
+    // A dryRun that is a text makes the server convert all arguments to the types in the schema. The event must not be
+    // converted.
     for (const more of [{}, { dryRun: "false" }]) {
       for (const [tool, input] of [
         ["track_event", event],

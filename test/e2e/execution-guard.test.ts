@@ -1,4 +1,5 @@
-// A run is executed only if settings and rights allow it now, whichever process or person starts it.
+// A run is executed only if the settings and the caller's rights allow it now. It does not matter which process or
+// person starts the run.
 import { describe, expect, test } from "vitest";
 import { CLIENTS, callsOf } from "../support/clients.ts";
 import { startHttp } from "../support/http-server.ts";
@@ -7,14 +8,17 @@ import { clientOf, loggedIn, startApproved, TOKENS, writeAccess } from "../suppo
 import { groupItems, startService } from "../support/service.ts";
 import { checkedReport } from "../support/writing.ts";
 
-/** A server over one service and one state folder, with a client. */
+/** Starts a server and its client. Tests start several servers with the same service and state folder. */
 async function startServer(env: Readonly<Record<string, string>>) {
   const server = await startHttp({ TARGETING_MCP_CONFIRM: "off", ...env });
   const client = await CLIENTS["2026 client, modern"]({ url: server.url });
   return { ...server, toolNames: client.toolNames, call: callsOf(client) };
 }
 
-/** A run of so many options that its server died after the first request; and how another server is started there. */
+/**
+ * Starts a run of several requests, and kills its server after the first. Returns how to start another server in its
+ * place.
+ */
 async function interrupted() {
   const service = await startService();
   const first = await startServer(service.live);
@@ -148,7 +152,7 @@ describe("a deletion that waits on the page is refused to its approver", () => {
     const asked = writing.callTool("delete_targeting", { ids: [targetingId] });
     const person = await loggedIn(server.origin, "boss");
     const { runId } = await person.waiting();
-    // What they may do by now is told by their next call, whatever comes of it.
+    // The server learns the caller's present rights from their next call, even if it refuses the call.
     await agentWith(now).then(
       (client) => client.callTool("get_run", { runId }),
       () => undefined,

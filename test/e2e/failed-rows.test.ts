@@ -9,7 +9,10 @@ import { warmSessions } from "../support/writing.ts";
 const startSession = warmSessions();
 const folderOf = perFile(async () => realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-"))));
 
-/** A session with the empty targeting Spring. `given` writes a sheet and gives it to a tool; `saved` reads a file. */
+/**
+ * Starts a session with the empty targeting Spring. `given` writes a sheet and passes it to a tool. `saved` reads a
+ * file that a tool has saved.
+ */
 async function withSheets(more: Readonly<Record<string, string>> = {}) {
   const folder = await folderOf();
   for (const left of readdirSync(folder)) rmSync(join(folder, left));
@@ -202,6 +205,6 @@ test("a row whose option was deleted since creates it again, and the answers say
   expect(planned.text).toContain(note);
   const again = await call(client, "bulk_add_options", args);
   expect(again.text).toContain(note);
-  // The option has its name again, so the row is not new any more.
+  // The option exists again, so its row no longer creates a new one.
   expect((await call(client, "bulk_add_options", { ...args, dryRun: true })).text).not.toContain("has the ID of");
 });

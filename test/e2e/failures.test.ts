@@ -10,7 +10,7 @@ const startSession = warmSessions();
 const TARGETING = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const LONG = "x".repeat(200_000);
 
-/** A server that uses an API whose answers the test writes. */
+/** Starts a server whose live service answers as the test says. Returns its client. */
 async function inFrontOf(reply: (url: string, body: unknown) => Reply) {
   const stub = await startStub(({ url, body }) => reply(url, body === "" ? undefined : JSON.parse(body)));
   const env = cleanEnvironment({

@@ -9,7 +9,7 @@ import { startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
 const connect = CLIENTS["2026 client, modern"];
-/** Asks a path of the server with any headers, Host included. */
+/** Requests a path of the server with any headers, even `Host`, which fetch does not allow. */
 function asked(url: string, path: string, headers: Record<string, string> = {}) {
   return new Promise<{ status: number | undefined; type: string | undefined; text: string }>((resolve, reject) => {
     const sent = httpRequest(new URL(path, url), { headers }, (response) => {
@@ -23,7 +23,7 @@ function asked(url: string, path: string, headers: Record<string, string> = {}) 
   });
 }
 
-/** The value of a figure; undefined where the text has no such line. */
+/** Returns the value of a metric; undefined if the text has no such metric. */
 function sampleOf(text: string, figure: string): number | undefined {
   const line = text.split("\n").find((one) => one.startsWith(`${figure} `));
   return line === undefined ? undefined : Number(line.slice(figure.length + 1));
@@ -70,11 +70,11 @@ test("figures count calls, runs, items, requests, appends and turns, and name no
   for (const [figure, value] of Object.entries(figures)) {
     expect(sampleOf(text, `targeting_mcp_${figure}`), figure).toBe(value);
   }
-  // One turn for the request that created the targeting, and for each try to add options.
+  // The server takes the write permit for the request that creates the targeting, and for each try to add options.
   expect(sampleOf(text, "targeting_mcp_write_turns_total")).toBeGreaterThanOrEqual(2);
   expect(sampleOf(text, "targeting_mcp_journal_appends_total")).toBeGreaterThanOrEqual(4);
   for (const name of ["Secret spring", targetingId, "Option 1"]) expect(text).not.toContain(name);
-  // Every line of the format is a comment, or a name with labels and a number.
+  // Each line of the metrics is a comment, or a name with optional labels and a value.
   for (const line of text.trimEnd().split("\n")) {
     expect(line).toMatch(/^# (?:HELP|TYPE) [a-z_]+ |^[a-z_]+(?:\{(?:[a-z_]+="[^"]*",?)+\})? -?[\d.e+-]+$/);
   }
@@ -94,7 +94,8 @@ test("figures are for this machine, and for tokens of the access file", async ()
   const closed = await startHttp({ ...settings, TARGETING_MCP_ACCESS_FILE: file });
   expect((await asked(open.url, "/metrics")).status).toBe(200);
   expect((await asked(closed.url, "/metrics")).status).toBe(200);
-  // A proxy on this machine says whom it speaks for, or passes the name on by which it was called.
+  // A proxy on this machine names the client that it forwards for, or passes on the host name that the client used. In
+  // both cases the request is not local.
   for (const headers of [{ "x-forwarded-for": "203.0.113.7" }, { host: "mcp.example.com" }]) {
     expect((await asked(open.url, "/metrics", headers)).status).toBe(403);
     expect((await asked(closed.url, "/metrics", headers)).status).toBe(401);

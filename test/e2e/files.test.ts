@@ -36,7 +36,7 @@ async function startFresh() {
 
 const shared = perFile(startFresh);
 
-/** The same for all tests, with an empty sandbox and an empty folder. */
+/** Returns the server that all tests share, with an empty sandbox and an empty folder. */
 async function service() {
   const started = await shared();
   await started.sandbox.control("POST", "/reset", {});
@@ -44,14 +44,14 @@ async function service() {
   return started;
 }
 
-/** All options of a targeting with their Context IDs, as `list_options` saves them. */
+/** Returns all options of a targeting with their Context IDs, as `list_options` saves them, but without IDs. */
 async function contentsOf(
   { client, read }: Awaited<ReturnType<typeof service>>,
   targetingId: string,
   name: string,
 ): Promise<string> {
   await call(client, "list_options", { targetingId, saveTo: name });
-  // Options of different targetings are the same but for their IDs.
+  // Without their IDs, the options of two targetings can be compared.
   return (await read(name)).replaceAll(/"_id":"\w+",/g, "");
 }
 
@@ -326,7 +326,7 @@ test("one sheet goes through every tool, and what one tool saves the others read
   const other = await sandbox.targeting("Two");
   const copied = await client.callTool("bulk_add_options", { targetingId: other, file: "saved.csv" });
   expect(copied.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 3 } });
-  // The saved sheet with a column Action deletes what says so.
+  // In a saved sheet, the column Action can say which options are deleted.
   const [head = "", ...rows] = (await read("saved.csv")).replace("\uFEFF", "").trim().split("\r\n");
   const actions = rows.map((row) => (row.includes("Running") ? `Remove,${row}` : `,${row}`));
   await write("saved.csv", `Action,${head}\n${actions.join("\n")}\n`);
@@ -344,7 +344,7 @@ test("one sheet goes through every tool, and what one tool saves the others read
   expect(await contentsOf(given, targetingId, "after.ndjson")).toContain('"bike"');
 });
 
-/** The rows of a saved sheet, each by its headings. */
+/** Returns the rows of a saved sheet as objects with the headings as keys. */
 async function sheetRowsOf(path: string): Promise<readonly Readonly<Record<string, string>>[]> {
   const bytes = bytesOf(path);
   const { file } = await openBytes(bytes, { path, format: formatOf(path) ?? "csv", maxLineBytes: undefined }, {}, ANY);
@@ -407,7 +407,7 @@ test("a workbook comes back with results, and fixed rows alone are tried when it
   const ids = returned.map((row) => row["Option ID"]);
   expect(ids.map((id) => id?.length)).toEqual([26, 0, 26, 0]);
 
-  // Two are fixed, and one that was done is edited.
+  // First, the failed rows are fixed. Then a row that was already done is edited as well.
   const again = (fixes: Readonly<Record<number, Record<string, string>>>, name: string) =>
     writeSheet(
       join(folder, name),
@@ -426,7 +426,7 @@ test("a workbook comes back with results, and fixed rows alone are tried when it
   expect(textOf(edited)).toContain("Use plan_targeting to edit options");
   const editedRun = z.object({ runId: z.string() }).parse(edited.structuredContent).runId;
   await client.callTool("get_run", { runId: editedRun, saveTo: "edited-results.xlsx" });
-  // The sheet is for people, who do not know the tools.
+  // People who do not know the tools read the sheet.
   expect((await sheetRowsOf(join(folder, "edited-results.xlsx"))).map((row) => row["How to fix"])).toContain(
     "To edit options, ask the agent to plan this sheet.",
   );
@@ -439,7 +439,7 @@ test("a dry run of a sheet with many results is applied as it was shown, in what
   await write("brands.csv", ["name,contextId", ...rows, "Bad_1,x", "Bad_2,y"].join("\n"));
   const { runId } = await call(client, "bulk_add_options", { targetingId, file: "brands.csv" });
   await call(client, "get_run", { runId, saveTo: "brands.xlsx" });
-  // The reads of the second plan are answered in another order.
+  // For the second plan, the service answers the reads in another order. The plan must be the same nevertheless.
   await sandbox.control("POST", "/faults", { faults: [{ kind: "slow", delayMs: 200, on: "getOption", nth: 65 }] });
   const shown = await call(client, "bulk_add_options", { targetingId, file: "brands.xlsx", dryRun: true });
   const applied = await client.callTool("apply_plan", { runId: shown.runId });
@@ -491,14 +491,14 @@ test("a planned sheet comes back with semicolons and results, and does nothing w
   const again = await client.callTool("plan_targeting", { targetingId, file: "results.csv" });
   expect(textOf(again)).toContain("nothing to do");
 
-  // The command writes the same, to any folder, over nothing.
+  // The command saves the same file, also outside of allowed folders, but never overwrites one.
   const to = join(folder, "from-command.csv");
   const save = () => runCommand(["runs", runId ?? "", "--to", to], env);
   expect(await save()).toMatchObject({ code: 0 });
   expect(await readFile(to, "utf8")).toBe(await read("results.csv"));
   expect(await save()).toMatchObject({ code: 1 });
 
-  // What was not given as a sheet has none.
+  // A run whose input was not a sheet cannot be saved as one.
   const items = await call(client, "bulk_add_options", { targetingId, items: [{ name: "Item" }] });
   const none = await client.callTool("get_run", { runId: items.runId, saveTo: "none.csv" });
   expect(textOf(none)).toContain("was not a sheet");

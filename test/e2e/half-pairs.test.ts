@@ -3,7 +3,8 @@ import * as z from "zod";
 import { OPENING, runCommand, startCommand, toolCall } from "../support/server-process.ts";
 import { startStub } from "../support/stub-server.ts";
 
-// Hosts show people nothing of a server that does not start, so that over stdio each call says what is missing.
+// Settings with an address but no key, or a key but no address. Hosts do not show people why a server fails to start.
+// Over stdio, the server therefore starts, and each call says what is missing.
 
 const TARGETING = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const listed = z.looseObject({ result: z.object({ tools: z.array(z.object({ name: z.string() })) }) });
@@ -41,7 +42,7 @@ const says = (variable: string) => ({
   },
 });
 
-/** A service that would answer, and counts what arrives. */
+/** A service that answers every request, and records it. */
 async function service() {
   const api = await startStub(() => ({ status: 200, json: { _id: TARGETING, name: "News", optionCount: 0 } }));
   return { url: api.url, received: api.received };

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 
-// Hosts begin with a byte order mark, send null and empty texts for what was not given, and change the case of IDs.
+// Some hosts send a byte order mark first, null or an empty text for arguments that were not set, and IDs in another
+// case.
 
 const answered = z.object({
   result: z.object({ isError: z.boolean().optional(), structuredContent: z.looseObject({}) }),
@@ -33,7 +34,8 @@ test("a host that fills every argument is served as one that fills those it mean
   const listed = await call("list_options", { ...all, all: true, detail: "CONCISE", sortBy: null, empty: null });
   expect(listed.structuredContent).toMatchObject({ options: [{ name: "Shoes" }, { name: "Boots" }, { name: "Hats" }] });
 
-  // Null for everything leaves Boots in its group; null by itself takes it out.
+  // If all fields are null, they count as not set, so Boots stays in its group. A `parent` that alone is null moves it
+  // out.
   const nothing = { _id: null, parent: null, parentName: null, exposeChildren: null };
   const renamed = { ...nothing, currentName: "Boots", name: "High boots" };
   await call("update_options", { targetingId, items: [renamed] });

@@ -15,7 +15,7 @@ import { startStub } from "../support/stub-server.ts";
 const connect = CLIENTS["2026 client, modern"];
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Who made the writes of which the audit tells, in their order. */
+/** Returns the callers of the writes in the audit, in the order of the writes. */
 async function callersIn(stateDir: string): Promise<readonly string[]> {
   const audit = await readFile(join(stateDir, "audit.ndjson"), "utf8").catch(() => "");
   const lines = audit.split("\n").filter((line) => line !== "");
@@ -58,7 +58,7 @@ describe("tokens of the access file", () => {
 
   test("nobody comes in without one", async () => {
     const { url } = await start();
-    // Only a token can be wrong: without one nothing is said of an error (RFC 6750, 3.1).
+    // A request without a token is not an error, so the answer contains no error code (RFC 6750, 3.1).
     for (const headers of [{}, { authorization: `Basic ${ALICE}` }, bearer("")]) {
       const refused = await post(url, "tools/list", {}, { headers });
       expect(refused.status).toBe(401);

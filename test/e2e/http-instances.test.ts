@@ -11,7 +11,7 @@ import { optionItems, startService } from "../support/service.ts";
 
 const connect = CLIENTS["2026 client, modern"];
 const TOKENS = { alice: "token-of-alice-0001", bob: "token-of-bob-000001" };
-/** Two servers that share a state folder, each with a client of Alice and one of Bob. */
+/** Starts two servers that share a state folder, each with a client for Alice and one for Bob. */
 const started = perFile(async () => {
   const service = await startService();
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
@@ -33,14 +33,14 @@ const started = perFile(async () => {
   };
 });
 
-/** The same for all tests, with an empty service. */
+/** Returns the servers that all tests share, with an empty service. */
 async function start() {
   const servers = await started();
   await servers.service.control("POST", "/reset", {});
   return servers;
 }
 
-/** The lines of the audit. */
+/** Returns the lines of the audit. */
 async function linesIn(stateDir: string): Promise<readonly string[]> {
   return (await readFile(join(stateDir, "audit.ndjson"), "utf8").catch(() => ""))
     .split("\n")
@@ -91,7 +91,8 @@ test("suites of one instance run at another, their caller's only, and a yes is g
   expect(sent).toBeGreaterThan(0);
   expect(await aliceHere.call("run_event_tests", act)).toEqual(done);
   expect(await service.count("trackEvent")).toBe(sent);
-  // A line of each call: the refusal, the question, the run, and its report once more. It may be written after the answer.
+  // One line for each call: refused, approval requested, executed, and reported again. A line may be written after the
+  // answer.
   const ofTests = (line: string) => line.includes('"tool":"run_event_tests"');
   const newLines = async () => (await linesIn(stateDir)).slice(before.length).filter(ofTests);
   await expect.poll(async () => (await newLines()).length).toBe(4);

@@ -9,7 +9,7 @@ import { post, startHttp } from "../support/http-server.ts";
 import { startIssuer } from "../support/issuer.ts";
 import { optionItems, startService } from "../support/service.ts";
 
-// The limits of the contract, by hand.
+// The documented limits. They are repeated here by hand, so that a wrong value in the code fails a test.
 const LARGEST_BODY = 16 * 1_048_576;
 const MAX_VALUES = 1_000_000;
 const LARGEST_WITHOUT_LIST = 256 * 1024;
@@ -25,7 +25,7 @@ const NAMES = ["alice", "bob", "carol"] as const;
 const bearer = (name: string) => ({ authorization: `Bearer token-of-${name}-0001` });
 const as = (name: string) => ({ headers: bearer(name) });
 
-/** A server that knows alice, bob and carol, who may only read. */
+/** Starts a server with tokens for alice, bob and carol. carol may only read. */
 async function start(more: Readonly<Record<string, string>> = {}) {
   const service = await startService();
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
@@ -38,7 +38,7 @@ async function start(more: Readonly<Record<string, string>> = {}) {
 /** A server that tests share. */
 const shared = perFile(() => start());
 
-/** Sends a body as it is, in the form of the 2025 era. */
+/** Sends a body unchanged, with the headers of a 2025-era client. */
 function send(url: string, body: string, headers: Readonly<Record<string, string>> = {}) {
   return fetch(url, { method: "POST", headers: { ...JSON_HEADERS, ...headers }, body });
 }
@@ -51,7 +51,7 @@ const call = (id: number, name: string, args: unknown) => ({
 });
 const read = (id: number) => call(id, "get_targeting", { targetingId: TARGETING });
 
-/** Begins to send a body and does not end it. `answered` resolves to the status that the server sends nevertheless. */
+/** Sends only the beginning of a body. `answered` resolves to the status if the server answers anyway. */
 function beginBody(url: string, headers: Readonly<Record<string, string>>) {
   const sent: ClientRequest = httpRequest(url, {
     method: "POST",
@@ -71,7 +71,7 @@ function beginBody(url: string, headers: Readonly<Record<string, string>>) {
   return { sent, begun, answered };
 }
 
-/** Bodies of alice that are begun and not ended, twice as many as she may have. */
+/** Sends the beginnings of twice as many bodies as alice may have unfinished. */
 const begun = perFile(async () => {
   const { url } = await start();
   const bodies = Array.from({ length: 2 * MAX_UNFINISHED_OF_ONE }, () => beginBody(url, bearer("alice")));
@@ -84,10 +84,10 @@ const large = { name: "track_events", arguments: { items: optionItems(50_000), d
 
 test("unfinished bodies of one caller hold up nobody else", async () => {
   const { url, answers } = await begun();
-  // Half of them are refused at once, since alice has her share already.
+  // The server refuses half of the bodies at once, because alice already has as many unfinished ones as she may have.
   await expect.poll(() => answers).toEqual(Array.from({ length: MAX_UNFINISHED_OF_ONE }, () => 503));
   expect((await post(url, "tools/call", large, as("bob"))).status).toBe(200);
-  // What arrives right behind its headers is no unfinished body.
+  // A body that arrives together with its headers never counts as unfinished.
   expect((await post(url, "tools/list", {}, as("alice"))).status).toBe(200);
 });
 
@@ -108,7 +108,8 @@ describe("bodies", () => {
     const { url } = await shared();
     const around =
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rename_targetings","arguments":{"x":[]}}}';
-    // The message, its four members and the two of params, and the list: 8.
+    // The array is in a message with 8 values: the message, its four members, two members of params, and the array
+    // itself.
     const fill = (count: number) => around.replace("[]", `[${"0,".repeat(count).slice(0, -1)}]`);
     const fitting = await send(url, fill(MAX_VALUES - 8), bearer("alice"));
     expect(await fitting.text()).toContain("unknown argument");
@@ -203,7 +204,7 @@ const INITIALIZE = JSON.stringify({
   params: { protocolVersion: "2025-03-26", capabilities: {}, clientInfo: { name: "t", version: "1" } },
 });
 
-/** Opens a session; gives the headers of a request in it. */
+/** Opens a session. Returns the headers for requests in it. */
 async function openSession(url: string, headers: Readonly<Record<string, string>>) {
   const opened = await send(url, INITIALIZE, headers);
   await opened.text();
@@ -245,7 +246,8 @@ describe("sessions", () => {
     expect(await Promise.all([used, next].map((session) => ping(url, session)))).toEqual([200, 200]);
     const [ofBob = {}] = await openMany("bob", MAX_SESSIONS / 2);
     expect(await ping(url, used)).toBe(200);
-    // All are taken: the one unused for longest goes, but not the busy one.
+    // The server has as many sessions as it may have. For a new one, it closes the session that was unused for longest,
+    // but never one with an unfinished request.
     const [ofCarol = {}] = await openMany("carol", 1);
     expect(await Promise.all([used, next, ofBob, ofCarol].map((session) => ping(url, session)))).toEqual([
       200, 200, 200, 200,
@@ -287,7 +289,7 @@ function withToken(token: string) {
   return { authorization: `Bearer ${token}` };
 }
 
-// The last one: they have had their time meanwhile.
+// This test is the last one, because by now most of the 15 seconds have passed.
 test("unfinished bodies end after 15 seconds", async () => {
   const { url, bodies } = await begun();
   const statuses = await Promise.all(bodies.map(({ answered }) => answered));

@@ -9,7 +9,7 @@ import { post, startHttp } from "../support/http-server.ts";
 import { runCommand } from "../support/server-process.ts";
 import { groupItems, startService } from "../support/service.ts";
 
-/** Clients that cannot ask get tokens. */
+/** The setting with which clients that cannot ask a person get a token instead. */
 const ASKING = { TARGETING_MCP_CONFIRM: "ask" } as const;
 
 let targetings = 0;
@@ -20,7 +20,7 @@ async function newTargeting(client: TestClient): Promise<string> {
   return results[0]?._id ?? "";
 }
 
-/** Sends a request with any headers, Host included; gives the status. */
+/** Sends a request with any headers, even `Host`. Returns the status. */
 function statusOf(url: string, headers: Record<string, string>, method = "GET"): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const sent = httpRequest(url, { method, headers }, (response) => {
@@ -32,7 +32,7 @@ function statusOf(url: string, headers: Record<string, string>, method = "GET"):
   });
 }
 
-/** A server and its service, for all clients of the file. */
+/** The server and service that all clients of this file share. */
 const shared = perFile(async (more: Readonly<Record<string, string>>) => {
   const service = await startService();
   return { service, url: (await startHttp({ ...service.live, ...more })).url };
@@ -125,7 +125,8 @@ describe("a person is asked", () => {
     const deleted = await client.callTool("delete_targeting", { ids: [targetingId] });
     expect(deleted.structuredContent).toMatchObject({
       status: "succeeded",
-      // Without authentication, nobody knows who answered; the account of the server process did not.
+      // Without authentication, the server does not know who approved. It must not name the account that runs the
+      // server.
       approval: { decision: "approved", channel: "client" },
     });
     expect(textOf(deleted)).toContain("\nApproved in the client.\n");
@@ -165,7 +166,7 @@ describe("what is refused before anything else", () => {
       expect(await statusOf(at, { host: "evil.example", "x-request-id": "from-evil" })).toBe(403);
     }
     const refused = () => logged().filter(({ requestId }) => requestId === "from-evil");
-    // The log comes on a way of its own.
+    // The log is a separate stream, so its lines may arrive after the answers.
     await expect.poll(() => refused().map(({ path }) => path)).toEqual(["/mcp", "/healthz", "/nothing"]);
     const health = `http://127.0.0.1:${port}/healthz`;
     for (const host of [`localhost:${port}`, `[::1]:${port}`, "mcp.example.com"]) {
@@ -192,7 +193,7 @@ describe("what is refused before anything else", () => {
       expect(asked.headers.get("access-control-allow-headers")).toBe(headers);
       expect(asked.headers.get("access-control-allow-credentials")).toBeNull();
       const sent = await send(origin);
-      // It brings no keys, and the page may read that.
+      // The request has no token, and the page may read that it was refused.
       expect(sent.status).toBe(401);
       expect(sent.headers.get("access-control-allow-origin")).toBe(origin);
       expect(sent.headers.get("vary")).toContain("Origin");
@@ -247,7 +248,7 @@ test("every line about a request carries its ID, and so does the audit", async (
   const made = await post(server.url, "tools/call", args, { headers: { "x-request-id": "given-by-proxy" } });
   expect(made.headers.get("x-request-id")).toBe("given-by-proxy");
   expect((await post(server.url, "tools/list", {})).headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
-  // Down to the request to the API.
+  // The ID of the request is also in the log line about the request to the API.
   for (const message of ["a request", "a request to an API"]) {
     const line = server.logged().find((one) => one.message === message && one.requestId === "given-by-proxy");
     expect(line, message).toBeDefined();

@@ -15,7 +15,10 @@ const view = { eventName: "view_item", item_id: "i" };
 const purchase = { eventName: "purchase", tx_id: "t", items: [{ item_id: "i" }] };
 const expect_ = [{ eventName: "view_item" }, { eventName: "purchase" }];
 
-/** A session whose sandbox has events of three users: in time, 2 s over, and the wrong way round. */
+/**
+ * Starts a session whose sandbox has events of three users: one in time, one 2 seconds late, and one in the wrong
+ * order.
+ */
 async function threeUsers() {
   const session = await startSession();
   const events = [

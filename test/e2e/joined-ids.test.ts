@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
 import { checkedReport, warmSessions } from "../support/writing.ts";
 
-// Lists that were pasted as one Context ID.
+// A person pasted a list of Context IDs as a single one.
 
 const startSession = warmSessions();
 
@@ -106,7 +106,7 @@ test("the notes on a file name a separator that splits all cells", async () => {
   const file = { targetingId, file: join(folder, "options.csv"), dryRun: true };
   const dry = await client.callTool("bulk_add_options", file);
   expect(textOf(dry)).toContain('separator ",;|" splits them');
-  // It is one of the notes on the file, not foreign text at the end.
+  // The hint is in the notes on the file. It is not after them, with the text of other people.
   expect(textOf(dry).indexOf("with commas, read as part of the ID")).toBeLessThan(textOf(dry).indexOf("A request to"));
   const split = await client.callTool("bulk_add_options", { ...file, separator: ",;|" });
   expect(textOf(split)).toContain("2 items, 5 Context IDs");

@@ -5,7 +5,7 @@ import { post, startHttp } from "../support/http-server.ts";
 import { OPENING, startCommand } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
-/** The tools in the order of the contract, by hand. */
+/** The tools in the order of the documentation, repeated here by hand. */
 const TOOLS = [
   ...["get_targeting", "list_options", "get_option", "create_targetings", "rename_targetings", "delete_targeting"],
   ...["bulk_add_options", "update_options", "update_contexts", "delete_options", "plan_targeting", "apply_plan"],
@@ -13,7 +13,7 @@ const TOOLS = [
   ...["generate_event_tests", "run_event_tests", "inspect_events"],
 ];
 
-/** Those that change nothing at an API, by hand. */
+/** The tools that change nothing at an API, repeated here by hand. */
 const READ_ONLY = [
   ...["get_targeting", "list_options", "get_option", "plan_targeting", "undo_run", "get_run", "cancel_run"],
   ...["list_event_types", "generate_event_tests", "run_event_tests", "inspect_events"],
@@ -33,14 +33,14 @@ const discovered = z.object({
 const kept = z.object({ result: z.looseObject({ ttlMs: z.number(), cacheScope: z.enum(["public", "private"]) }) });
 const named = z.object({ result: z.looseObject({ tools: z.array(z.looseObject({ name: z.string() })) }) });
 
-/** Asks a server over HTTP, in the 2026 era. */
+/** Starts an HTTP server. Returns a function that sends it messages of the 2026 era. */
 async function start(environment: Readonly<Record<string, string>> = {}) {
   const { url } = await startHttp(environment);
   return async (method: string, params: Record<string, unknown> = {}): Promise<unknown> =>
     (await post(url, method, params)).json();
 }
 
-/** What a server over stdio says to a 2025-era client that opens the connection. */
+/** Returns the first answer of a stdio server to a 2025-era client. */
 async function opened(environment: Readonly<Record<string, string>> = {}) {
   const command = startCommand([], environment);
   for (const message of OPENING) command.send(message);
@@ -62,7 +62,7 @@ test("the server has an icon that every client can show and none has to fetch", 
   expect(bytes.subarray(1, 4).toString()).toBe("PNG");
   expect([bytes.readUInt32BE(16), bytes.readUInt32BE(20)]).toEqual([48, 48]);
   const data = bytes.indexOf("IDAT") + 4;
-  // 48 rows of a filter byte and two bits per pixel.
+  // 48 rows, each with one filter byte and 2 bits per pixel.
   expect(inflateSync(bytes.subarray(data, data + bytes.readUInt32BE(data - 8)))).toHaveLength(48 * 13);
   const called = JSON.stringify(await ask("tools/call", { name: "get_run", arguments: {} }));
   expect(called).toContain("There are no such runs");
@@ -86,11 +86,11 @@ test("what may be kept, for how long, and by whom", async () => {
     const { ttlMs, cacheScope } = kept.parse(await ask(method, params)).result;
     return [ttlMs, cacheScope];
   };
-  // These depend on the settings and on who calls.
+  // These answers depend on the settings and on the caller.
   for (const method of ["server/discover", "tools/list", "prompts/list", "resources/templates/list"]) {
     expect(await hint(method), method).toEqual([5 * MINUTES, "private"]);
   }
-  // Suites come and go.
+  // The list of resources changes when test suites are generated or removed.
   expect(await hint("resources/list")).toEqual([0, "private"]);
   for (const page of ["events", "limits", "errors"]) {
     expect(await hint("resources/read", { uri: `targeting://spec/${page}` })).toEqual([24 * 60 * MINUTES, "public"]);

@@ -8,7 +8,7 @@ import { startService } from "../support/service.ts";
 
 const LONG = "x".repeat(1_100_000);
 
-/** A server that reads lines of at most a megabyte, and the targeting that it may change. */
+/** A server that refuses lines longer than 1 MB, and a targeting for it to change. */
 async function service(more: Record<string, string> = {}) {
   const sandbox = await startService();
   const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-files-")));
@@ -37,7 +37,7 @@ test("a line or value that is too long is refused by its line, in every file, an
     await write(file, content);
     const expected = `line ${line} of the file is longer than 1 MB; nothing was sent`;
     for (const tool of ["bulk_add_options", "plan_targeting"]) {
-      // The array of rows is not a desired state.
+      // This JSON file has an array of rows, which plan_targeting does not read.
       if (tool === "plan_targeting" && file.endsWith(".json")) continue;
       const { text, isError } = await call(tool, { targetingId, file });
       expect({ file, tool, isError }).toEqual({ file, tool, isError: true });
@@ -54,7 +54,7 @@ test("a file is as long as it likes, in lines that are not too long", async () =
   const rows = Array.from({ length: 20 }, (_, at) => JSON.stringify({ name: `Option ${at}`, note: "" }));
   await write("options.ndjson", rows.map((row) => row.replace('"note":""', `"contexts":["${at100k()}"]`)).join("\n"));
   const { text } = await call("bulk_add_options", { targetingId, file: "options.ndjson" });
-  // Each Context ID is too long for the service, and each row is read.
+  // Every row is read. Its Context ID is too long for the service, so it fails.
   expect(text).toContain("20 failed");
 });
 

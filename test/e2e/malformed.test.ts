@@ -6,8 +6,8 @@ import { connected } from "../agents/replay.ts";
 import { startWorld } from "../agents/world.ts";
 import { textOf } from "../support/clients.ts";
 
-// Arguments as models really make them. Either the call is understood nevertheless, or the answer says what the next
-// call needs, and that call succeeds.
+// Invalid arguments that models really sent. Either the server understands the call, or its answer says how to correct
+// the call, and the corrected call succeeds.
 
 const args = z.record(z.string(), z.unknown());
 const cases = z
@@ -16,9 +16,9 @@ const cases = z
       kind: z.string(),
       tool: z.string(),
       arguments: args,
-      /** What the answer names, where the arguments are not understood. */
+      /** What the answer must mention if the server does not understand the arguments. */
       names: z.array(z.string()).min(1).optional(),
-      /** The call after such an answer. */
+      /** The corrected call. */
       next: args.optional(),
     }),
   )

@@ -14,7 +14,7 @@ const started = perFile(async () => {
   return { sandbox, call, connect };
 });
 
-/** A server that tests share, with an empty sandbox. */
+/** Returns the server that tests share, with an empty sandbox. */
 async function connected() {
   const server = await started();
   await server.sandbox.control("POST", "/reset", {});
@@ -74,7 +74,7 @@ test("a name that fits whatever its case is taken, and said; one that fits sever
   await sandbox.options(targetingId, [{ name: "가방" }]);
   const composed = await call("get_option", { targetingId, name: "가방".normalize("NFD") });
   expect(composed.text).toContain("differs only in Unicode composition");
-  // What matched exactly says nothing.
+  // An exact match of the name adds no note.
   const exact = await call("update_contexts", { targetingId, items: [{ name: "Sale Days", add: ["five"] }] });
   expect(exact.notes).toEqual([]);
 });
@@ -110,7 +110,7 @@ test("a targeting's name that is no longer its own renames nothing", async () =>
   await call("create_targetings", { items: [{ name: "Spring" }] });
   const found = await call("get_targeting", { targetingName: "Spring" });
   const { _id } = z.object({ targeting: z.looseObject({ _id: z.string() }) }).parse(found).targeting;
-  // Another server on another state folder knows nothing of it by name.
+  // The first server does not notice this rename, because the other server has its own state folder.
   const renamed = await call("rename_targetings", { items: [{ _id, name: "Autumn" }] }, other);
   expect(renamed.status).toBe("succeeded");
   const stale = await call("rename_targetings", { items: [{ currentName: "Spring", name: "Winter" }] });

@@ -8,7 +8,7 @@ const idOf = (report: Report, position = 0): string => inCallOrder(report)[posit
 const stepsOf = (given: { readonly structuredContent?: Readonly<Record<string, unknown>> | undefined }): string =>
   JSON.stringify(given.structuredContent?.nextSteps ?? []);
 
-/** A session with a targeting of some options. */
+/** Starts a session with a targeting that has some options. */
 async function shop(
   more: Parameters<typeof startSession>[0] = {},
   options: readonly object[] = [{ name: "Full", contexts: ["a"] }, { name: "Empty" }],
@@ -153,7 +153,7 @@ test("no reason is cut below 25, nor in a dry run", async () => {
   for (const dryRun of [true, false]) {
     const items = [...others, ...misspelt];
     const report = checkedReport(await session.client.callTool("update_options", { targetingId, items, dryRun }));
-    // Names that are near are looked for only for the first ones: the others share a remedy.
+    // Only the first failures get suggestions of similar names. The other failures share a remedy.
     expect(report.failures).toHaveLength(25);
     expect(report.failures.length + (report.failuresOmitted ?? 0)).toBe(others.length + 21);
     expect(new Set(report.failures.map(({ message, remedy }) => `${message} ${remedy}`)).size).toBe(25);

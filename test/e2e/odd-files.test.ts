@@ -10,7 +10,7 @@ import { warmSessions } from "../support/writing.ts";
 const startSession = warmSessions();
 const folderOf = perFile(() => mkdtemp(join(tmpdir(), "targeting-mcp-")));
 
-/** A session with an empty targeting, and a function that writes a file and gives it to a tool. */
+/** Starts a session with an empty targeting, and a function that writes a file and passes it to a tool. */
 async function withFiles() {
   const folder = await folderOf();
   const env = { TARGETING_MCP_ALLOWED_DIRS: folder, TARGETING_MCP_CONFIRM: "off" };

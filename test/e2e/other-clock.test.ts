@@ -5,12 +5,14 @@ import { startService } from "../support/service.ts";
 import { type Received, startStub } from "../support/stub-server.ts";
 import { checkedReport } from "../support/writing.ts";
 
-/** How the header `Date` differs from the clock inside IDs; null: no such header. */
+/**
+ * By how many milliseconds the header `Date` is ahead of the clock that the service uses for IDs; null: no such header.
+ */
 const OFFSETS = [2000, 500, 5000, -2000, null] as const;
 
 /**
- * The built command, whose way to the service is a gateway that writes the header `Date` by its own clock, and loses
- * the answers of the writes at these numbers, counted from 1, after the service has applied them.
+ * Starts the built command behind a gateway that writes the header `Date` by its own clock. For the writes with these
+ * numbers (the first is 1), the gateway loses the answer after the service has applied the write.
  */
 async function throughGateway(aheadMs: number | null, lostWrites: readonly number[]) {
   const sandbox = await startService();
@@ -66,7 +68,7 @@ describe.each(OFFSETS)("the header Date is %s ms ahead of the clock inside IDs",
     const items = [{ ...first, options: [{ name: "Inner" }] }, ...others];
     const { counts, failures, nextSteps } = await write("create_targetings", { items });
     expect(counts).toMatchObject({ items: 21, unknown: 21, failed: 0 });
-    // The existing object has the name of the targeting, not that of the option inside it.
+    // The existing object has the name of the targeting. The option inside that targeting has another name.
     expect(failures).toMatchObject([
       { errorCode: "OWNER_UNCLEAR", count: 20, message: expect.stringContaining("an object with this name") },
       {
@@ -75,7 +77,7 @@ describe.each(OFFSETS)("the header Date is %s ms ahead of the clock inside IDs",
         message: expect.stringContaining("an object with the name of this item, or of an object inside it"),
       },
     ]);
-    // Resuming would resolve nothing.
+    // Resuming the run could not find out more, so it is not suggested.
     expect(nextSteps).toEqual([]);
   });
 });

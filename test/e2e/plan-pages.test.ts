@@ -18,7 +18,7 @@ const OPTIONS = 300;
 const items = Array.from({ length: OPTIONS }, (_, n) => ({ name: `Toy Line ${n}`, contexts: [`tl-${n}`] }));
 const names = items.map(({ name }) => name);
 
-/** Reads all pages that a cut plan leads to, as an agent that reads no resources; gives them in order. */
+/** Reads all further pages of a plan whose answer is cut. Uses only tools, for agents that cannot read resources. */
 async function pagesOf(client: TestClient, runId: string, first: string | undefined) {
   const rows: { readonly name: string }[] = [];
   const texts: string[] = [];

@@ -22,7 +22,7 @@ const answer = z.looseObject({
 
 const named = z.object({ results: z.array(z.object({ _id: z.string(), name: z.string() })) });
 
-/** A targeting with options, saved as a desired state in an allowed folder. */
+/** Creates a targeting with options, and saves it as a desired state in an allowed folder. */
 async function spring(more: Readonly<Record<string, string>> = {}, name = "Spring") {
   const allowed = await allowedFolder();
   const folder = await mkdtemp(join(allowed, "test-"));
@@ -175,7 +175,7 @@ test("a copy of an export that names another targeting is not planned for the ta
   expect(await refused()).toContain(`"Spring 2027" (${results[0]?._id})`);
   const byName = await call("plan_targeting", { file: clone, byName: true });
   expect(byName.data).toMatchObject({ targeting: { _id: results[0]?._id }, changes: { created: { count: 4 } } });
-  // A file of the same targeting by its new name is planned.
+  // A file without the ID, but with the targeting's new name, is planned.
   await client.callTool("rename_targetings", { items: [{ _id: targetingId, name: "Summer" }] });
   await writeFile(clone, exported.replace(/ {2}_id: .*\n {2}name: .*\n/, "  name: Summer\n"));
   expect((await call("plan_targeting", { file: clone })).data).toMatchObject({
@@ -331,7 +331,7 @@ test("a ring of names takes as many requests as its plan says, wherever that is 
   ];
   const desired = { version: 1, targeting: { _id: targetingId }, options };
   const planned = await call("plan_targeting", { desired });
-  // What else changes, then the names with a temporary one among them, then the name that this one stood for.
+  // Three requests: other changes, then the renames (one to a temporary name), then the rename from the temporary name.
   expect(planned.data).toMatchObject({ requests: { planned: 3 }, plan: [{ items: 2 }, { items: 3 }, { items: 1 }] });
   const { runId } = planned.data;
   const { plan, requests } = planned.data;

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { call } from "../support/clients.ts";
 import { startSession } from "../support/writing.ts";
 
-// A price list as a German Excel exports it, from three messages of a person to an agent.
+// A person sends three messages to an agent, about a price list in the format that a German Excel exports.
 
 const PRICES = `Preisliste Winter 2026;;;;
 
@@ -36,7 +36,7 @@ test("a German price list goes into a targeting, three bad rows fixed in the ret
   expect(made.text).not.toContain("commas, read as part");
   // "Fix the three bad rows in the returned sheet and send it again."
   await call(client, "get_run", { runId: made.runId, saveTo: "ergebnis.csv" });
-  // "Only those that failed": in the person's columns, so that they can be fixed and sent by themselves.
+  // "Save only those that failed." The file has the person's own columns, so they can fix it and send it alone.
   const only = { runId: made.runId, saveTo: "nur-fehler.csv", outcome: "failed" };
   expect((await call(client, "get_run", only)).text).toMatch(/^Saved only the rows .* Rows: 3 failed\.$/m);
   const failed = readFileSync(join(folder, "nur-fehler.csv"), "utf8").split("\r\n");
@@ -56,6 +56,6 @@ test("a German price list goes into a targeting, three bad rows fixed in the ret
   writeFileSync(join(folder, "korrigiert.csv"), fixed);
   const again = await call(client, "bulk_add_options", { ...targeting, file: "korrigiert.csv" });
   expect(again.counts).toMatchObject({ items: 5, succeeded: 3, alreadyDone: 2 });
-  // "Is all of it in?" The answer says so already.
+  // "Is all of it in?" The agent needs no further call to answer this.
   expect(again.text).toMatch(/^Created 3 of 5 options in "Winter Sale" \(\w+\), which now has 5; 2 already there\./);
 });

@@ -9,7 +9,7 @@ const SERVER = [builtProgram("asking-server")];
 
 describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
   let answering: Answer | undefined;
-  /** A client that all tests share, which can ask or cannot. */
+  /** A client for all tests of the file, which can or cannot ask a person. */
   const shared = perFile((asks: boolean) => {
     const answer: Answer = (message, form) => answering?.(message, form) ?? { action: "cancel" };
     return connect({ args: SERVER, env: cleanEnvironment(), ...(asks && { answer }) });

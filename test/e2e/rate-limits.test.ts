@@ -19,7 +19,9 @@ const answered = z.object({
   }),
 });
 
-/** A service that limits everything but single reads, and asks to wait for an hour; and the command over it. */
+/**
+ * Starts the command with a service that answers 429 to everything except single reads, and asks to wait for an hour.
+ */
 async function limited(isReadLimited = false) {
   const service = await startStub(({ method }) =>
     method === "GET" && !isReadLimited

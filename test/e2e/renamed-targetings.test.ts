@@ -7,7 +7,10 @@ import { warmSessions } from "../support/writing.ts";
 const startSession = warmSessions();
 const SEEDED = z.object({ targetings: z.array(z.string()) });
 
-/** A targeting that the server has seen as "Shop Campaigns". Another user has renamed it to "Shop Promotions" since. */
+/**
+ * Starts a session whose server has read the targeting "Shop Campaigns". Then another user renames it to "Shop
+ * Promotions".
+ */
 async function renamedElsewhere() {
   const session = await startSession();
   const { client, sandbox, control } = session;

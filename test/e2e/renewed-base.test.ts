@@ -30,7 +30,8 @@ test("apply_plan of a file renews of its base what it wrote, and what others cha
   const { options, ...rest } = state.parse(JSON.parse(await readFile(file, "utf8")));
   const edited = options.map((option) => (option.name === "Shoes" ? { ...option, name: "Boots" } : option));
   await writeFile(file, JSON.stringify({ ...rest, options: [...edited, { name: "Scarves", contexts: ["c"] }] }));
-  // Another Context ID of the same option, and another name of another one, are not this file's doing.
+  // Another user adds a Context ID to the option that the file renames, and renames another option. The plan must keep
+  // both.
   await client.callTool("update_contexts", { targetingId, items: [{ name: "Shoes", add: ["theirs"] }] });
   await client.callTool("update_options", { targetingId, items: [{ currentName: "Hats", name: "Caps" }] });
   const first = planned.parse((await client.callTool("plan_targeting", { file })).structuredContent);

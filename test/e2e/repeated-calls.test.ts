@@ -130,7 +130,7 @@ test("what the same call deleted before is already done, with its answer or with
   expect(await report("delete_options", byName)).toMatchObject({ status: "succeeded", counts: { alreadyDone: 1 } });
   await sandbox.options(targetingId, [{ name: "Three" }]);
   expect(await report("delete_options", byName)).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
-  // Another call, and options that nobody deleted here, are told apart.
+  // The call has other arguments, and nobody deleted its option through this server, so it fails.
   expect(await report("delete_options", { ids: [one] })).toMatchObject({ status: "failed", counts: { failed: 1 } });
   expect(await report("delete_targeting", { ids: [targetingId] })).toMatchObject({ status: "succeeded" });
   const gone = await report("delete_targeting", { ids: [targetingId] });

@@ -16,7 +16,7 @@ async function live() {
 }
 
 const shared = perFile(live);
-/** A client of the shared service, for the tests that ask for the same settings. */
+/** A client of the shared service. Tests with the same settings share it. */
 const sharedClient = perFile(async (more: Record<string, string>) => (await shared()).client(more));
 
 async function call(...of: Parameters<typeof callTool>) {
@@ -25,7 +25,7 @@ async function call(...of: Parameters<typeof callTool>) {
   return told;
 }
 
-/** Waits until a run has ended. Each call waits only as long as calls may take, so several calls may be needed. */
+/** Waits until a run has ended. Calls get_run repeatedly, because one call waits for at most 10 seconds. */
 async function rested(client: TestClient, runId: string | undefined) {
   for (;;) {
     const told = await call(client, "get_run", { runId, waitMs: 10_000 });
@@ -62,7 +62,7 @@ test("a call answers within its wait; the run goes on, and get_run waits no long
   const release = await service.hold("addOptions");
   const running = await call(client, "bulk_add_options", { targetingId, items: optionItems(10) });
   expect(running.status).toBe("running");
-  // On a busy machine the wait is over before the call is planned.
+  // On a busy machine, the first call may answer before the run is planned.
   const counts = async () => (await call(client, "get_run", { runId: running.runId })).counts;
   await expect.poll(counts).toMatchObject({ items: 10, pending: 10 });
   const again = await call(client, "bulk_add_options", { targetingId, items: optionItems(10) });
@@ -89,7 +89,7 @@ test("a cancelled run stops between requests and can be resumed", async () => {
     status: "cancelled",
     counts: { items: 450, pending: 0, unknown: 0, failed: 0 },
   });
-  // Whether the second request had left when the cancel came, is a matter of chance.
+  // The cancellation may arrive before or after the second request is sent.
   expect([150, 300]).toContain(cancelled.counts.succeeded);
   await call(client, "resume_run", { runId: running.runId });
   const done = await rested(client, running.runId);
@@ -129,7 +129,7 @@ test("the list of runs names their targeting, and is filtered by it and by the t
   expect(text).toContain('bulk_add_options in "Spring" succeeded');
   const mixed = await callTool(client, "get_run", { runId: first, tool: "x" });
   expect(mixed.error?.message).toContain("tool only filters the list");
-  // Another process has only what is kept.
+  // Another process knows only what is stored.
   const other = await service.client();
   expect((await call(other, "get_run", { targetingId: spring })).runs).toMatchObject([{ targetingName: "Spring" }]);
 });

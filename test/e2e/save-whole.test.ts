@@ -56,7 +56,7 @@ test("a whole targeting is saved as export does, with its base; a part has none"
   expect(await readdir(folder)).toEqual(before);
 });
 
-/** The lines of a base that do not say when it was written. */
+/** Returns a base without the time at which it was written, so that two can be compared. */
 function linesOfBase(text: string): string {
   return text.replace(/"exportedAt":"[^"]*"/, "");
 }

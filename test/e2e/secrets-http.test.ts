@@ -9,7 +9,7 @@ import { startService } from "../support/service.ts";
 import { startStub } from "../support/stub-server.ts";
 import { connected, decisionMeta, type Era, type Given, madeTargeting, writtenIn } from "../support/view-hosts.ts";
 
-/** The secrets that the server gets and must never show. */
+/** The secrets that the server gets in its settings. It must never show them. */
 const GIVEN = {
   apiKey: "canary-of-the-targeting-key",
   appKey: "canary-of-the-app-key",
@@ -23,7 +23,7 @@ interface Api {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** The built command over HTTP with all kinds of secrets; what it says and writes is kept as text, by where it stands. */
+/** Starts the built command over HTTP with all kinds of secrets. All its output is collected as text, by place. */
 async function start({ url, env = {} }: Api) {
   const hook = await startStub(() => ({ status: 200, json: {} }));
   const environment = cleanEnvironment({
@@ -51,14 +51,14 @@ async function start({ url, env = {} }: Api) {
     ...server,
     origin,
     text,
-    /** Everything that a person is shown of these runs, and what is beside them. */
+    /** Requests all that the page shows a person: the page itself, and everything about these runs. */
     async look(person: Awaited<ReturnType<typeof loggedIn>>, runIds: readonly string[]): Promise<void> {
       const parts = ["", "/results", "/removed", "/rejects", "/plan"];
       const ofRuns = runIds.flatMap((runId) => parts.map((part) => `/page/runs/${runId}${part}`));
       for (const path of ["/", "/page/page.js", ...ofRuns]) page.push(await text(path, person.headers));
       page.push(...person.seen.filter(({ kind }) => kind !== "hello").map((message) => JSON.stringify(message)));
     },
-    /** Everything that was said, but what was told to clients: the page, the log, the files, figures and the webhook. */
+    /** Returns all output except answers to clients: the page, the log and files, metrics, refusals and the webhook. */
     said: async () => ({
       page: page.join("\n"),
       written: writtenIn(folder, () => `${server.stderr()}${server.lines.join("\n")}`).written(),
@@ -69,10 +69,10 @@ async function start({ url, env = {} }: Api) {
   };
 }
 
-/** The places in which runs are told by their IDs. */
+/** The places whose text must contain the IDs of runs. This proves that the search reads the right texts. */
 const TELLS_RUNS: ReadonlySet<string> = new Set(["page", "written", "hook", "answers"]);
 
-/** Where secrets stand; `name in place`. */
+/** Returns which secrets are in which places, as `name in place`. */
 function found(places: Readonly<Record<string, string>>, secrets: Readonly<Record<string, string>>): readonly string[] {
   const all = Object.entries(secrets);
   for (const [name, secret] of all) expect(secret.length, name).toBeGreaterThan(15);
@@ -81,7 +81,7 @@ function found(places: Readonly<Record<string, string>>, secrets: Readonly<Recor
   );
 }
 
-/** What a client was told, without the one place in which the secret of a view travels. */
+/** Returns messages to a client, without the one field that may contain the secret of a view. */
 function withoutDecisions(told: readonly unknown[]): string {
   return JSON.stringify(told, (name, value: unknown) => (name === "targeting-mcp/decision" ? undefined : value));
 }
@@ -107,7 +107,7 @@ test.for([
     );
     const { runId, secret } = inView._meta["targeting-mcp/decision"];
     for (const { uri } of await shows.resources()) await shows.read(uri);
-    // What the model sees of a run that waits, and later of one that is decided.
+    // Reads what the model can see of the run: here while it waits for approval, and below after the decision.
     await lookAtRun(shows, runId);
     for (const guess of [`${secret}x`, secret])
       await shows.call("decide_run", { runId, decision: "approve", secret: guess });
@@ -130,12 +130,12 @@ test.for([
     await expect.poll(async () => (await server.said()).hook).toContain(run.runId);
     const places = { ...(await server.said()), answers: withoutDecisions([...shows.told, ...plain.told]) };
     expect(found(places, { ...GIVEN, view: secret, session: boss.session })).toEqual([]);
-    // The search looks where these runs are told.
+    // Checks that the search has read texts about this run.
     for (const [place, text] of Object.entries(places)) if (TELLS_RUNS.has(place)) expect(text).toContain(run.runId);
   },
 );
 
-/** Reads all that a client is given of a run: by the tool, with what was given for its items, and as resources. */
+/** Reads everything about a run that a client can get: with get_run, with and without input, and as resources. */
 async function lookAtRun(client: Awaited<ReturnType<typeof clientOfEra>>, runId: string): Promise<void> {
   for (const includeInput of [false, true]) await client.call("get_run", { runId, includeInput });
   for (const part of ["results", "removed", "not-removed", "rejects", "plan"]) {

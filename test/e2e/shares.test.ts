@@ -5,7 +5,7 @@ import { CLIENTS, textOf } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
-/** The largest share of the tests, in bytes, and the room that logs and indexes may take beside it. */
+/** How much one caller may store in these tests, in bytes, and how much logs and indexes may need in addition. */
 const SHARE_BYTES = 1_048_576;
 const SLACK_BYTES = 300_000;
 
@@ -23,14 +23,14 @@ async function service(more: Record<string, string> = {}) {
   return { call, stateDir: env.TARGETING_MCP_STATE_DIR ?? "", targetingId };
 }
 
-/** All bytes below a folder. */
+/** Returns the total size of all files in a folder. */
 async function bytesBelow(folder: string): Promise<number> {
   const names = await readdir(folder, { recursive: true });
   const sizes = await Promise.all(names.map(async (name) => stat(join(folder, name))));
   return sizes.reduce((sum, one) => sum + (one.isFile() ? one.size : 0), 0);
 }
 
-/** A desired state of about 300 KB; each seed makes another one. */
+/** Creates a desired state of about 300 KB, a different one for each seed. */
 function desired(seed: number) {
   const contexts = Array.from({ length: 100 }, (_, at) => `article-${seed}-${at}-${"x".repeat(40)}`);
   return { version: 1, options: Array.from({ length: 50 }, (_, at) => ({ name: `Option ${seed} ${at}`, contexts })) };
@@ -48,7 +48,7 @@ test("a caller who may only read does not fill the disk with plans", async () =>
   expect(refused[0]).toContain("may take 1 MB");
   expect(refused[0]).toContain("TARGETING_MCP_CALLER_MB");
   expect(await bytesBelow(stateDir)).toBeLessThan(SHARE_BYTES + SLACK_BYTES);
-  // What was refused is no run, and the plans before stay.
+  // The refused plans are not stored as runs. The plans before them are still stored.
   const listed = await call("get_run", { status: "planned" });
   expect(listed.match(/plan_targeting/g)?.length).toBe(answers.length - refused.length);
 });

@@ -9,7 +9,7 @@ test.each([
   { name: "a worker", args: ["worker"] },
   { name: "a replica", args: ["http", "--port", "0"] },
 ])("$name that still waits for its store ends at once when it is asked to", async ({ args }) => {
-  // It takes connections, and never answers.
+  // A database that accepts connections, but never answers.
   const silent = createServer();
   onTestFinished(() => void silent.close());
   silent.listen(0, "127.0.0.1");
@@ -25,6 +25,6 @@ test.each([
   onTestFinished(() => socket.destroy());
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
-  // It has ended by itself: the store still takes the connection, and has not answered.
+  // The server has ended by itself: the connection to the database is still open.
   expect(socket.destroyed).toBe(false);
 });

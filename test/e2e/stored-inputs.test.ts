@@ -9,7 +9,10 @@ import { startSession } from "../support/writing.ts";
 const stateDir = perFile(() => mkdtemp(join(tmpdir(), "targeting-mcp-")));
 const warm = perFile(async () => startSession({ env: { TARGETING_MCP_STATE_DIR: await stateDir() } }));
 
-/** Arguments that say how a call is made or how something is found; what they come to is stored under other names. */
+/**
+ * Arguments that are not stored, because they say how to make a call or how to find its input. What the server found is
+ * stored under other names.
+ */
 const NOT_STORED = [
   ...["dryRun", "confirmation", "targetingName"],
   ...["file", "encoding", "sheet", "columns", "separator", "fillDown"],
@@ -25,7 +28,7 @@ const schema = z.looseObject({
   items: z.looseObject({}).optional(),
 });
 
-/** A value for everything that a schema takes; texts say where they stand. */
+/** Returns a value for each field of a schema. A text value is its own path in the schema. */
 function filled(given: unknown, path: string): unknown {
   const { type, enum: names, anyOf, properties, items } = schema.parse(given);
   if (names !== undefined) return names.at(-1);
@@ -41,7 +44,7 @@ function filled(given: unknown, path: string): unknown {
 
 const stored = z.looseObject({ runId: z.string(), call: z.object({ tool: z.string(), input: z.looseObject({}) }) });
 
-/** The call of the run that was stored last. */
+/** Returns the call of the run that was stored last. */
 async function lastStored() {
   const runs = join(await stateDir(), "runs");
   const files = await readdir(runs, { recursive: true });
@@ -55,7 +58,7 @@ const TOOLS = [
   ...["update_options", "update_contexts", "delete_options"],
 ];
 
-/** What a deletion stores: a targeting that is given by a name with what was found under it, and one by its ID beside the others. */
+/** Returns the stored input of a deletion. The ID in `targetingId` is stored with the other IDs. */
 function deleted(targetingId: string) {
   return { ids: ["a ids", targetingId], names: [{ currentName: "a names" }] };
 }

@@ -9,7 +9,8 @@ test("a name that is only temporary is told until it is settled, with how to set
   const call = callsOf(await CLIENTS["2025 client"]({ args: [COMMAND], env }));
   const made = await call("create_targetings", { items: [{ name: "Red" }, { name: "Blue" }] });
   const [red = "", blue = ""] = made.results.map(({ _id }) => _id);
-  // Each is refused for the other's name; one gets a temporary name; then the key is refused.
+  // The service first refuses both renames, because each name is in use. Then one targeting gets a temporary name. The
+  // third request fails, because the service refuses the key.
   await service.control("POST", "/faults", {
     faults: [{ kind: "status", status: 401, on: "renameTargetings", nth: 3 }],
   });

@@ -8,7 +8,8 @@ import { FileError } from "../../src/platform/files.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { startStub } from "../support/stub-server.ts";
 
-// After a path was checked and before it is used, another program may replace a folder in the path by a link.
+// After the server has checked a path, another program may replace a folder of the path by a link before the server
+// uses it.
 
 const TARGETING = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 

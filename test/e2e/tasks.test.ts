@@ -27,10 +27,10 @@ const NOT_FOUND = { code: -32602, message: "Failed to retrieve task: Task not fo
 const NEEDS_TASKS = { code: -32021, data: { requiredCapabilities: { extensions: { [TASKS]: {} } } } };
 const FORMS = { elicitation: { form: {} } };
 const YES = { action: "accept", content: { confirm: true } };
-/** What lets a person in, or decides: no model may see it. */
+/** Patterns of secrets with which a person logs in or decides. A model must not see them. */
 const SECRETS = /requestState|inputRequests|confirm-|\/open\/|[?&#](?:code|token|session)=/;
 
-/** A service, and a server of each kind before it, whose calls wait long. */
+/** Starts a service, and a server for it over stdio and one over HTTP. */
 const shared = perFile(async () => {
   const service = await startService();
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-saved-")));
@@ -55,7 +55,7 @@ const named = (word: string) => {
   return `${word} ${count}`;
 };
 
-/** A targeting with some options, made directly at the service. */
+/** Creates a targeting with some options directly in the service. */
 async function withOptions(service: Awaited<ReturnType<typeof startService>>, options = 2) {
   const targetingId = await service.targeting(named("Sports fans"));
   const made = await service.control("POST", "/seed", {
@@ -100,7 +100,7 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
       expect(task.statusMessage).toBe(result?.content[0]?.text?.toString().split("\n")[0]);
     }
     expect(readFileSync(saveTo, "utf8")).toContain("Option 2");
-    // The client sees the same files only over stdio.
+    // Only over stdio can the client open the server's files.
     const { content } = await taskHost(asks[kind], { extensions: {} }).result("list_options", {
       targetingId,
       saveTo: join(folder, `${named("linked")}.csv`),
@@ -159,7 +159,7 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
     const host = taskHost(asks[kind]);
     const { targetingId } = await withOptions(service, 0);
     const release = await service.hold("createTargetings");
-    // The first of two requests is on its way when it is cancelled.
+    // This call needs two requests. It is cancelled while the service holds the first.
     const items = Array.from({ length: 150 }, () => ({ name: named("Fans") }));
     const { taskId, status } = await host.call("create_targetings", { items });
     expect(status).toBe("working");
@@ -171,7 +171,7 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
     expect(settled.result).toBeUndefined();
     expect((await host.cancel(taskId)).result?.resultType).toBe("complete");
     expect(await host.get(taskId)).toEqual(settled);
-    // A plan that is made is no longer work: cancelling its task takes nothing away.
+    // The plan is finished, so cancelling its task does not remove it.
     const plan = await host.call("bulk_add_options", { targetingId, items: [{ name: "Later" }], dryRun: true });
     const planned = await host.settled(plan.taskId);
     await host.cancel(plan.taskId);
@@ -202,7 +202,7 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
     const updated = { method: "notifications/resources/updated", params: { uri } };
     await expect.poll(() => heard.find(({ method }) => method === updated.method)).toMatchObject(updated);
     expect((await host.settled(taskId)).status).toBe("completed");
-    // Only who follows tasks may ask for their status.
+    // Clients that do not support tasks are refused.
     const refused: TaskReply[] = [];
     await listens[kind]({ taskIds: [taskId] }, (message) => refused.push(message), { extensions: {} });
     await expect.poll(() => refused.find(({ error }) => error !== undefined)).toMatchObject({ error: NEEDS_TASKS });
@@ -231,7 +231,7 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
     expect([method, told]).toEqual(["notifications/tasks", shown]);
     expect(Object.keys(its)).toEqual(["io.modelcontextprotocol/subscriptionId"]);
     expect(JSON.stringify(heard)).not.toMatch(SECRETS);
-    // It is told once.
+    // The first subscription gets no second notification. The new subscription gets its own.
     await listens[kind]({ taskIds: [taskId] }, (message) => heard.push(message));
     await expect.poll(() => of("completed")).toHaveLength(2);
     expect(heard.at(-1)?.method).toBe("notifications/tasks");
@@ -255,7 +255,7 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
     await listens[kind]({ taskIds: wrong }, (message) => none.push(message));
     await expect.poll(() => none.length).toBeGreaterThan(0);
     expect(none[0]?.params).not.toHaveProperty("notifications.taskIds");
-    // The first twenty of many.
+    // Only the first twenty IDs of a request are used.
     const crowd: TaskReply[] = [];
     await listens[kind]({ taskIds: [...Array(1000).keys()].map((at) => `${at}`).concat(taskId) }, (message) =>
       crowd.push(message),
@@ -391,7 +391,7 @@ test("a change that is decided on in a view is answered with that, and no task",
     resultType: "complete",
   });
   await host.result("get_run", { runId: decision.runId, waitMs: 25_000 });
-  // What goes on is a task again, with what the view shows beside its result.
+  // The client supports tasks, so later work is a task again. Its result contains what the view shows.
   const undo = await host.settled((await host.call("undo_run", { runId: decision.runId })).taskId);
   expect(undo.result?._meta).toMatchObject({ "targeting-mcp/run": {} });
 });
@@ -414,7 +414,7 @@ describe("a change that was planned for long", () => {
   const strict = (more: Declared, confirm: string) =>
     planned({ TARGETING_MCP_CONFIRM: confirm, TARGETING_MCP_WAIT_MS: "400", TARGETING_MCP_PAGE: "off" }, more);
 
-  /** A task whose run is planned after the call has answered, and then waits for a person. */
+  /** Creates a task whose call answers before its run is planned. The run then waits for approval. */
   async function planned(env: Readonly<Record<string, string>>, declared: Declared) {
     const { service, stdio } = await shared();
     const { targetingId, ids } = await withOptions(service);
@@ -465,7 +465,7 @@ describe("a change that was planned for long", () => {
       const { result } = await host.settled(taskId, "over");
       expect(result?.structuredContent).toMatchObject({ status: "succeeded", approval: { channel: "client" } });
       expect(JSON.stringify(result)).not.toMatch(SECRETS);
-      // Twice, and late.
+      // The task is already finished, so a second, different answer changes nothing.
       await host.update(taskId, { [key]: { action: "decline" } });
       expect((await host.get(taskId)).result?.structuredContent).toEqual(result?.structuredContent);
     },

@@ -15,7 +15,7 @@ const spans = z.array(
     name: z.string(),
     kind: z.number(),
     attributes: z.record(z.string(), z.unknown()),
-    /** 2: an error. */
+    /** 2 means an error (OpenTelemetry, `SpanStatusCode`). */
     status: z.number(),
     ids,
     parent: z.string().optional(),
@@ -36,7 +36,7 @@ async function start() {
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "spans.json");
   const sdk = pathToFileURL(join(import.meta.dirname, "../support/otel-sdk.mjs")).href;
   const server = await startHttp({ ...service.live, SPANS_FILE: file }, [], ["--import", sdk]);
-  /** The spans so far, once one of this name has ended. */
+  /** Waits until a span with this name has ended. Returns all spans so far. */
   const until = (name: string) =>
     vi.waitFor(
       async () => {
@@ -60,7 +60,7 @@ async function start() {
   return { service, server, until, call };
 }
 
-/** The message of an answer that came as JSON, or as the last event of a stream. */
+/** Returns the message of an answer, which is JSON or the last event of a stream. */
 function messageOf(text: string): unknown {
   const data = text
     .split("\n")
@@ -106,10 +106,10 @@ test("a call, its run and each request make spans, in the trace that the client 
     ids: { traceId: run?.ids.traceId },
     attributes: { "http.request.method": "POST", "http.response.status_code": 200 },
   });
-  // The reads that planning needed belong to the call itself.
+  // The reads for planning belong to the trace of the call.
   const reads = all.filter((one) => one.kind === CLIENT && one.ids.traceId === TRACE);
   expect(reads.map(({ parent }) => parent)).toContain(asked?.ids.spanId);
-  // A call without a trace begins one.
+  // This call has no trace of a client, so it starts its own.
   expect(named("tools/call create_targetings")[0]?.parent).toBeUndefined();
   for (const secret of ["Secret spring", targetingId, "Option 1", "sandbox-key"]) {
     expect(JSON.stringify(all)).not.toContain(secret);
@@ -133,7 +133,7 @@ test("without an SDK the package of OpenTelemetry is not read", async () => {
   const files = await Promise.all(["main.js"].map((file) => readFile(fileAt(`dist/${file}`), "utf8")));
   for (const text of files) expect(text).not.toContain("@opentelemetry/api");
   const service = await startService();
-  // Every import of a file under this name would fail, so the server shows that none is made.
+  // Makes every import of this package fail. The server starts nevertheless, so it imports nothing from the package.
   const { url, logged } = await startHttp(
     service.live,
     [],

@@ -7,7 +7,7 @@ import { checkedReport, warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
 
-/** A session with a group "Clothing" that has two sub-options, and another group. */
+/** Starts a session with two groups: "Clothing" with two sub-options, and another one. */
 async function clothing() {
   const session = await startSession({ env: { TARGETING_MCP_CONFIRM: "off" } });
   const targetingId = await session.sandbox.targeting("Shop");
@@ -72,7 +72,7 @@ test("a move into a group that the same plan renames names the new name; a setti
 
 test("an event that is under way is not told as no request sent", async () => {
   const session = await startSession({ env: { TARGETING_MCP_WAIT_MS: "4000" } });
-  // The first event loads the code, so that the request of the second one leaves well before its answer.
+  // The first event loads the code. The request of the second event is then sent well before the call answers.
   await session.client.callTool("track_event", { uid: "u", eventName: "app_open" });
   await session.control("/faults", { faults: [{ on: "trackEvent", kind: "hold" }] });
   const given = await session.client.callTool("track_event", { uid: "u", eventName: "app_open" });

@@ -8,7 +8,7 @@ type Said = Awaited<ReturnType<Answer>>;
 
 const YES: Said = { action: "accept", content: { confirm: true } };
 
-/** A session in which the person answers each question when the test says so. */
+/** Starts a session in which the test decides when the person answers a question. */
 async function thinking(connect: Connect, waitMs: string) {
   const answers: { readonly message: string; readonly say: (said: Said) => void }[] = [];
   const answer = (message: string): Promise<Said> =>
@@ -16,11 +16,11 @@ async function thinking(connect: Connect, waitMs: string) {
       answers.push({ message, say: resolve });
     });
   const session = await startSession({ connect, answer, env: { TARGETING_MCP_WAIT_MS: waitMs } });
-  /** Two options that may be deleted, of which one has the name. */
+  /** Creates two options, one of them with this name, and a call that deletes both. */
   const deletable = async (name: string) => {
     const targetingId = await session.sandbox.targeting(`About ${name}`);
     const ids = await session.sandbox.options(targetingId, [{ name }, { name: "Other" }]);
-    // What a deletion needs is loaded with the first one.
+    // The first deletion loads the code, which takes time.
     await session.client.callTool("delete_options", { ids, dryRun: true });
     return { targetingId, ids, deleting: () => session.client.callTool("delete_options", { ids }) };
   };
@@ -31,7 +31,10 @@ async function thinking(connect: Connect, waitMs: string) {
 
 const NAMES = ["Agreed to", "Declined", "Closed", "Renamed", "Cancelled"] as const;
 
-/** Deletions of a 2025-era client that have been answered at the wait, all at once, while the person still thinks. */
+/**
+ * Deletions by a 2025-era client, all at once. Their calls have answered after the wait, and the person has not decided
+ * yet.
+ */
 const unanswered = perFile(async () => {
   const session = await thinking(CLIENTS["2025 client"], "3000");
   const deletable: Awaited<ReturnType<typeof session.deletable>>[] = [];
@@ -40,7 +43,7 @@ const unanswered = perFile(async () => {
   const given = await Promise.all(deletable.map(({ deleting }) => deleting()));
   return {
     ...session,
-    /** The deletion of what has the name. */
+    /** Returns the deletion of the option with this name. */
     of(name: (typeof NAMES)[number]) {
       const [what, answer] = [deletable[NAMES.indexOf(name)], given[NAMES.indexOf(name)]];
       if (what === undefined || answer === undefined) throw new Error("no such deletion");
@@ -113,7 +116,7 @@ test("a call made again while its question is open asks about the same run, and 
   session.answers[2]?.say({ action: "decline" });
   expect(checkedReport(await last).status).toBe("cancelled");
   expect(await session.statusOf(first.runId)).toBe("cancelled");
-  // What was declined is not started by a later approval of an earlier question.
+  // The run was declined, so a later approval of an earlier question does not start it.
   session.answers[0]?.say(YES);
   expect(await session.statusOf(first.runId)).toBe("cancelled");
   expect(await session.writesSent()).toEqual([]);
@@ -124,14 +127,14 @@ test("in the 2026-07-28 era the wait begins anew with the reply", async () => {
   const { deleting, targetingId } = await session.deletable("One");
   const calling = deleting();
   await expect.poll(() => session.answers.length).toBe(1);
-  // The person thinks for longer than a call may take: another one, made meanwhile, has run out of its time.
+  // The person needs longer than a call may take: another call that starts now reaches its time limit first.
   const release = await hold(session.sandbox.url, "getTargeting");
   const late = await session.client.callTool("get_targeting", { targetingId });
   expect(late.isError).toBe(true);
   await release();
   session.answers[0]?.say(YES);
   const report = checkedReport(await calling);
-  // A busy machine may need more than the wait for the deletion itself.
+  // On a busy machine, the deletion itself may take longer than the call waits.
   expect(["succeeded", "running"]).toContain(report.status);
   const done = async () => checkedReport(await session.client.callTool("get_run", { runId: report.runId }));
   await expect.poll(done).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });

@@ -32,7 +32,7 @@ function callsOf(client: TestClient) {
 
 type Call = ReturnType<typeof callsOf>;
 
-/** A session with a targeting of three options. */
+/** Starts a session with a targeting of three options. */
 async function session() {
   const { connected, targeting, options } = await world();
   const call = callsOf(await connected());
@@ -60,7 +60,7 @@ async function namesIn(call: Call, targetingId: string): Promise<readonly unknow
     .sort();
 }
 
-/** Ends a server by SIGKILL when the service has executed its request and has not answered yet. */
+/** Kills a server after the service has executed its request, but before the service answers. */
 async function killed(names: readonly string[]) {
   const service = await world();
   const targetingId = await service.targeting("Killed");
@@ -186,7 +186,8 @@ test("a field that others changed meanwhile is undone later, and what was undone
   await call("update_options", { items: [{ _id: one, name: "Theirs" }] });
   expect((await undone(call, runId)).applied.data.status).toBe("succeeded");
   expect(await namesIn(call, targetingId)).toEqual(["Theirs", "Three", "Two"]);
-  // Someone chooses the same name. The run did not write it, so its undo leaves it.
+  // Someone gives one of the options the same name. The run did not write this name, so its undo does not change the
+  // option.
   await call("update_options", { items: [{ _id: two, name: "Mine too" }] });
   await call("update_options", { items: [{ _id: one, name: "Mine" }] });
   expect((await undone(call, runId)).planned.data.undo).toMatchObject({ exact: 1, notOurs: 0 });

@@ -24,14 +24,16 @@ const listed = z.object({
   ),
 });
 
-/** A session whose person is not asked, with what a change and its undo need. */
+/** Starts a session that needs no approval by default, with functions to make changes and to undo them. */
 async function session(confirm = "off") {
   const { sandbox, client } = await startSession({ env: { TARGETING_MCP_CONFIRM: confirm } });
   const call = async (name: string, args: Readonly<Record<string, unknown>>) => {
     const given = await client.callTool(name, args);
     return { data: answer.parse(given.structuredContent), text: textOf(given) };
   };
-  /** Undoes a run; gives the labels, without those that no object has, and the undo's own run. */
+  /**
+   * Undoes a run. Returns how many objects have each label, without labels of no object, and the ID of the undo's run.
+   */
   const undone = async (runId: string | undefined) => {
     const planned = await call("undo_run", { runId });
     const applied = await call("apply_plan", { runId: planned.data.runId });
@@ -72,7 +74,7 @@ const NEW = [
 
 type Change = (targetingId: string, ids: readonly string[]) => readonly [string, Readonly<Record<string, unknown>>];
 
-/** By kind of change: the change, the labels of its undo, and those of the undo of that. */
+/** For each kind of change: the change, the labels of its undo, and the labels when that undo is undone. */
 const CHANGES: Readonly<
   Record<string, readonly [Change, Readonly<Record<string, number>>, Readonly<Record<string, number>>]>
 > = {

@@ -5,7 +5,7 @@ import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import { startStub } from "../support/stub-server.ts";
 
-// The documents do not say in which order a group lists its sub-options, nor the default of exposeChildren.
+// The API documents do not say in which order a group lists its sub-options, nor what the default of exposeChildren is.
 const sent = z.looseObject({
   items: z.array(z.looseObject({ children: z.array(z.looseObject({ name: z.string() })).optional() })),
 });
@@ -20,7 +20,7 @@ const GROUPS = [
   { name: "Alone" },
 ];
 
-/** The built command, with a service that lists sub-options by name, and whose new groups show their sub-options. */
+/** Starts the built command with a service that lists sub-options by name and shows the sub-options of new groups. */
 async function session() {
   const sandbox = await startService();
   const lists: { areBroken: boolean; firstIsBroken: boolean; first?: string } = {
@@ -134,7 +134,7 @@ test("an undo names a created option whose ID could not be read and whose name h
   await call(client, "update_options", { targetingId, items: [{ currentName: "Ball", name: "Football" }] });
   const planned = await client.callTool("undo_run", { runId });
   const { impossible = 0, notOurs = 0 } = undo.parse(planned.structuredContent).undo;
-  // The group stays, too, because the renamed option is in it.
+  // The renamed option is in the group, so the undo keeps the group, too.
   expect({ impossible, notOurs }).toEqual({ impossible: 1, notOurs: 1 });
   expect(textOf(planned)).toMatch(/"Ball".*its ID could not be read, and no single option has its name and group now/s);
 });

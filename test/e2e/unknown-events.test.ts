@@ -8,7 +8,7 @@ import { startSession } from "../support/writing.ts";
 
 const purchase = (tx_id: string) => ({ uid: `user-${tx_id}`, eventName: "purchase", tx_id, items: [{ item_id: "i" }] });
 
-/** A session in which the answer to the second event is lost. */
+/** Starts a session in which the answer to the second event is lost. */
 async function losingSecond(env: Readonly<Record<string, string>> = {}) {
   const session = await startSession({ env });
   const lost = { on: "trackEvent", nth: 2, kind: "reset", applied: true };

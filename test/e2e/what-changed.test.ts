@@ -7,7 +7,7 @@ const startSession = warmSessions();
 
 const idOf = (report: Report, position = 0): string => inCallOrder(report)[position]?._id ?? "";
 
-/** A targeting "Footwear" with two options, and a group with one sub-option. */
+/** Creates the targeting "Footwear" with two options, and a group with one sub-option. */
 async function footwear(given: { readonly fresh?: true } = {}) {
   const session = await startSession({ live: true, ...given });
   const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Footwear" }] }));
@@ -128,7 +128,10 @@ test("failed rows come first, in numbers that people count by, as ranges", async
 test("an option that another writer changed meanwhile is told with the number that was expected", async () => {
   const { session, targetingId, running, sandals } = await footwear();
   const { sandbox, client, control, writesSent } = session;
-  /** Makes a call whose first write finds the project locked; meanwhile another writer gives an option a Context ID. */
+  /**
+   * Makes a call that finds the project locked at its first write. Before the retry, another writer adds a Context ID
+   * to an option.
+   */
   const besideAnother = async (name: string, args: Record<string, unknown>, option: string, contextId: string) => {
     await writesSent();
     await control("/faults", { faults: [{ kind: "busy", on: "updateOptions", retryAfterMs: 2000 }] });

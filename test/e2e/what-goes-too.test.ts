@@ -2,12 +2,14 @@ import { expect, test } from "vitest";
 import { call, textOf } from "../support/clients.ts";
 import { startSession, tokensOfResult } from "../support/writing.ts";
 
-// What a deletion or a move changes besides the objects that the call names.
+// Checks what a deletion or a move changes in addition to the objects that the call names.
 
 const TARGETING = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
 const id = (at: number): string => `01HZZZZZZZZZZZZZZZZZZZZA${String(at).padStart(2, "0")}`;
 
-/** Two groups without own Context IDs, one with one, and an option. Gives what the person was asked. */
+/**
+ * Creates two groups without own Context IDs, one with one, and an option. Also returns the questions to the person.
+ */
 async function shop(more = 0) {
   const asked: string[] = [];
   const session = await startSession({
@@ -77,7 +79,7 @@ test("a group that a deletion would leave empty is named, and what stays", async
     expect(text).toContain("1 other option stays: the service does not leave its group empty.");
     expect(text).toContain(`"Hats" (${id(0)}): its last sub-option "Caps" stays`);
   }
-  // With its group it may go.
+  // The last sub-option can be deleted together with its group.
   const whole = await call(client, "delete_options", { ids: [id(0), id(1)], dryRun: true });
   expect(whole.text).toContain("Would delete 2 options.");
   expect(whole.text).not.toContain("stays");

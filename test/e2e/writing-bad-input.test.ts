@@ -21,7 +21,10 @@ const toolAnswer = z.object({
 });
 const journal = z.object({ requests: z.array(z.object({ method: z.string(), operation: z.string().nullable() })) });
 
-/** The built command over its own sandbox. Tests write its input by hand, so that no client changes what is sent. */
+/**
+ * Starts the built command with its own sandbox. Tests write the command's input themselves, because an SDK would
+ * change it.
+ */
 async function startServer(environment: Readonly<Record<string, string>> = {}) {
   const sandbox = await startService();
   const command = startNode([COMMAND], { TARGETING_MCP_SANDBOX_URL: sandbox.url, ...environment });
@@ -39,7 +42,7 @@ async function startServer(environment: Readonly<Record<string, string>> = {}) {
       );
       return toolAnswer.parse(await command.answer(id)).result;
     },
-    /** The operations that wrote. */
+    /** Returns the write operations that have arrived. */
     writes: async () => (await requests()).filter(({ method }) => method !== "GET").map(({ operation }) => operation),
     /** How many requests of a kind arrived. */
     arrived: async (operation: string) => (await requests()).filter((one) => one.operation === operation).length,
@@ -52,14 +55,14 @@ type Server = Awaited<ReturnType<typeof startServer>>;
 
 const kept = perFile(() => startServer());
 
-/** A server that tests share; its sandbox is empty for each. */
+/** Returns the server that tests share, with an empty sandbox. */
 async function sharedServer(): Promise<Server> {
   const server = await kept();
   await server.control("/reset", {});
   return server;
 }
 
-/** What no answer may hold, and how long it may be. */
+/** Checks that an answer is short enough and contains no stack trace, internal name or key. Returns its text. */
 function expectClean(result: z.infer<typeof toolAnswer>["result"]): string {
   const text = JSON.stringify(result);
   expect(text).not.toMatch(/\bat .{1,200}:\d+:\d+|node_modules|ZodError|RangeError|TypeError|sandbox-key/);
@@ -75,7 +78,7 @@ const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}
 const manyKeys = JSON.stringify(Object.fromEntries(Array.from({ length: 3000 }, (_, at) => [`\u202E key ${at}`, at])));
 const longKey = JSON.stringify({ ["\u202E".repeat(100_000)]: 1 });
 
-/** A tool, arguments that do not fit its schema as JSON text, and what the answer says. */
+/** A tool, arguments as JSON text that do not match its schema, and a part of the expected answer. */
 const MISFITS: readonly [string, string, string][] = [
   ...rowsOf("misfits.ndjson", import.meta.dirname, z.tuple([z.string(), z.string(), z.string()])),
   ["create_targetings", `{"items":${"[".repeat(50_000)}${"]".repeat(50_000)}}`, "levels deep"],
@@ -112,7 +115,7 @@ describe("what does not fit the schema is refused as a whole, and says what fits
   });
 });
 
-/** Names that break a rule of management-api 8.3, with the code of the reason. */
+/** Names that break management-api 8.3, with the expected error code. */
 const BAD_NAMES = [
   "",
   "a",
@@ -176,7 +179,7 @@ describe("what breaks a rule fails alone, before anything is sent", () => {
       const text = expectClean(result);
       const report = checkedReport(result);
       expect(report, name).toMatchObject({ status: "failed", counts: { items: ids.length, failed: ids.length } });
-      // An empty ID is none where a name may stand in its place.
+      // Where a name may replace the ID, an empty ID counts as missing, not as invalid.
       const isNone = ({ errorCode, indexes }: (typeof report.failures)[number]): boolean =>
         errorCode === "INVALID_ITEM" && indexes.every((index) => ids[index] === "");
       const others = report.failures.filter((failure) => !isNone(failure));
@@ -276,7 +279,7 @@ describe("calls that meet each other", () => {
       runs: z.array(z.object({ status: z.string(), counts: z.record(z.string(), z.number()) })),
     });
     const runs = async () => recent.parse((await server.call("get_run", "{}")).structuredContent).runs;
-    // Once it answers what came later, it has read that the call was cancelled.
+    // The server has read the cancellation before it answers a later call.
     await runs();
     await release();
     await expect.poll(async () => (await runs())[0]?.status).toBe("cancelled");

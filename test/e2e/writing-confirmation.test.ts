@@ -15,7 +15,10 @@ const idOf = ({ results }: Report, position = 0): string => results[position]?._
 const listOfRuns = z.looseObject({ runs: z.array(z.looseObject({ runId: z.string() })) });
 const errorAnswer = z.looseObject({ error: z.object({ message: z.string(), remedy: z.string().optional() }) });
 
-/** A targeting with a group of two sub-options and a regular option; everything about it has been sent already. */
+/**
+ * Creates a targeting with a group of two sub-options and a regular option. Their requests do not count in
+ * `writesSent`.
+ */
 async function withOptions(session: Session) {
   const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Sports fans" }] }));
   const made = await session.write("bulk_add_options", {
@@ -29,7 +32,7 @@ async function withOptions(session: Session) {
   return { targetingId, group: idOf(made), football: idOf(made, 1), running: idOf(made, 3) };
 }
 
-/** As somebody does in the console. */
+/** Renames an option, as another user does in the console. */
 async function rename({ control }: Session, { targetingId, running }: Awaited<ReturnType<typeof withOptions>>) {
   await control("/seed", { options: [{ _id: running, targeting: targetingId, name: "Renamed" }] });
 }

@@ -196,7 +196,7 @@ describe("tools that write", () => {
       .parse(await session.control("/requests"))
       .requests.filter(({ operation }) => operation === "addOptions");
     expect(plan.map(({ items: count }) => count)).toEqual([5000, 1]);
-    // What is planned is the items; the body around them takes some bytes more.
+    // The plan counts only the bytes of the items. The body around them adds a few bytes.
     plan.forEach(({ bytes }, position) => {
       expect((arrived[position]?.bytes ?? 0) - bytes).toBeGreaterThanOrEqual(0);
       expect((arrived[position]?.bytes ?? 0) - bytes).toBeLessThan(32);

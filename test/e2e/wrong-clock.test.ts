@@ -5,7 +5,8 @@ import * as z from "zod";
 import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
 import { startSession } from "../support/writing.ts";
 
-// The real command on a machine whose clock is 40 days ahead: the removed data that makes a deletion reversible stays.
+// Runs the built command with a clock that is 40 days ahead. It must not remove the data with which a deletion can be
+// undone.
 
 const AHEAD = `data:text/javascript,${encodeURIComponent(
   "const now = Date.now; Date.now = () => now() + 40 * 86400000;",
@@ -35,7 +36,7 @@ test("a start with the clock 40 days ahead removes no run, and says so", async (
   await server.answer(1);
   server.send(toolCall(2, "get_run", { runId }));
   expect(JSON.stringify(await server.answer(2))).toContain('"status":"succeeded"');
-  // Both reasons: first that it jumped, and once the service has answered, that the two differ.
+  // The log has two reasons: the clock jumped, and, as soon as the service has answered, the two clocks differ.
   await expect.poll(server.stderr).toMatch(/the clock of this machine jumped from .* no stored run is removed before/);
   await expect
     .poll(server.stderr)

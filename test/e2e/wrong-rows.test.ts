@@ -9,7 +9,7 @@ import { warmSessions } from "../support/writing.ts";
 const startSession = warmSessions();
 const folderOf = perFile(async () => realpathSync(mkdtempSync(join(tmpdir(), "targeting-mcp-"))));
 
-/** A session with the empty targeting Spring. `given` writes a file and gives it to a tool. */
+/** Starts a session with the empty targeting Spring. `given` writes a file and passes it to a tool. */
 async function withFiles() {
   const folder = await folderOf();
   const { client, sandbox } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder } });

@@ -12,10 +12,12 @@ import {
   TARGETING_NAMES,
 } from "./world.ts";
 
-/** How large a call is: few items, hundreds, or some that take several requests by themselves. */
+/** The size of a call: few items, hundreds, or items so large that some need several requests alone. */
 export type Size = "small" | "many" | "large";
 
-/** Makes a random call that fits a project: valid and invalid items, names that are taken, IDs that are missing. */
+/**
+ * Makes a random call for a project, with valid and invalid items, names that already exist, and IDs that do not exist.
+ */
 export function randomCall(project: Project, random: Random, size: Size): WriteCall {
   const from = new CallMaker(project, random, size);
   return random.pick([
@@ -60,7 +62,7 @@ class CallMaker {
     return { tool: "rename_targetings", input: { items } };
   }
 
-  /** Names go round among targetings, or among the options of one. */
+  /** Swaps names in a cycle, among targetings or among the options of one targeting. */
   passNamesOn(): WriteCall {
     const some = <T extends { readonly id: string; readonly name: string }>(list: readonly T[]) => {
       const chosen = this.#random.some(list, this.#random.between(2, 4));
@@ -80,7 +82,7 @@ class CallMaker {
     return { tool: "update_options", input: { items } };
   }
 
-  /** Context IDs leave one group for another. */
+  /** Moves Context IDs from one group to another. */
   exchangeContexts(): WriteCall {
     const groups = this.#random.some(this.#project.groups(), 3);
     const items = groups.map((group, position) => {

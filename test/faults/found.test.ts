@@ -6,7 +6,8 @@ import type { Project } from "./model/project.ts";
 import { runSchedule } from "./run-schedule.ts";
 import { emptyWorld, type Schedule } from "./schedule.ts";
 
-// A random schedule found each of these cases, which was then shortened. Each one shows a fault that the code had.
+// Each of these cases was first found by a random schedule and then shortened. Each shows a fault that the code once
+// had.
 
 const lost = (effect: "none" | "whole"): Fault => ({ kind: "reset", effect });
 const slow = (moment: "before" | "after", ms = 700) => ({ on: 0, fault: { kind: "slow" as const, ms, moment } });
@@ -20,12 +21,15 @@ const targetings = (count: number) => (): WriteCall => ({
 });
 const ids = (count: number): string[] => Array.from({ length: count }, (_, number) => `article-${number}`);
 
-/** Fills a project and gives the call; what happens meanwhile comes beside it. */
+/**
+ * Fills a project, executes the call that `fill` returns, and returns the outcome of each object. `meanwhile` says
+ * which faults and other writes happen during the call.
+ */
 async function outcomesOf(
   fill: (project: Project) => WriteCall,
   meanwhile: Partial<Omit<Schedule, "call" | "settings">> & {
     readonly retryBudgetMs?: number;
-    /** How old what the project holds is when the run begins. */
+    /** How many milliseconds before the run the project was filled. */
     readonly ageMs?: number;
     readonly clocks?: Partial<
       Pick<Schedule["settings"], "skewMs" | "dateClock" | "latencyMs" | "tellsDate" | "tellsTotal">
@@ -66,7 +70,7 @@ const option = (project: Project, targeting: string, name: string, parent?: stri
 const group = (project: Project, targeting: string, name: string, contexts: readonly string[]): string =>
   project.createOption("before", { targeting, name, isGroup: true, contexts }).id;
 
-/** Two options of one targeting that are to change names. */
+/** Swaps the names of two options of one targeting. */
 function swap(project: Project): WriteCall {
   const targeting = spring(project);
   const [red, blue] = [option(project, targeting, "Red"), option(project, targeting, "Blue")];
@@ -77,7 +81,7 @@ function swap(project: Project): WriteCall {
   return { tool: "update_options", input: { items } };
 }
 
-/** An option whose Context IDs take two requests. */
+/** Adds an option whose Context IDs need two requests. */
 function longOption(project: Project): WriteCall {
   const items = [{ name: "Articles", contexts: ids(12_000) }];
   return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
@@ -147,7 +151,8 @@ describe("whose an option is whose name is met again after a lost answer", () =>
     expect(await outcomesOf(call, { faults, others: rival("New", ["other"]) })).toEqual([outcome]);
   });
 
-  // The list before the run did not have it, and a clock that was set back could explain why its ID looks older.
+  // The option was not in the list that was read before the run. But if the service's clock was set back, its ID does
+  // not prove when it was created.
   test.each(["before", "after"] as const)(
     "what somebody made before our first attempt is never ours, slow %s",
     async (moment) => {
@@ -166,7 +171,7 @@ describe("whose an option is whose name is met again after a lost answer", () =>
 });
 
 describe("readings of the service's clock narrow until they can decide", () => {
-  /** The first request takes its time before it makes anything, as on a new connection; the second answer is lost. */
+  /** The first request is slow before it is applied, as on a new connection. The answer to the second is lost. */
   const faults = [slow("before"), { on: 1, fault: lost("whole") }];
 
   test.each([
@@ -203,9 +208,9 @@ describe("readings of the service's clock narrow until they can decide", () => {
 
   test.each([
     ["before", "before", "failed"],
-    // Another machine's clock could explain what the slow answer leaves in doubt.
+    // The answer was slow, and two clocks may differ: the targetings may be older or newer than the request.
     ["before", "after", "unknown"],
-    // Only the header `Date` would tell, and it may come from a clock that is ahead.
+    // Only the header `Date` could show which are older, but it may come from a clock that is ahead.
     ["answering", "after", "unknown"],
   ] as const)("what another writer made %s, slow %s, is never ours: %s", async (moment, slowly, outcome) => {
     const late = [slow(slowly, 30_000), { on: 1, fault: lost("none") }];
@@ -304,7 +309,7 @@ describe("the header `Date` comes from a clock that differs from the one inside 
       return { tool: "bulk_add_options", input: { targetingId, items, onExisting: "addContexts" } };
     };
     const stop = { on: 1, cause: "interrupted" as const };
-    // Where the newest option could not be read, nothing but the clock can tell.
+    // The newest option could not be read. Then only the clock can show what is new.
     const failingReads = [0, 1];
     const set = { skewMs: -86_400_000, latencyMs: 200, dateClock: { aheadMs: -5000 } };
     const first: Fault = { kind: "status", statusCode: 500, effect: "whole" };
@@ -470,7 +475,7 @@ describe("found by the schedules", () => {
 
   test("refused over and over, it may have been applied all the same", async () => {
     const faults = [{ on: 0, fault: lost("whole") }, ...[1, 2, 3].map((on) => ({ on, fault: tooLarge }))];
-    // The run itself ended as unknown; taken up again it is settled.
+    // The run itself first ends as unknown. `outcomesOf` resumes it, which finds out what happened.
     expect(await outcomesOf(call, { faults })).toEqual(["succeeded"]);
   });
 
@@ -491,7 +496,7 @@ describe("found by the schedules", () => {
   });
 
   test("what failed unexpectedly was free: then the others of its unit were not made either", async () => {
-    // The IDs of two worlds that are filled alike are the same.
+    // Worlds that are filled in the same way have the same IDs, so this is the ID in the other world, too.
     const targeting = spring(emptyWorld().project);
     const items = [{ name: "Larch" }, { name: "Maple" }];
     const call = (project: Project): WriteCall => {

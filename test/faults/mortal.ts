@@ -3,22 +3,22 @@ import type { Line, RunJournal, RunStore } from "../../src/runs/store.ts";
 import type { Lease } from "../../src/runs/turn.ts";
 import type { Random } from "./random.ts";
 
-/** Thrown wherever a killed process would continue. */
+/** Thrown by every action of a killed process, so that it does nothing more. */
 export class Killed extends Error {}
 
-/** A process that is killed, as by `kill -9`, after a certain number of actions. */
+/** A process that is killed after a certain number of actions, as by `kill -9`. */
 export interface MortalProcess {
   readonly store: RunStore;
   readonly api: ManagementApi;
   isDead(): boolean;
-  /** What the system does after the process was killed: its leases end. */
+  /** Ends the leases of the killed process, as the system does. */
   bury(): Promise<void>;
 }
 
 /**
- * Puts a process between an engine and its world. Every journal entry, flush and request counts; at `dieAt` the process
- * dies, before or after the thing itself is done, and does nothing any more. What was not flushed is lost, but for a
- * random beginning of it, as a disk may have it.
+ * Lets an engine run in a process that can be killed. Journal entries, flushes and requests count as actions. At action
+ * number `dieAt`, the process dies before or after the action, and does nothing more. What was not flushed is lost,
+ * except a random part of its beginning, because a disk may have written that.
  */
 export function mortalProcess(
   { store, api }: { readonly store: RunStore; readonly api: ManagementApi },
@@ -59,7 +59,7 @@ export function mortalProcess(
   };
 }
 
-/** A store whose disk is full after so many flushes: what was not flushed by then is lost. */
+/** A store whose disk is full after this many flushes. What is flushed later is lost. */
 export function storeOnFullDisk(store: RunStore, flushes: number): RunStore {
   let left = flushes;
   return {
@@ -107,13 +107,13 @@ class Life {
     return this.#left === 0;
   }
 
-  /** Counts one thing; throws Killed when it was not to be. */
+  /** Counts an action. Throws Killed if the process dies before it. */
   live(): void {
     if (!this.isOver()) this.#left -= 1;
     if (this.isOver()) throw new Killed("killed");
   }
 
-  /** Does some work. The process may be killed before it, or after it and before anyone gets its result. */
+  /** Runs `work` as one action. The process may die before it, or after it but before anyone gets the result. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.live();
     try {

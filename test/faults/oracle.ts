@@ -21,20 +21,20 @@ export interface Ended {
   readonly results: readonly ObjectResult[];
 }
 
-/** The facts with which a report is judged. */
+/** The facts by which a report is checked. */
 export interface Case {
   readonly schedule: Schedule;
   readonly service: ModelService;
   readonly project: Project;
-  /** Who changed what: `run` is the run that is judged, `other` everybody else. */
+  /** Who changed what. `run` is the checked run, `other` is everybody else. */
   readonly log: readonly Change[];
   readonly before: Snapshot;
   readonly ended: Ended;
-  /** The run was taken up again after all faults: only what nobody can tell may be open. */
+  /** Whether the run was resumed after all faults were over. Then only what cannot be proven may still be unknown. */
   readonly isSettled: boolean;
 }
 
-/** An object of the report with what was wished for it. */
+/** An object of the report, with what the call wanted for it. */
 export interface Judged extends PlacedWish {
   readonly result: ObjectResult;
 }
@@ -92,7 +92,7 @@ function checkOne(evidence: Evidence, judged: Judged): readonly string[] {
   }
 }
 
-/** `unknown` and `notApplied` need a cause, and go away once everything is quiet. */
+/** Checks that `unknown` and `notApplied` have a cause, and that resuming the run without faults resolves them. */
 function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Judged): readonly string[] {
   const wrong: string[] = [];
   if (outcome === "pending") wrong.push("pending at rest");
@@ -119,19 +119,20 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
 }
 
 /**
- * Whether the answer to a request that another one took over may have been lost with the process or its disk. What was
- * applied of it looks like that other writer's work then: what is applied as a unit is not expected in parts.
+ * Returns whether a request may have been cut off by another writer while its answer was lost with the process or disk.
+ * If it must be applied as a unit, nobody expects that a part was applied: that part then looks like the other writer's
+ * work.
  */
 function mayHaveLostTakeover({ faults, kills, diskFullAfter }: Schedule): boolean {
   const isLost = kills.length > 0 || diskFullAfter !== undefined;
   return isLost && faults.some(({ fault }) => fault.kind === "takeover");
 }
 
-/** Whether it could be seen beforehand, and without any clock, that nothing of that name was there. */
+/** Returns whether the engine could see before the run, without any clock, that no object had this name. */
 function isKnownToBeNew(evidence: Evidence, wish: PlacedWish["wish"]): boolean {
   const { schedule } = evidence.of;
   const isTopLevel = wish.kind === "option" && "id" in wish.targeting && wish.parent === undefined;
-  // A sub-option of the name may be newer than every top-level option, and have been there all the same.
+  // A sub-option with this name may be newer than all top-level options, and may have existed before the run.
   const isFree = isTopLevel && !mayHaveLostTakeover(schedule) && evidence.optionsNamedBefore(wish.name).length === 0;
   return isFree && !hasOthers(schedule) && schedule.failingReads.length === 0;
 }
@@ -149,7 +150,10 @@ function isCalm(schedule: Schedule): boolean {
   );
 }
 
-/** What disturbed such a schedule is over and made nothing fail: neither may the report. */
+/**
+ * Returns whether everything that disturbed a schedule is over and made nothing fail. Then the report may have no
+ * failures either.
+ */
 function isMended(schedule: Schedule): boolean {
   const { faults, settings } = schedule;
   const failing = faults.filter(({ fault }) => fault.kind === "uncatched" || isRefusal(fault));
@@ -158,7 +162,10 @@ function isMended(schedule: Schedule): boolean {
   );
 }
 
-/** Whether a request was refused for what it is, and not for who sent it: what travelled in it alone has failed. */
+/**
+ * Returns whether the service refused a request because of its content, not its key. Items that were alone in such a
+ * request fail.
+ */
 function isRefusal(fault: Fault): boolean {
   return fault.kind === "refused" && (fault.as === "validation" || fault.as === "tooLarge");
 }

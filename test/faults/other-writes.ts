@@ -6,7 +6,7 @@ import type { OtherWrite } from "./others.ts";
 import type { Random } from "./random.ts";
 import { allOptions, contextTargetings, OPTION_NAMES, someContexts, TARGETING_NAMES } from "./world.ts";
 
-/** Something that somebody else writes, who is interested in the same names and things as a call. */
+/** Makes a random write of another user that uses the same names and objects as a call. */
 export function randomWrite(random: Random, project: Project, call: WriteCall): OtherWrite {
   const { input } = call;
   const anyTargeting = random.pick(contextTargetings(project)).id;
@@ -47,7 +47,7 @@ export function randomWrite(random: Random, project: Project, call: WriteCall): 
   ])();
 }
 
-/** What the call asks for itself, as it is or with other Context IDs: nearly as somebody with the same file would. */
+/** Returns items of the call, unchanged or with other Context IDs, like a user who adds nearly the same file. */
 function lookalikes(random: Random, call: WriteCall, targeting: string): readonly AddedOption[] {
   if (call.tool !== "bulk_add_options") return [];
   const good = call.input.items.filter(({ name, contexts = [] }) => isName(name) && contexts.every(isContextId));

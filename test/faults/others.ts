@@ -4,8 +4,8 @@ import type { Project } from "./model/project.ts";
 import type { BulkRequest } from "./model/requests.ts";
 
 /**
- * What somebody else does: a request to the API, or an edit in the console, which waits for no write and asks for no
- * unique name (management-api 4.2 rule 4).
+ * A write of another user: a request to the API, or an edit in the console. The console waits for no other write, and
+ * does not require unique names (management-api 4.2 rule 4).
  */
 export type OtherWrite =
   | { readonly by: "api"; readonly request: BulkRequest }
@@ -26,7 +26,7 @@ export type OtherWrite =
     }
   | { readonly by: "console"; readonly what: "createTargeting"; readonly name: string };
 
-/** Puts somebody else's write into effect. What it is about may be gone by then: then nothing happens. */
+/** Applies another user's write. Does nothing if its object no longer exists. */
 export function writeAsOther(project: Project, limits: StoredLimits, write: OtherWrite): void {
   if (write.by === "api") {
     applyBulk(project, limits, "other", write.request);
@@ -51,7 +51,7 @@ export function writeAsOther(project: Project, limits: StoredLimits, write: Othe
       if (option !== undefined) project.renameOption("other", option, write.name);
       return;
     case "changeContexts":
-      // Even the console leaves no group empty: that would be a form that the service does not know.
+      // Even the console does not leave a group empty: the service has no such groups.
       if (option !== undefined && !option.isGroup) project.changeContexts("other", option, write);
       return;
     case "deleteOption":

@@ -4,7 +4,7 @@ import type { Operation } from "../../src/spec/routes.ts";
 import { Failure, type FailureCause } from "./model/failure.ts";
 import type { ModelService } from "./model/service.ts";
 
-/** The management API as the engine knows it, in front of the model, which knows nothing of the engine. */
+/** Adapts the model to the management API that the engine uses. The model itself knows nothing about the engine. */
 export function managementOverModel(service: ModelService): ManagementApi {
   return {
     bulk: (operation, { json }) => translated(operation, service.bulk(operation, Buffer.from(json).toString("utf8"))),

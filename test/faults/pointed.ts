@@ -5,7 +5,7 @@ import type { Random } from "./random.ts";
 import type { Schedule } from "./schedule.ts";
 import { allOptions, contextTargetings, someContexts } from "./world.ts";
 
-/** A call with just the faults and the other writers that make it hardest to tell what became of it. */
+/** Makes a call with exactly the faults and other writers that make it hardest to find out what happened. */
 export function pointedAt(project: Project, random: Random): Pick<Schedule, "call" | "faults" | "others"> {
   return random.pick([lookalikes, halfAddedUpdates, brokenRings, refusedInDoubt])(project, random);
 }
@@ -14,7 +14,7 @@ type Pointed = Pick<Schedule, "call" | "faults" | "others">;
 
 const NAMES = ["Larch", "Maple", "Olive", "Poplar"];
 
-/** Options are asked for, an answer is lost, and somebody else makes some of them: as they were asked for, or nearly. */
+/** The answer to new options is lost, and another user creates some of them, with the same or other Context IDs. */
 function lookalikes(project: Project, random: Random): Pointed {
   const targeting = random.pick(contextTargetings(project)).id;
   const items = random.some(NAMES, random.between(1, 4)).map((name) => ({ name, contexts: someContexts(random, 2) }));
@@ -24,7 +24,8 @@ function lookalikes(project: Project, random: Random): Pointed {
   });
   const fault: Fault = { kind: "reset", effect: random.pick(["none", "none", "whole", { lateMs: 400 }] as const) };
   const write = { by: "api" as const, request: { operation: "addOptions" as const, items: theirs } };
-  // What fails unexpectedly, or is taken over, was free to be made: so that the first attempt made nothing.
+  // If an option fails unexpectedly or is cut off by another writer, its name was free. So the first attempt created
+  // nothing.
   const later = random.pick<readonly Fault[]>([
     [],
     [{ kind: "uncatched", from: 0, addFirst: false }],
@@ -37,7 +38,7 @@ function lookalikes(project: Project, random: Random): Pointed {
   };
 }
 
-/** Updates that add and take away fail unexpectedly over and over, with the first half applied. */
+/** Updates that add and remove fail unexpectedly several times, after only their additions were applied. */
 function halfAddedUpdates(project: Project, random: Random): Pointed {
   const items = random.some(allOptions(project), random.between(1, 3)).map(({ id, contexts }) => ({
     _id: id,
@@ -52,7 +53,10 @@ function halfAddedUpdates(project: Project, random: Random): Pointed {
   };
 }
 
-/** An answer is lost, and what is sent again is refused as a whole: that says nothing about the first attempt. */
+/**
+ * An answer is lost, and the request that is sent again is refused as a whole. This proves nothing about the first
+ * attempt.
+ */
 function refusedInDoubt(project: Project, random: Random): Pointed {
   const lost: Fault = { kind: "reset", effect: random.pick(["none", "whole", "part", { lateMs: 400 }] as const) };
   const as = random.pick(["validation", "tooLarge"] as const);
@@ -70,7 +74,7 @@ function refusedInDoubt(project: Project, random: Random): Pointed {
   };
 }
 
-/** Options exchange their names, and something happens to the second step, when one of them has a temporary one. */
+/** Options swap their names, and the second step has a fault, when one of them has a temporary name. */
 function brokenRings(project: Project, random: Random): Pointed {
   const targeting = random.pick(contextTargetings(project)).id;
   const ring = random.some(project.optionsOf(targeting), random.between(2, 3));

@@ -16,30 +16,30 @@ import type { Schedule } from "./schedule.ts";
 import { standingStill } from "./standstill.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
-/** A process with an engine in it. */
+/** A process that executes calls. */
 export interface Process {
   readonly changes: Changes;
   readonly runs: Runs;
   readonly mortal: MortalProcess;
 }
 
-/** How a process ends by itself, and what its disk takes. */
+/** When a process dies, and when its disk is full. */
 export interface Fate {
-  /** It dies at this count of journal entries, flushes and requests. */
+  /** The number of the action (journal entry, flush or request) at which the process dies. */
   readonly dieAt?: number;
   readonly diskFullAfter?: number | undefined;
 }
 
 const sent = z.object({ steps: z.array(z.number()) });
 
-/** The machine that all processes share, and the service that each of them speaks with. */
+/** What all processes of one machine share: the store, the lock and the time. */
 export interface Machine {
   readonly store: RunStore;
   readonly lock: ProjectLock;
   readonly time: VirtualTime;
 }
 
-/** Makes processes one after the other, or side by side. */
+/** Returns a function that starts processes, one after another or at the same time. */
 export function processesFor(
   { seed, settings }: Pick<Schedule, "seed"> & { readonly settings: Pick<Schedule["settings"], "retryBudgetMs"> },
   { store, lock, time }: Machine,
@@ -55,7 +55,7 @@ export function processesFor(
     const watched = journaledFirst(mortal, service);
     const isOn = (): boolean => standsStill && service.disturbed;
     const still = standingStill({ lock, api: watched.api }, { time, random: stills, isOn });
-    // Nobody tells a new process what the one before it was told.
+    // A new process does not know that the one before it was told to wait.
     service.notBefore = 0;
     const world = {
       ...watched,
@@ -78,12 +78,14 @@ export function processesFor(
   };
 }
 
-/** A machine on which nothing has happened. */
+/** Returns a machine that has no runs yet. */
 export function newMachine(store: RunStore, time: VirtualTime): Machine {
   return { store, time, lock: processLock(time) };
 }
 
-/** Complains about every request that leaves before the disk holds that it will, with as many items as it carries. */
+/**
+ * Records a violation if a request is sent before the journal on the disk announces it with the same number of items.
+ */
 function journaledFirst(
   { store, api }: { readonly store: RunStore; readonly api: ManagementApi },
   service: ModelService,
@@ -110,7 +112,7 @@ function journaledFirst(
           },
           intend: async (turn) => {
             const intent = await journal.intend(turn);
-            // What was announced before and kept back is announced anew.
+            // Requests that were announced but not sent are announced again.
             onDisk.splice(0, onDisk.length, ...waiting.splice(0));
             return intent;
           },

@@ -1,19 +1,19 @@
-/** A source of random decisions that a seed fixes. */
+/** A source of random decisions. The same seed gives the same decisions. */
 export interface Random {
   /** A number in [0, 1). */
   next(): number;
-  /** A whole number from 0 up to and without `bound`. */
+  /** A whole number from 0 to `bound - 1`. */
   below(bound: number): number;
-  /** A whole number from `least` to `most`, both included. */
+  /** A whole number from `least` to `most`, including both. */
   between(least: number, most: number): number;
   chance(probability: number): boolean;
-  /** One entry of a list; throws a RangeError when it is empty. */
+  /** One entry of a list. Throws a RangeError if the list is empty. */
   pick<T>(list: readonly T[]): T;
-  /** Some entries of a list, each at most once, in random order. */
+  /** At most `count` entries of a list, each at most once, in random order. */
   some<T>(list: readonly T[], count: number): T[];
 }
 
-/** Makes a source of random decisions (mulberry32). */
+/** Creates a source of random decisions (algorithm mulberry32). */
 export function randomFrom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

@@ -15,17 +15,17 @@ import { writeAsOther } from "./others.ts";
 import { newMachine, processesFor } from "./processes.ts";
 import { type Schedule, type World, worldOf } from "./schedule.ts";
 
-/** What a schedule came to: everything that went against the guarantee, and the report to look at. */
+/** The result of a schedule: all violations of the guarantee, and the report. */
 export interface Verdict {
   readonly violations: readonly string[];
   readonly ended: Ended | undefined;
-  /** Write requests that were sent. */
+  /** The number of write requests that were sent. */
   readonly writes: number;
 }
 
-/** One call of a schedule, on its way. */
+/** A call of a schedule that is being executed. */
 interface Driven {
-  /** The schedule as it looks from this call. */
+  /** The schedule from the view of this call. */
   readonly schedule: Schedule;
   readonly actor: Actor;
   readonly service: ModelService;
@@ -35,9 +35,9 @@ interface Driven {
 }
 
 /**
- * Runs one schedule: plans and starts the call, and the one of the rival, if there is one; lets faults, others, stops and
- * deaths happen, and judges; then everything is quiet, the runs are taken up again, by two processes at once, and are
- * judged once more, by what the disk says.
+ * Runs one schedule. Plans and starts the call, and that of the rival if there is one, with all faults, other writes,
+ * stops and deaths. Checks the reports. Then, without faults, lets two processes at once resume each run, and checks
+ * the reports again, as stored on the disk.
  */
 export async function runSchedule(
   schedule: Schedule,
@@ -91,7 +91,8 @@ export async function runSchedule(
   for (const driven of all) {
     const processes = [processOf(driven.service), processOf(driven.service)];
     await Promise.all(processes.map(({ changes }) => drive(driven, changes)));
-    // What was in doubt when it was refused for what it is, is refused once more.
+    // The run is resumed once more. A request that was refused for its content while its outcome was unknown is then
+    // sent and refused again.
     await drive(driven, processOf(driven.service).changes);
     driven.run = await processOf(driven.service).changes.runs.find(driven.header.runId);
   }
@@ -103,7 +104,7 @@ export async function runSchedule(
   };
 }
 
-/** The plan of a call; undefined where it cannot be planned, since its targeting is none. */
+/** Plans a call; undefined if it cannot be planned because its targeting does not exist. */
 async function planned(changes: Changes, call: WriteCall): Promise<Plan | undefined> {
   try {
     return await changes.plan(call, new AbortController().signal);
@@ -113,19 +114,24 @@ async function planned(changes: Changes, call: WriteCall): Promise<Plan | undefi
   }
 }
 
-/** Takes a run up again, as often as a read for its planning fails; what cannot be planned any more stays as it is. */
+/**
+ * Resumes a run until its planning does not fail because of a read. A run that can no longer be planned stays as it is.
+ */
 async function resumed(changes: Changes, runId: string): Promise<ChangeRun | undefined> {
   for (;;) {
     const run = await changes.runs.resume(runId);
     await run?.rest;
     const { planned, stopped } = run?.state ?? {};
-    // A read that the service refused is refused again.
+    // If the service refuses a read, it refuses the next one, too, so planning again would not help.
     const mayBePlanned = stopped?.cause === "interrupted" && stopped.reason?.code === "NOT_PLANNED";
     if (planned !== false || !mayBePlanned) return run;
   }
 }
 
-/** To a rival the run under test is the rival; it dies of nothing, and nobody stops it. */
+/**
+ * Returns the schedule from the view of the rival, whose own rival is the run under test. The rival is never killed or
+ * stopped.
+ */
 function seenByRival(schedule: Schedule, { call, faults }: NonNullable<Schedule["rival"]>): Schedule {
   const quiet = { others: [], failingReads: [], stop: undefined, kills: [], diskFullAfter: undefined };
   return { ...schedule, ...quiet, call, faults, rival: { call: schedule.call, faults: schedule.faults } };
@@ -137,9 +143,9 @@ function judged(
 ): readonly string[] {
   if (run === undefined) return [`${actor}: the run was not found again`];
   const { project } = world;
-  // Nothing leaves before there is a plan, and what is gone needs none.
+  // Without a plan, nothing may have been sent.
   if (!run.state.planned) return service.writes === 0 ? [] : [`${actor}: requests left without a plan`];
-  // Everybody else is somebody else.
+  // For this run, all other actors are "other".
   const log = project.log.map((change) => {
     const by = change.actor === actor ? "run" : change.actor === "before" ? "before" : "other";
     return { ...change, actor: by } as const;
@@ -156,7 +162,7 @@ function endOf(run: ChangeRun): Ended {
   };
 }
 
-/** The service of a schedule, with its faults, its other writers, and a stop of the run. */
+/** Creates the service of a schedule, with its faults, its other writers, and the stop of the run. */
 function serviceFor(
   { settings, others, stop, faults, failingReads }: Schedule,
   { project, time }: World,

@@ -11,9 +11,9 @@ import { type Random, randomFrom } from "./random.ts";
 import { VirtualTime } from "./virtual-time.ts";
 import { fillWorld, POISON } from "./world.ts";
 
-/** How the service and the engine are set for one schedule. */
+/** The settings of the service and the engine in one schedule. */
 interface Settings {
-  /** By how much the service's clock, which also makes IDs, is ahead, and when it is set meanwhile. */
+  /** By how much the service's clock, which also makes IDs, is ahead. `jump` is when and by how much it is set. */
   readonly skewMs: number;
   readonly jump?: Jump | undefined;
   readonly dateClock?: DateClock | undefined;
@@ -26,43 +26,46 @@ interface Settings {
   readonly limits: StoredLimits;
 }
 
-/** What somebody else does around a write request of the run, or at one of its reads. */
+/** When another user does something: around a write request of the run, or at a read. */
 interface OtherMoment {
-  /** The number of the request, counted from 0. */
+  /** The number of the request; the first is 0. */
   readonly on: number;
   readonly moment: "before" | "answering" | "after" | "read";
   readonly write: OtherWrite;
 }
 
-/** One case: a call into a world, and everything that happens meanwhile. A seed gives all of it; parts can be left out. */
+/** One test case: a call, and everything that happens during it. A seed makes all of it; parts can be removed. */
 export interface Schedule {
   readonly seed: number;
   readonly call: WriteCall;
   readonly settings: Settings;
-  /** By the number of the write request. */
+  /** Each fault with the number of its write request; the first is 0. */
   readonly faults: readonly { readonly on: number; readonly fault: Fault }[];
   readonly others: readonly OtherMoment[];
-  /** Another call, that another server carries out at the same time. */
+  /** Another call, which another server executes at the same time. */
   readonly rival: { readonly call: WriteCall; readonly faults: Schedule["faults"] } | undefined;
   readonly failingReads: readonly number[];
   readonly stop: { readonly on: number; readonly cause: "cancelled" | "interrupted" } | undefined;
-  /** The process dies at these counts of journal entries, flushes and requests, one process after the other. */
+  /**
+   * The numbers of the actions (journal entry, flush or request) at which the processes die, one process after the
+   * other.
+   */
   readonly kills: readonly number[];
-  /** The disk takes nothing any more after so many flushes of the first process. */
+  /** The disk is full after this many flushes of the first process; undefined: never. */
   readonly diskFullAfter: number | undefined;
 }
 
 const START = Date.UTC(2026, 2, 1, 12);
 
-/** A project, and the time in it. */
+/** A project and its virtual time. */
 export interface World {
   readonly project: Project;
   readonly time: VirtualTime;
-  /** The world is filled: the time to its jump begins. */
+  /** Called when the project is filled. The time until the jump of its clock then begins. */
   readonly begin: () => void;
 }
 
-/** A world with nothing in it, and the clock of its service. */
+/** Returns an empty project with the service's clock. */
 export function emptyWorld({ skewMs = 0, jump }: Partial<Pick<Settings, "skewMs" | "jump">> = {}): World {
   const time = new VirtualTime(START);
   let beganAt = Number.POSITIVE_INFINITY;
@@ -76,7 +79,7 @@ export function emptyWorld({ skewMs = 0, jump }: Partial<Pick<Settings, "skewMs"
   };
 }
 
-/** The world that a seed gives. */
+/** Returns the project that a seed makes. */
 export function worldOf(seed: number, clock: Pick<Settings, "skewMs" | "jump">): World {
   const world = emptyWorld(clock);
   fillWorld(world.project, world.time, randomFrom(seed));
@@ -84,7 +87,10 @@ export function worldOf(seed: number, clock: Pick<Settings, "skewMs" | "jump">):
   return world;
 }
 
-/** The schedule that a seed gives: most are random in everything, some are pointed at what is hardest to tell. */
+/**
+ * Returns the schedule that a seed makes. Most are completely random. Some have exactly the faults that make it hardest
+ * to find out what happened.
+ */
 export function scheduleOf(seed: number): Schedule {
   const { settings, ...rest } = anySchedule(seed);
   const schedule = {
@@ -100,7 +106,10 @@ export function scheduleOf(seed: number): Schedule {
   return random.chance(0.1) ? { ...schedule, ...pointedAt(project, random) } : schedule;
 }
 
-/** Half of the services have their header `Date` from another machine, such as a gateway, whose clock differs. */
+/**
+ * Returns how the clock of the header `Date` differs. In half of the schedules another machine, such as a gateway,
+ * writes that header.
+ */
 function randomDateClock(random: Random): DateClock | undefined {
   if (random.chance(0.5)) return undefined;
   const { chance, pick } = random;
@@ -148,7 +157,7 @@ function randomCause(random: Random): "cancelled" | "interrupted" {
 
 function randomSettings(random: Random): Settings {
   const isTight = random.chance(0.12);
-  // Without the header `Date` only clocks that agree tell what is older.
+  // Without the header `Date`, IDs show what is older only if both clocks agree.
   const tellsDate = random.chance(0.9);
   return {
     skewMs: tellsDate ? random.pick([0, 0, 7, -300, 4000, -86_400_000]) : 0,
@@ -170,7 +179,7 @@ function randomSettings(random: Random): Settings {
   };
 }
 
-/** Faults here and there, nearly everywhere, or one and the same over and over. */
+/** Makes random faults: a few, nearly everywhere, or the same one repeatedly. */
 function randomFaults(random: Random): { on: number; fault: Fault }[] {
   const [length, share] = random.pick([
     [8, 0.35],
@@ -206,7 +215,10 @@ function randomFault(random: Random): Fault {
   ])();
 }
 
-/** Another server on the same project, with a call that has nothing to do with the one under test, or much. */
+/**
+ * Makes another server's random call in the same project. It may or may not use the same objects as the call under
+ * test.
+ */
 function randomRival(random: Random, project: Project): Schedule["rival"] {
   const call = randomCall(project, random, random.chance(0.1) ? "many" : "small");
   return { call, faults: random.chance(0.5) ? randomFaults(random) : [] };

@@ -2,7 +2,7 @@ import type { WriteCall } from "../../src/changes/call.ts";
 import { runSchedule } from "./run-schedule.ts";
 import type { Schedule } from "./schedule.ts";
 
-/** What goes wrong with a schedule: violations, or what was thrown. */
+/** Runs a schedule. Returns its violations, or the error that it threw. */
 export async function violationsOf(schedule: Schedule): Promise<readonly string[]> {
   try {
     return (await runSchedule(schedule)).violations;
@@ -11,7 +11,7 @@ export async function violationsOf(schedule: Schedule): Promise<readonly string[
   }
 }
 
-/** Leaves out of a failing schedule, one by one, whatever is not needed for it to fail. */
+/** Removes, one by one, all parts that a schedule does not need to fail. */
 export async function shrink(failing: Schedule): Promise<Schedule> {
   let smallest = failing;
   for (let goesOn = true; goesOn; ) {

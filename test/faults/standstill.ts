@@ -5,12 +5,15 @@ import { HeldBackError, LeaseLostError } from "../../src/runs/turn.ts";
 import type { Random } from "./random.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
-/** How often a process stands still before a request leaves, and how often it has lost its turn by then. */
+/** How likely it is that a process is suspended before a request, and how likely that it has lost its lease by then. */
 const SHARE = 0.04;
-/** Longer than a request may leave after it was announced: two seconds. */
+/** Longer than the two seconds within which a request must be sent after it was announced. */
 const STANDSTILL_MS = 2500;
 
-/** A world in which a process now and then stands still: its requests are kept back then, or another one has its turn. */
+/**
+ * Makes processes stop now and then, as if suspended. Their requests are then held back, or another process has the
+ * lease.
+ */
 export function standingStill(
   { lock, api }: { readonly lock: ProjectLock; readonly api: ManagementApi },
   { time, random, isOn }: { readonly time: VirtualTime; readonly random: Random; readonly isOn: () => boolean },

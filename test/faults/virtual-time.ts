@@ -3,12 +3,12 @@ interface TimedEvent {
   readonly act: () => void;
 }
 
-/** Time that only passes when somebody waits; what is due happens in between, in order. */
+/** Time that passes only while someone waits. Events that are due happen during the wait, in their order. */
 export class VirtualTime {
   #now: number;
   readonly #events: TimedEvent[] = [];
 
-  /** `start` in milliseconds since 1970. */
+  /** `start` is in milliseconds since 1970. */
   constructor(start: number) {
     this.#now = start;
   }
@@ -21,13 +21,13 @@ export class VirtualTime {
     return this.#now;
   }
 
-  /** Lets something happen when the time has come. */
+  /** Calls a function at a time. */
   at(time: number, act: () => void): void {
     this.#events.push({ at: time, act });
     this.#events.sort((a, b) => a.at - b.at);
   }
 
-  /** Lets milliseconds pass. */
+  /** Lets this many milliseconds pass. */
   advance(ms: number): void {
     const until = this.#now + ms;
     for (let event = this.#events[0]; event !== undefined && event.at <= until; event = this.#events[0]) {
@@ -38,7 +38,7 @@ export class VirtualTime {
     this.#now = until;
   }
 
-  /** Lets everything happen that is still to come. */
+  /** Lets all remaining events happen. */
   drain(): void {
     for (let event = this.#events[0]; event !== undefined; event = this.#events[0]) {
       this.advance(Math.max(0, event.at - this.#now));

@@ -1,20 +1,23 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
-/** The long run: 10,000 schedules in four parts, side by side. The quick one is a part of all tests. */
+/**
+ * The long run: 10,000 schedules in four parts, which run at the same time. The ordinary tests run only a few
+ * schedules.
+ */
 const SCHEDULES = 10_000;
 const PARTS = 4;
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** Which seeds to try; the quick ones where nothing is provided. */
+    /** Which seeds to try; absent: the few of the ordinary tests. */
     readonly faultSchedules?: { readonly from: number; readonly count: number };
   }
 }
 
 export default defineConfig({
   test: {
-    // The schedules run in virtual time, and never wait.
+    // The schedules run in virtual time, so they use the processor all the time and never wait.
     maxWorkers: availableParallelism(),
     projects: Array.from({ length: PARTS }, (_, part) => ({
       test: {
@@ -26,7 +29,7 @@ export default defineConfig({
           "test/plans/way-back-properties.test.ts",
           "test/plans/undone.test.ts",
         ],
-        // Only for what hangs: a check of 2,500 schedules takes minutes, and longer beside other work.
+        // Only for endless loops: 2,500 schedules take minutes, and longer on a busy machine.
         testTimeout: 1_800_000,
         provide: { faultSchedules: { from: 1 + (part * SCHEDULES) / PARTS, count: SCHEDULES / PARTS } },
       },

@@ -1,6 +1,6 @@
 import type { WriteCall } from "../../src/changes/call.ts";
 
-/** What one reported object is meant to become. */
+/** What a call wants to do with one object of its report. */
 export type ApprovalRequest =
   | { readonly kind: "targeting"; readonly name: string }
   | {
@@ -21,12 +21,12 @@ export type ApprovalRequest =
       readonly exposeChildren?: boolean | undefined;
     }
   | { readonly kind: "contexts"; readonly target: { readonly id: string } | { readonly name: string } }
-  /** An item that names nothing. */
+  /** An item that names no object. */
   | { readonly kind: "nothing" }
   | { readonly kind: "targetingGone"; readonly id: string }
   | { readonly kind: "optionGone"; readonly target: { readonly id: string } | { readonly name: string } };
 
-/** A wish and where in the call it stands. */
+/** A wish, and its position in the call. */
 export interface PlacedWish {
   readonly index: number;
   readonly child?: number;
@@ -45,7 +45,7 @@ interface OptionInput {
   readonly parentName?: string | undefined;
 }
 
-/** Everything that a call asks for: one wish for each object that a report has to name (contract). */
+/** Returns one wish for each object that the report of a call must name. */
 export function wishesOf(call: WriteCall): readonly PlacedWish[] {
   switch (call.tool) {
     case "create_targetings":
@@ -61,7 +61,7 @@ export function wishesOf(call: WriteCall): readonly PlacedWish[] {
       const { targetingId, items } = call.input;
       const named = new Set(items.map(({ parentName }) => parentName));
       return items.flatMap((option, index) => {
-        // An option that others name as their group is one, unless it says that it is none.
+        // An option that other items name as their group is a group, unless its `type` says otherwise.
         const type = option.type ?? (named.has(option.name) && isAtTop(option) ? "collection" : undefined);
         return optionWishes({ id: targetingId }, { ...option, type }).map((wish, position) =>
           position === 0 ? { index, wish } : { index, child: position - 1, wish },

@@ -2,22 +2,22 @@ import type { Option, Project, Targeting } from "./model/project.ts";
 import type { Random } from "./random.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
-/** Few names, so that they collide. */
+/** Only few names, so that they often collide. */
 export const TARGETING_NAMES = ["Spring", "Summer", "Autumn", "Winter", "Sale", "봄 신상", "News", "Sports"];
 export const OPTION_NAMES = [
   ...["Red", "Green", "Blue", "Shoes", "Hats", "Bags", "Boots", "Coats", "Socks", "Rings", "Toys"],
 ];
 export const INVALID_NAMES = ["x", " Leading", "under_score", "Trailing ", "a".repeat(37)];
-/** A name that makes the service refuse a request without saying which item is at fault. */
+/** A name for which the service refuses the whole request, without saying which item is wrong. */
 export const POISON = "Poison";
 
-/** Some Context IDs of a small stock, so that groups collide. */
+/** Returns some of 24 Context IDs. There are so few that groups often collide. */
 export function someContexts(random: Random, most: number): string[] {
   const stock = Array.from({ length: 24 }, (_, number) => `c${number}`);
   return random.some(stock, random.below(most + 1));
 }
 
-/** Fills a project with what was there before a run: targetings with options and groups, made at different times. */
+/** Fills a project before a run: targetings with options and groups, created at different times. */
 export function fillWorld(project: Project, time: VirtualTime, random: Random): void {
   const pass = (): void => time.advance(random.pick([0, 1, 40, 900, 60_000]));
   const names = random.some(TARGETING_NAMES, random.between(1, 4));
@@ -31,7 +31,8 @@ export function fillWorld(project: Project, time: VirtualTime, random: Random): 
     });
     if (!isAudience) fillTargeting(project, targeting, random, pass);
   });
-  // Clocks are known to some 20 ms: what was made at the very moment of a run's first request cannot be told from its own.
+  // The two clocks are compared only to about 20 ms. An object that was created at the moment of a run's first request
+  // would look like the run's own.
   time.advance(50);
   pass();
 }
@@ -61,7 +62,7 @@ export function contextTargetings(project: Project): readonly Targeting[] {
   return [...project.targetings.values()].filter(({ kind }) => kind === "context");
 }
 
-/** Options that a call may name, in the order of their creation. */
+/** Returns the options that a call may use, in the order of their creation. */
 export function allOptions(project: Project): readonly Option[] {
   return [...project.options.values()];
 }

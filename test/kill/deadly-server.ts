@@ -6,7 +6,9 @@ const report = z.looseObject({
   runId: z.string().optional(),
   status: z.string().optional(),
   counts: z.record(z.string(), z.number()).default({}),
-  /** A plan that waits has none, and a way back says how each object goes back in place of its outcome. */
+  /**
+   * Empty for a plan that waits. In an undo plan, a row says how the object will be restored, instead of an outcome.
+   */
   results: z
     .array(z.looseObject({ outcome: z.string().optional(), _id: z.string().optional(), name: z.string().optional() }))
     .default([]),
@@ -19,15 +21,15 @@ const read = z.looseObject({ result: z.looseObject({ contents: z.array(z.looseOb
 export type Server = ReturnType<typeof startNode>;
 
 /**
- * Starts the real command. `DEADLY` in its environment says where its process is killed. It answers a call only when
- * the work of the call has ended, however slow the machine is.
+ * Starts the built command. `DEADLY` in its environment says when its process is killed. A call answers only when its
+ * work has ended, even on a slow machine.
  */
 export function started(environment: Readonly<Record<string, string>>): Server {
   const server = startNode(["--import", join(import.meta.dirname, "deadly.mjs"), COMMAND], {
     TARGETING_MCP_WAIT_MS: "600000",
     ...environment,
   });
-  // Writing to a killed process fails. The error is expected.
+  // Writing to a killed process fails, which these tests expect.
   server.child.stdin.on("error", () => {});
   for (const message of OPENING) server.send(message);
   return server;
@@ -56,7 +58,7 @@ export async function tool(server: Server, name: string, args: Readonly<Record<s
     : { results: [], counts: {}, refused: result.structuredContent };
 }
 
-/** Calls a tool and returns the ID of its run, also if the answer is an error. */
+/** Calls a tool. Returns the ID of its run, even if the answer is an error. */
 export async function runOf(server: Server, name: string, args: Readonly<Record<string, unknown>>): Promise<string> {
   calls += 1;
   server.send(toolCall(`call ${calls}`, name, args));
@@ -64,7 +66,7 @@ export async function runOf(server: Server, name: string, args: Readonly<Record<
   return z.looseObject({ runId: z.string() }).parse(structuredContent).runId;
 }
 
-/** Reads a resource of JSON lines to its end. */
+/** Reads all parts of a resource that consists of JSON lines. */
 export async function linesAt(server: Server, uri: string): Promise<readonly unknown[]> {
   const lines: unknown[] = [];
   for (let next: string | undefined = uri; next !== undefined; ) {

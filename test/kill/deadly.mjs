@@ -1,6 +1,6 @@
-// Loaded before the command (`node --import`): the process dies by SIGKILL at one of the things that it does to a disk.
-// DEADLY is `operation:N`, to die just before the Nth change to the file system, or `line:N`, to die in the middle of
-// the Nth line of journals, with all before it on the disk. Nothing of the command itself is changed.
+// Loaded before the command (`node --import`). Kills the process with SIGKILL when it changes its files. DEADLY is
+// `operation:N`, to die just before the Nth change to the file system, or `line:N`, to die in the middle of the Nth
+// line of journals, when everything before it is on the disk. The command itself is not changed.
 
 import fs from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
@@ -12,7 +12,7 @@ let lines = 0;
 
 function die() {
   process.kill(process.pid, "SIGKILL");
-  // The signal is on its way: nothing more is done until it arrives.
+  // Does nothing until the signal arrives.
   for (;;);
 }
 
@@ -21,7 +21,9 @@ function countOperation() {
   if (what === "operation" && operations === dieAt) die();
 }
 
-/** Writes as much of what is given as gets to the disk before the process dies, if it is to die in it. */
+/**
+ * Counts the lines that are written to a journal. If the process is to die in one of them, writes only a part of it.
+ */
 async function countLines(handle, given) {
   const text = Buffer.concat([given].flat().map((piece) => Buffer.from(piece))).toString();
   const added = text.split("\n").length - 1;
@@ -42,7 +44,8 @@ fs.open = async (path, flags, mode) => {
   if (!changes) return handle;
   const isJournal = String(path).endsWith("journal.ndjson");
   const writeWhole = handle.appendFile.bind(handle);
-  // A journal that was written in another way would have no lines here: the tests count those that they die in.
+  // Lines that are written with another method would not be counted here. The tests would notice, because they check in
+  // how many lines processes died.
   for (const name of ["appendFile", "writeFile", "write", "writev", "datasync", "sync", "truncate"]) {
     const method = handle[name].bind(handle);
     handle[name] = async (...given) => {

@@ -11,16 +11,18 @@ import { runsIn, sendsIn } from "./journals.ts";
 import type { Prepared, Scenario } from "./scenarios.ts";
 import { startService } from "./service.ts";
 
-/** Where a process is killed: at a change of the file system, within a line of its journal, or at a request. */
+/**
+ * When a process is killed: at a change of the file system, in the middle of a line of its journal, or at a request.
+ */
 export type Death =
   | { readonly at: "operation" | "line"; readonly nth: number }
   | { readonly at: "request"; readonly request: DeadlyRequest }
-  /** The process is killed at a request, which the service applies half a second later. */
+  /** The process is killed at a request, and the service applies that request half a second later. */
   | { readonly at: "lateRequest"; readonly nth: number };
 
 /**
- * Kills a real process while it executes a call. A new process then resumes the run, and everything is compared with
- * the expected state. Returns whether the process was killed: it is not if the call ends first.
+ * Kills a real process while it executes a call. A new process then resumes the run, and the result is compared with
+ * the expected state. Returns false if the call ended before the process was killed.
  */
 export async function dieAndResume(scenario: Scenario, death: Death): Promise<boolean> {
   const service = await startService();
@@ -57,7 +59,7 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
   dying.child.stdin.end();
   const { signal } = await dying.exited;
   const isDead = signal === "SIGKILL";
-  // The process may also be killed after its answer, while it records the end of the run.
+  // The process may also die after it has answered, while it records the end of the run.
   expect(first !== undefined || isDead).toBe(true);
 
   const next = started(environment);
@@ -65,7 +67,7 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
     expect({ writes: gate.writes(), lines: await service.lines() }).toEqual({ writes: 0, lines: before });
   });
   if (isWithoutProof(call, resumed)) {
-    // Everything that was created still exists, and only once.
+    // Everything that was created still exists, and nothing exists twice.
     const lines = await service.lines();
     expect(lines.length).toBeGreaterThan(before.length);
     expect(new Set(lines).size).toBe(lines.length);
@@ -93,8 +95,8 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
 }
 
 /**
- * Whether a new process could not tell whose new targetings are: they cannot be listed, and nothing of its own was
- * compared with the service's clock. That is `unknown`, and never `failed`.
+ * Returns whether a new process could not find out if this run created the targetings. Targetings cannot be listed, and
+ * this process has not yet compared its clock with the service's. Their outcome is then `unknown`, never `failed`.
  */
 function isWithoutProof({ tool }: Prepared, { counts, failures }: Report): boolean {
   if (tool !== "create_targetings" || counts.unknown === 0) return false;
@@ -104,7 +106,9 @@ function isWithoutProof({ tool }: Prepared, { counts, failures }: Report): boole
   return true;
 }
 
-/** Prepares a scenario, where it needs tools by a process that ends before the one that dies begins. */
+/**
+ * Prepares a scenario. If that needs tools, they are called in another process, which ends before the test kills one.
+ */
 async function prepared(
   scenario: Scenario,
   service: Awaited<ReturnType<typeof startService>>,
@@ -133,7 +137,7 @@ function deadlyRequest(death: Death): DeadlyRequest | undefined {
   return death.at === "lateRequest" ? { nth: death.nth, moment: "applied" } : undefined;
 }
 
-/** Resumes the stored run. If no run was started, nothing may have been sent, and the call is made again. */
+/** Resumes the stored run. If no run was started, checks that nothing was sent, and makes the call again. */
 async function takeUp(
   server: Server,
   runs: string,
@@ -145,8 +149,8 @@ async function takeUp(
     const resumed = await tool(server, "resume_run", { runId });
     if (resumed.status === "planned") break;
     if (resumed.runId !== undefined) return resumed;
-    // Nobody was asked for approval. A run that was interrupted before its start must say so, and not that it waits for
-    // approval.
+    // These servers do not ask for approval. A run that died before its start must say that nothing was sent, not that
+    // it waits for approval.
     expect(JSON.stringify(resumed.refused)).toMatch(/nothing was sent|there is no run/);
   }
   await checkUntouched();

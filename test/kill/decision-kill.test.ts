@@ -7,8 +7,8 @@ import { toolCall } from "../support/server-process.ts";
 import { answer, type Report, type Server, started, tool } from "./deadly-server.ts";
 import { startService } from "./service.ts";
 
-// A process is killed between any two changes of its state folder while a deletion waits for approval, and is approved
-// or cancelled. Nothing is deleted without approval or after it was cancelled, and an approval is never lost.
+// A deletion waits for approval, and is approved or cancelled. Its process is killed before each change of the state
+// folder. Nothing may be deleted without approval or after the cancellation, and no approval may be lost.
 
 const deaths = inject("deaths");
 const isEvery = deaths === "every";
@@ -24,7 +24,7 @@ function decide(server: Server, decision: Decision, { runId }: Report, token: st
     : tool(server, "cancel_run", { runId });
 }
 
-/** Lets a process die at its nth change of the folder; false where it lives through all of them. */
+/** Kills a process at its nth change of the folder. Returns false if the process makes fewer changes. */
 async function dieDeciding(decision: Decision, nth: number): Promise<boolean> {
   const service = await startService();
   const targetingId = await service.targeting("Footwear");
@@ -39,7 +39,7 @@ async function dieDeciding(decision: Decision, nth: number): Promise<boolean> {
   dying.send(toolCall("ask", "delete_options", args));
   const asked = await Promise.race([answer(dying, "ask"), dying.exited.then(() => undefined)]);
   const token = waiting.safeParse(asked).data?.confirmation.token;
-  // Nothing goes before the approval.
+  // Before the approval, nothing is deleted.
   expect(await service.lines()).toEqual(before);
   let decided: Report | undefined;
   if (asked !== undefined && token !== undefined) {
@@ -56,7 +56,7 @@ async function dieDeciding(decision: Decision, nth: number): Promise<boolean> {
   const without = before.filter((line) => !line.includes("Red"));
   if (asked === undefined || token === undefined) {
     expect(await service.lines()).toEqual(before);
-    // The same call asks again, whatever was left of the first one.
+    // The same call asks for approval again, whatever the first one has left in the folder.
     expect(await tool(next, "delete_options", args)).toMatchObject({ status: "needs_confirmation" });
     return hasDied;
   }
@@ -68,7 +68,7 @@ async function dieDeciding(decision: Decision, nth: number): Promise<boolean> {
     return hasDied;
   }
   const end = told.status === "succeeded" ? told : await tool(next, "resume_run", { runId: asked.runId });
-  // Where it died before it wrote down what to delete, that is asked again.
+  // If the process died before it had stored what to delete, the new process asks for approval again.
   const again = waiting.safeParse(end).data?.confirmation.token;
   const done = again === undefined ? end : await tool(next, "resume_run", { runId: asked.runId, confirmation: again });
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 1 } });

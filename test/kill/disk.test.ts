@@ -9,7 +9,7 @@ import { openGate } from "./gate.ts";
 import { sendsIn } from "./journals.ts";
 import { startService } from "./service.ts";
 
-// The real command, on a disk that takes no more, and twice on one run.
+// Runs the built command with a full disk, and two commands with the same run.
 
 const report = z.looseObject({
   runId: z.string(),
@@ -55,7 +55,7 @@ async function set() {
     unjournaled,
     targetingId: await service.targeting("Spring"),
     server: () => start(startNode([COMMAND], environment)),
-    /** A server whose files may grow to so many blocks of 512 bytes, and no further. */
+    /** Starts a server whose files cannot grow beyond this many blocks of 512 bytes. */
     limited: (blocks: number) =>
       start(startProgram("sh", ["-c", `ulimit -f ${blocks}; exec "$0" "$1"`, process.execPath, COMMAND], environment)),
   };
@@ -68,7 +68,7 @@ test("a disk that is full from the start: nothing is sent, and the answer says w
   expect(refused.isError).toBe(true);
   expect(JSON.stringify(refused.structuredContent)).toContain("TARGETING_MCP_STATE_DIR");
   expect({ writes: gate.writes(), lines: await service.lines() }).toEqual({ writes: 0, lines: ["Spring"] });
-  // What needs less room still works.
+  // A call that needs less space still works.
   const small = await call(server, "2", "bulk_add_options", { targetingId, items: names(1) });
   expect(small.structuredContent).toMatchObject({ status: "succeeded" });
 });
@@ -76,7 +76,7 @@ test("a disk that is full from the start: nothing is sent, and the answer says w
 test("a disk that fills up in the middle: nothing leaves unjournaled, and a resumed run ends complete", async () => {
   const count = 12_000;
   let interrupted = 0;
-  // A run journals its plan and then each answer: at one of these sizes it is cut off in between.
+  // A run writes its plan to its journal, and then each answer. With one of these limits, the disk is full in between.
   for (const blocks of [1600, 2400]) {
     const { service, gate, unjournaled, targetingId, server, limited } = await set();
     const full = limited(blocks);

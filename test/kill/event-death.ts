@@ -10,7 +10,7 @@ import type { Death } from "./death.ts";
 import { type EventService, startEventService } from "./event-service.ts";
 import { runsIn } from "./journals.ts";
 
-/** A call that sends events, each of another user: `person-N` for the Nth event. */
+/** A call that sends events. Each event is of another user: `person-N` for the Nth event. */
 export interface EventScenario {
   readonly name: string;
   readonly tool: "track_events" | "track_event";
@@ -21,18 +21,20 @@ export interface EventScenario {
   readonly asFile: boolean;
 }
 
-/** How the interrupted run is continued. */
+/** How a new process continues the interrupted run. */
 export type TakenUpBy = "resume_run" | "the same call";
 
-/** At most this many requests are in progress at a time, and at most this many events are announced besides them. */
+/**
+ * The server has at most IN_FLIGHT requests in progress, and its journal announces at most GROUP events in addition.
+ */
 const IN_FLIGHT = 16;
 const GROUP = 100;
 
 const row = z.looseObject({ index: z.number(), outcome: z.string() });
 
 /**
- * Kills a real process while it sends events. A new process then continues, and its report is compared with what the
- * service received. Returns whether the process was killed.
+ * Kills a real process while it sends events. A new process then continues the run, and its report is compared with
+ * what the service received. Returns false if all events were sent before the process was killed.
  */
 export async function dieSending(scenario: EventScenario, death: Death, by: TakenUpBy): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-kill-"));
@@ -105,14 +107,14 @@ interface Left {
 }
 
 /**
- * Continues the stored run. If nothing was stored, checks that the server says so and sent nothing, and makes the call
- * again.
+ * Continues the stored run. If no run was stored, checks that the server says so and has sent nothing, and makes the
+ * call again.
  */
 async function takeUp(server: Server, { scenario, args, by, runs, service }: Left): Promise<Report> {
   for (const runId of runsIn(runs)) {
     const found = await tool(server, "get_run", { runId });
     const isOver = found.runId !== undefined && found.status !== "interrupted";
-    // If the run has ended, the same call means other events.
+    // After the run has ended, the same call would send the events once more.
     if (by === "resume_run" || isOver) {
       const resumed = await tool(server, "resume_run", { runId });
       if (resumed.runId !== undefined) return resumed;
@@ -129,7 +131,7 @@ interface Ended {
   readonly service: EventService;
 }
 
-/** Each event has one outcome, and none that the service contradicts. */
+/** Checks that each event has exactly one outcome, which agrees with what the service received. */
 async function compare(server: Server, { scenario, report, service }: Ended): Promise<void> {
   const { events, wrong, onUnknown } = scenario;
   const rows = (await linesAt(server, `targeting://runs/${report.runId}/results`)).map((line) => row.parse(line));
@@ -156,7 +158,7 @@ function placeOf(uid: string): number {
   return Number(uid.slice("person-".length));
 }
 
-/** Returns the indexes of the events that may have been sent, according to the journals on the disk. */
+/** Returns the indexes of the events that may have been sent, according to the journals. */
 function announcedIn(folder: string): ReadonlySet<number> {
   const announced = new Set<number>();
   for (const line of journalLines(folder)) {
@@ -175,7 +177,7 @@ export function journalLines(folder: string): readonly string[] {
   });
 }
 
-/** Returns how many people's identifiers appear unhashed in the files of a folder. */
+/** Returns for how many people the files of a folder contain the identifier as it was sent. */
 function peopleIn(folder: string): number {
   const files = readdirSync(folder, { withFileTypes: true }).filter((one) => one.isFile());
   const texts = files.map(({ name }) => readFileSync(join(folder, name), "utf8"));

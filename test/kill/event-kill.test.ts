@@ -9,10 +9,10 @@ import { dieSending, type EventScenario, journalLines, type TakenUpBy } from "./
 import { startEventService } from "./event-service.ts";
 import { runsIn } from "./journals.ts";
 
-/** `npm run test:kill` has a death at every step of every call, `npm run test:kill:some` a few in each of them. */
+/** `npm run test:kill` kills processes at every step of every call, `npm run test:kill:some` at a few steps of each. */
 const isEvery = inject("deaths") === "every";
 
-/** Deaths that are looked at side by side. */
+/** How many processes are tested at the same time. */
 const AT_ONCE = 4;
 
 const SCENARIOS: readonly EventScenario[] = [
@@ -21,7 +21,9 @@ const SCENARIOS: readonly EventScenario[] = [
   { name: "one event", tool: "track_event", events: 1, wrong: [], onUnknown: "report", asFile: false },
 ];
 
-/** Lets a process die at the first, the second and every further moment of a kind, until it lives through all. */
+/**
+ * Kills a process at the first moment of a kind, the next at the second, and so on, until one ends before its moment.
+ */
 async function dieEverywhere(scenario: EventScenario, by: TakenUpBy, deathAt: (nth: number) => Death): Promise<number> {
   for (let first = 1; ; first += AT_ONCE) {
     const deaths = Array.from({ length: AT_ONCE }, (_, more) => deathAt(first + more));
@@ -71,7 +73,8 @@ describe.each(SCENARIOS)("killed while it sends: $name", (scenario) => {
 });
 
 describe("found by the deaths", () => {
-  // A run was marked as started before its journal held anything, and nothing in the journal was taken for no events.
+  // In an earlier version, a run was marked as started before its journal had any line. If the process then died, the
+  // run looked as if it had no events.
   test.skipIf(isEvery)("a run that died while it was started is not taken for one without events", async () => {
     const [scenario] = SCENARIOS;
     if (scenario === undefined) throw new RangeError("no scenario");
@@ -82,7 +85,8 @@ describe("found by the deaths", () => {
     }
   });
 
-  // 200 events were announced ahead, and answers waited in memory for the next hundred: 303 of 400 were unknown.
+  // In an earlier version, 303 of 400 events were unknown: 200 were announced too early, and answers were written to
+  // the journal only in groups of 100.
   test("at most what is in flight and one group is unknown, and what was answered is known", async () => {
     const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-kill-"));
     const service = await startEventService({
@@ -118,7 +122,7 @@ describe("found by the deaths", () => {
   });
 });
 
-/** How many events journals on the disk say were accepted. */
+/** Returns how many events were accepted, according to the journals. */
 function acceptedIn(runs: string): number {
   return journalLines(runs)
     .map((line): { t: string; objects?: readonly number[] } => JSON.parse(line))

@@ -5,7 +5,7 @@ import type { DeadlyRequest } from "./gate.ts";
 /** An event service that counts what it received. */
 export interface EventService {
   readonly url: string;
-  /** How often an event of each user was received completely. */
+  /** How many complete events of each user have arrived. */
   readonly received: ReadonlyMap<string, number>;
   /** The number of requests that were received but not answered yet. */
   unanswered(): number;
@@ -16,8 +16,9 @@ export interface EventService {
 }
 
 /**
- * Starts an event service of its own, written by the document (event-tracking-api 4): it answers `ok` and counts events
- * by their `uid`. `onArrival` is called with each `uid` before it is answered. Kills at one request, where told.
+ * Starts an event service that follows the API document (event-tracking-api 4). It answers `ok` and counts events by
+ * their `uid`. `onArrival` is called with the `uid` before the answer. `deadly` is the request at which the server is
+ * killed.
  */
 export async function startEventService(at: {
   readonly deadly?: DeadlyRequest | undefined;
@@ -37,7 +38,7 @@ export async function startEventService(at: {
     at.onArrival?.(uid);
     const isDeadly = arrived === at.deadly?.nth;
     if (isDeadly && at.deadly?.moment === "arrived") {
-      // The event was received, but is lost before the service stored it.
+      // The event has arrived, but the service has not stored it: it is lost.
       await at.kill?.();
       return;
     }

@@ -3,16 +3,16 @@ import { served } from "../support/stub-server.ts";
 
 /**
  * When a process is killed at one of its write requests. `arrived`: when the request arrives, so that it is never
- * applied. `applied`: after it was applied and before the process gets the answer.
+ * applied. `applied`: after the service has applied it, but before the process gets the answer.
  */
 export interface DeadlyRequest {
-  /** Which write request, counted from 1. */
+  /** The number of the write request; the first is 1. */
   readonly nth: number;
   readonly moment: "arrived" | "applied";
 }
 
 /**
- * A proxy between a server and the service. It forwards requests, observes each write, and may kill the server at one.
+ * A proxy between the server under test and the service. It forwards requests, counts writes, and may kill the server.
  */
 export interface Gate {
   readonly url: string;
@@ -27,7 +27,7 @@ export async function openGate(
   service: string,
   at: {
     readonly deadly?: DeadlyRequest | undefined;
-    /** At which read, counted from 1, the server is killed. The read is then not answered. */
+    /** The number of the read at which the server is killed; the first is 1. That read is not answered. */
     readonly deadlyRead?: number | undefined;
     onWrite(writes: number): void;
     kill(): Promise<void>;
@@ -56,7 +56,7 @@ export async function openGate(
       const { status, headers, text } = await passedOn(service, request, body);
       if (!isDeadly) response.writeHead(status, headers).end(text);
     } finally {
-      // An answer may be lost on the other side of the gate too.
+      // The process is killed even if the gate could not get the answer.
       if (isDeadly) await at.kill();
     }
   };

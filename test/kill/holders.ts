@@ -8,18 +8,18 @@ import { runsIn } from "./journals.ts";
 
 const lease = z.looseObject({ pid: z.number() });
 
-/** The holder of a lease: a number that grows with each new holder, and the ID of the process. */
+/** The holder of a lease: a number, which is larger for each new holder, and the ID of the holder's process. */
 export interface Holder {
   readonly number: number;
   readonly pid: number;
 }
 
-/** The lease with which a process writes to the project, or with which it executes a run. */
+/** A lease that a process needs to write to the project, or to execute a run. */
 export type LeaseName = "project" | `run ${string}`;
 
-/** The place where two processes of one project store their runs. */
+/** Where two processes of the same project store their runs. */
 export interface SharedPlace {
-  /** The settings with which processes store their runs there. */
+  /** The settings with which a process stores its runs here. */
   readonly settings: Readonly<Record<string, string>>;
   runs(): Promise<readonly string[]>;
   /** Returns the newest holder of a lease. Undefined if it never had one. */
@@ -28,7 +28,7 @@ export interface SharedPlace {
   close(): Promise<void>;
 }
 
-/** A place in files, for processes with this project. */
+/** Stores runs in files, for processes with this project. */
 export function placeInFiles(project: string): SharedPlace {
   const state = mkdtempSync(join(tmpdir(), "targeting-mcp-pause-"));
   const runs = join(state, "runs");
@@ -42,7 +42,7 @@ export function placeInFiles(project: string): SharedPlace {
   };
 }
 
-/** Returns the newest holder of a lease according to the files in a folder. Undefined if it never had one. */
+/** Returns the newest holder of a lease, according to the files in a folder; undefined if it never had a holder. */
 function holderIn(folder: string, name: string): Holder | undefined {
   try {
     const numbers = readdirSync(folder).flatMap((file) => {

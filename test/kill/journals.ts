@@ -7,7 +7,7 @@ export function runsIn(folder: string): readonly string[] {
   return existsSync(folder) ? readdirSync(folder).filter(isRunId) : [];
 }
 
-/** Returns how many requests were about to be sent, according to the journals on the disk. */
+/** Returns how many requests the journals announce. A request is announced just before it is sent. */
 export function sendsIn(folder: string): number {
   return runsIn(folder).reduce((sum, runId) => {
     const file = join(folder, runId, "journal.ndjson");

@@ -2,13 +2,15 @@ import { describe, expect, inject, test } from "vitest";
 import { type Death, dieAndResume } from "./death.ts";
 import { SCENARIOS, type Scenario } from "./scenarios.ts";
 
-/** `npm run test:kill` has a death at every step of every call, `npm run test:kill:some` a few in each of them. */
+/** `npm run test:kill` kills processes at every step of every call, `npm run test:kill:some` at a few steps of each. */
 const isEvery = inject("deaths") === "every";
 
-/** Deaths that are looked at side by side. */
+/** How many processes are tested at the same time. */
 const AT_ONCE = 4;
 
-/** Lets a process die at the first, the second and every further moment of a kind, until it lives through all. */
+/**
+ * Kills a process at the first moment of a kind, the next at the second, and so on, until one ends before its moment.
+ */
 async function dieEverywhere(scenario: Scenario, deathAt: (nth: number) => Death): Promise<number> {
   for (let first = 1; ; first += AT_ONCE) {
     const next = Array.from({ length: AT_ONCE }, (_, more) => deathAt(first + more));

@@ -9,7 +9,7 @@ import { builtProgram, COMMAND, cleanEnvironment, startNode } from "../support/s
 import { optionItems, startService } from "../support/service.ts";
 
 const CLIENT = [builtProgram("client-process")];
-/** Three requests; the second is on its way when the client is killed. */
+/** These need three requests. The client is killed while the second is on its way. */
 const OPTIONS = 12_000;
 
 type Service = Awaited<ReturnType<typeof startService>>;
@@ -27,7 +27,7 @@ async function newTargeting({ url }: Service): Promise<string> {
   return z.looseObject({ _id: z.string() }).parse(await response.json())._id;
 }
 
-/** Has a client in a process of its own add options, and kills it with SIGKILL in the middle; gives what it wrote first. */
+/** Starts a client in its own process. Kills it while it adds options. Returns the first line that the client wrote. */
 async function killInTheMiddle(service: Service, targetingId: string, task: Pick<Task, "client" | "url" | "env">) {
   const release = await service.hold("addOptions", { nth: 2 });
   const args = { targetingId, items: optionItems(OPTIONS) };
@@ -41,7 +41,7 @@ async function killInTheMiddle(service: Service, targetingId: string, task: Pick
   return Number(client.lines[0]);
 }
 
-/** Whether a process is there. */
+/** Returns whether a process still runs. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -50,7 +50,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** What is in all leases below a folder: of projects, of runs and of the turns that equal calls take. */
+/** Returns the contents of all lease files in a folder: of projects, of runs, and of equal calls. */
 async function leasesIn(stateDir: string) {
   const files = await readdir(stateDir, { recursive: true });
   const found = files.filter((file) => /\.lease\.\d+$/.test(file));
@@ -59,7 +59,9 @@ async function leasesIn(stateDir: string) {
   );
 }
 
-/** Finishes what the killed client began, with another server: nothing is missing, and nothing was sent twice. */
+/**
+ * Finishes the killed client's call with another server. Checks that nothing is missing, and nothing was sent twice.
+ */
 async function expectNothingLost(service: Service, targetingId: string, stateDir: string): Promise<void> {
   const { url } = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: stateDir });
   const client = await CLIENTS["2026 client, modern"]({ url });

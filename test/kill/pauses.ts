@@ -8,9 +8,9 @@ import { page, type Result, wrongEvents, wrongOptions } from "./truth.ts";
 import { type HeldLease, openWatchingGate, type Watcher, watcherOf } from "./watching-gate.ts";
 
 /**
- * What the other process does while the first one is suspended: it executes another run, or continues the same one. And
- * where the first process is suspended: anywhere, while it waits because the service is busy, or while it sends a large
- * body.
+ * `run`: whether the other process executes another run or continues the same one while the first process is suspended.
+ * `moment`: when the first process is suspended: anywhere, while it waits because the service is busy, or while it
+ * sends a large body.
  */
 export const PAUSES = [
   { run: "another", moment: "anywhere" },
@@ -27,7 +27,7 @@ type PauseKind = (typeof PAUSES)[number];
 interface Paused {
   /** Writes of the suspended process that arrived after the first write of the new lease holder. */
   readonly late: readonly string[];
-  /** Everything that was lost, done twice or reported wrongly. */
+  /** Whatever was lost, done twice or reported wrongly. */
   readonly wrong: readonly string[];
   /** Whether the other process took over while the first one was suspended. */
   readonly takenOver: boolean;
@@ -40,7 +40,10 @@ const targetings = z.object({ results: z.array(z.object({ data: z.object({ _id: 
 /** The project of the two processes. */
 const PROJECT = "paused";
 const KEYS = { "x-api-key": "sandbox-key", "content-type": "application/json" };
-/** Ten requests: those of the two processes take longer than the pause goes on after the lease has ended. */
+/**
+ * These need ten requests. Together, the requests of both processes take longer than the pause lasts after the lease
+ * has ended.
+ */
 const GROUPS = 1500;
 const EVENTS = 700;
 /** How long a request takes, in milliseconds. */
@@ -54,11 +57,14 @@ interface Schedule {
   readonly kinds: readonly PauseKind[];
   readonly count: number;
   readonly atOnce: number;
-  /** Opens the place where the two processes of a pause keep their runs; absent: in files. */
+  /** Opens the place where both processes store their runs; absent: in files. */
   readonly openPlace?: () => Promise<SharedPlace>;
 }
 
-/** Suspends processes repeatedly. Returns what was wrong, and how often the other process took over. */
+/**
+ * Suspends many processes, one after another and at the same time. Returns what was wrong, and how often the other
+ * process took over.
+ */
 export async function pauseAll({ kinds, count, atOnce, openPlace }: Schedule) {
   const seed = Number(process.env.TARGETING_MCP_TEST_SEED ?? Date.now() % 1_000_000);
   const ends: string[] = [];
@@ -88,8 +94,8 @@ export async function pauseAll({ kinds, count, atOnce, openPlace }: Schedule) {
 }
 
 /**
- * Suspends one of two processes for longer than its lease lasts, at a moment chosen by the seed, and checks the result.
- * `openPlace` opens the place where both store their runs.
+ * Suspends one of two processes for longer than its lease lasts, at a random moment, and checks the result. `seed`
+ * makes the moment repeatable. `openPlace` opens the place where both processes store their runs.
  */
 async function pauseOnce(
   { run, moment }: PauseKind,
@@ -141,7 +147,10 @@ async function pauseOnce(
   }
 }
 
-/** Who holds the leases that writes leave by: where two processes have a run each, that of the project alone. */
+/**
+ * Returns the holders of the leases that allow writes. If each process has its own run, this is only the project's
+ * lease.
+ */
 async function heldIn(place: SharedPlace, run: PauseKind["run"]): Promise<readonly HeldLease[]> {
   const ofRuns = run === "another" ? [] : (await place.runs()).map((runId): LeaseName => `run ${runId}`);
   const names: readonly LeaseName[] = run === "events" ? ofRuns : ["project", ...ofRuns];
@@ -157,7 +166,7 @@ async function stopAt(
   const stop = (): void => void process.kill(pid, "SIGSTOP");
   const nth = random.between(1, 4);
   await new Promise<void>((resolve) => {
-    // The last slice comes by itself: more than this of a body is never there before all of it.
+    // At most 90 % of the body: the rest arrives as one piece, and the process must be suspended before it does.
     const share = 0.9 * random.next();
     watcher.onBytes = (from, write, arrived, total) => {
       if (moment !== "upload" || from !== pid || write < nth || arrived < share * total) return;
@@ -177,7 +186,7 @@ async function stopAt(
   stop();
 }
 
-/** Asks a process repeatedly to continue a run, until it does so or the run has ended. */
+/** Asks a process repeatedly to continue a run, until the process does so or the run has ended. */
 async function takeOver(server: Server, runId: string, place: SharedPlace, awake: Promise<unknown>) {
   let over = false;
   void awake.then(() => {
@@ -185,20 +194,20 @@ async function takeOver(server: Server, runId: string, place: SharedPlace, awake
   });
   for (;;) {
     const told = report.safeParse(await server.ask("resume_run", { runId })).data;
-    // An answer without a report of the run causes another attempt. For example, the store may not have answered in
+    // If an answer has no report of the run, the call is repeated. The store may, for example, not have answered in
     // time.
     if (told !== undefined && (over || (await place.holder(`run ${runId}`))?.pid === server.pid)) return told;
     await delay(200);
   }
 }
 
-/** Waits until a process and its store answer, so that later calls do not depend on how long the start takes. */
+/** Waits until a process and its store answer, so that the start of the process does not delay later calls. */
 async function untilAnswered(server: Server): Promise<void> {
   while (unavailable.safeParse(await server.ask("get_run", {})).success) await delay(200);
 }
 
 function groupCall(targetingId: string, who: string, moment: PauseKind["moment"]) {
-  // Requests hold 150 groups each, or 10,000 Context IDs: 300 KB or more.
+  // Each request holds 150 groups, or 10,000 Context IDs (300 KB or more).
   const large = moment === "upload";
   const items = Array.from({ length: large ? 36 : GROUPS }, (_, number) => ({
     name: `${who} ${number}`,
@@ -265,7 +274,7 @@ function serverAt(url: string, settings: Readonly<Record<string, string>>) {
   return {
     pid: server.child.pid ?? 0,
     ask,
-    /** Calls a tool that writes; gives what it answered, where that is a report of a run. */
+    /** Calls a tool that writes. Returns the report of its run; undefined if the answer has none. */
     call: async ({ tool, args }: Call) => report.safeParse(await ask(tool, args)).data,
     end: async () => {
       server.child.kill("SIGCONT");
@@ -275,7 +284,10 @@ function serverAt(url: string, settings: Readonly<Record<string, string>>) {
   };
 }
 
-/** Waits until a run rests, and compares what the processes say of it with what the service has. */
+/**
+ * Waits until a run has stopped. Compares the reports of all processes with the data of the service. Returns
+ * differences.
+ */
 async function wrongWith(runId: string, servers: readonly Server[], sandbox: string, isEvents: boolean) {
   const wrong: string[] = [];
   const said: string[] = [];
@@ -303,7 +315,8 @@ async function atRest(server: Server, runId: string) {
   for (let waitMs = 1000; ; waitMs = 5000) {
     const answer = await server.ask("get_run", { runId, waitMs });
     const told = report.safeParse(answer).data;
-    // A process that has just stood still may say that its store is away: it has not heard from it for so long.
+    // A process that was suspended until now may say that its store is unavailable, because the store has not answered
+    // it for so long.
     const isOver = told === undefined ? !unavailable.safeParse(answer).success : told.status !== "running";
     if (isOver || Date.now() >= until) return report.parse(answer);
   }

@@ -9,20 +9,20 @@ import { runsIn } from "./journals.ts";
 import type { PlanScenario } from "./plan-scenarios.ts";
 import { startService } from "./service.ts";
 
-/** Where a process is killed while it plans: at a change of the file system, or at a read. */
+/** When a process is killed while it plans: at a change of the file system, or at a read request. */
 export interface PlanDeath {
   readonly at: "operation" | "read";
   readonly nth: number;
 }
 
-/** Reads take this long where planning is slow, and a call that long, in milliseconds. */
+/** In slow scenarios, how long a read takes, and after which time a call answers, in milliseconds. */
 const SLOW_READ_MS = 150;
 const SHORT_CALL_MS = 100;
 
 /**
- * Kills a real process while it plans. A new process then resumes the stored run, plans again and applies one of the
- * plans, and everything is compared with the expected state. Returns whether the process was killed: it is not if the
- * plan is made first.
+ * Kills a real process while it plans. A new process then resumes the stored run, plans again, and applies one of the
+ * plans. The result is compared with the expected state. Returns false if the plan was finished before the process was
+ * killed.
  */
 export async function diePlanning(scenario: PlanScenario, death: PlanDeath): Promise<boolean> {
   const service = await startService();
@@ -70,7 +70,7 @@ export async function diePlanning(scenario: PlanScenario, death: PlanDeath): Pro
   for (const runId of runsIn(runs).filter((each) => !earlier.has(each))) {
     if (await isPlanned(next, runId, scenario)) plans.push(runId);
   }
-  // A plan that was reported to the caller must still exist.
+  // If the caller was told that the plan is ready, it must still exist.
   if (first?.status === "planned") expect(plans).toContain(first.runId);
   const again = await tool(next, call.tool, call.args);
   expect(again).toMatchObject({ status: "planned", counts: { items: scenario.items } });
@@ -87,7 +87,7 @@ export async function diePlanning(scenario: PlanScenario, death: PlanDeath): Pro
   return isDead;
 }
 
-/** Whether a run that was left behind holds the whole plan; where not, nothing of it can be applied, and it says so. */
+/** Returns whether an interrupted run has its whole plan. If not, checks that the run cannot be applied and says so. */
 async function isPlanned(server: Server, runId: string, { items }: PlanScenario): Promise<boolean> {
   const resumed = await tool(server, "resume_run", { runId });
   const shown = await tool(server, "get_run", { runId });
@@ -105,7 +105,7 @@ async function isPlanned(server: Server, runId: string, { items }: PlanScenario)
   return false;
 }
 
-/** The same call finds nothing to do any more; a run cannot be undone twice. */
+/** Checks that the same call now finds nothing to do. An undo cannot even be planned again. */
 async function checkNothingLeft(server: Server, name: string, args: Readonly<Record<string, unknown>>): Promise<void> {
   const told = await tool(server, name, args);
   if (name === "undo_run") expect(JSON.stringify(told.refused)).toContain("undone before");

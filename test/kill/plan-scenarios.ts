@@ -7,18 +7,18 @@ import type { Service } from "./service.ts";
 export interface PlanScenario {
   readonly name: string;
   /**
-   * Creates in the service and the folder what the call needs. Returns the call. `tool` calls a tool and returns the ID
-   * of its run.
+   * Creates what the call needs, in the service and the folder. Returns the call. `tool` calls a tool and returns the
+   * ID of its run.
    */
   readonly prepare: (service: Service, tool: CallTool, folder: string) => Promise<Prepared>;
   /** The number of objects in the plan. */
   readonly items: number;
   readonly after: readonly string[];
-  /** Whether planning takes longer than a call may, so that it continues after the answer. */
+  /** Whether planning takes longer than a call may, so that it continues after the call has answered. */
   readonly isSlow: boolean;
 }
 
-/** A deletion with a sub-option that became a top-level option, to be undone. */
+/** Deletes an option and a group, whose sub-options become top-level options. Returns the call that undoes this. */
 async function deletion(service: Service, tool: CallTool): Promise<Prepared> {
   const targetingId = await service.targeting("Spring");
   const [red, group] = await service.options(targetingId, [
@@ -37,7 +37,10 @@ const AFTER_DELETION = [
   "Spring / Red: r s",
 ];
 
-/** A file with its base, of which an option is renamed, one gets a Context ID, one is new, and one is gone. */
+/**
+ * Saves a targeting to a file with its base. In the file, one option is renamed, one gets a Context ID, one is new, and
+ * one is missing.
+ */
 async function editedFile(service: Service, tool: CallTool, folder: string): Promise<Prepared> {
   const targetingId = await service.targeting("Spring");
   const [red, blue] = await service.options(targetingId, [
@@ -59,7 +62,9 @@ async function editedFile(service: Service, tool: CallTool, folder: string): Pro
 
 const AFTER_EDIT = ["Spring", "Spring / Blue: b more", "Spring / Crimson: r", "Spring / New: n"];
 
-/** Calls that make plans. Each is made twice: planning ends within the call, or continues after its answer. */
+/**
+ * Calls that make plans, each in two versions: planning ends within the call, or continues after the call has answered.
+ */
 export const PLAN_SCENARIOS: readonly PlanScenario[] = [false, true].flatMap((isSlow) => [
   {
     name: isSlow ? "a plan of a file that takes longer than its call may" : "a plan of a file",

@@ -9,9 +9,9 @@ import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process
 import { optionItems } from "../support/service.ts";
 import { startService } from "./service.ts";
 
-// A power cut on real file systems: the state folder lies in an image of a disk. The image is copied while the service
-// has a write request and the server has no answer, and then the server is killed. What the file system had not written
-// to the disk is missing in the copy. A server on the copy finishes the run.
+// Simulates a power cut on real file systems. The state folder is in a disk image. While the service has received a
+// write request but the server has no answer yet, the image is copied and the server is killed. The copy lacks
+// everything that the file system had not written to the disk. A server that uses the copy then finishes the run.
 
 const answered = z.looseObject({
   result: z.looseObject({
@@ -25,7 +25,7 @@ const answered = z.looseObject({
 
 const FILE_SYSTEMS = ["ext4", "xfs", "btrfs"];
 
-/** Two requests create these options: one takes 5,000. */
+/** These options need two requests, because a request takes at most 5,000. */
 const OPTIONS = 6000;
 
 function run(program: string, ...args: readonly string[]): void {
@@ -33,7 +33,7 @@ function run(program: string, ...args: readonly string[]): void {
   if (status !== 0) throw new Error(`${program} ${args.join(" ")}: ${stderr}`);
 }
 
-/** Mounts an image of a disk; the test unmounts it, or its end does. */
+/** Mounts a disk image. It is unmounted by the test, or at the latest when the test ends. */
 function mount(image: string) {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-disk-"));
   run("mount", "-o", "loop", image, folder);
@@ -45,7 +45,10 @@ function mount(image: string) {
   return { folder, unmount };
 }
 
-/** Whether an image with this file system can be made and mounted here, which needs root and the system's tools. */
+/**
+ * Returns whether this machine can create and mount an image with this file system, which needs root and tools of the
+ * system.
+ */
 function canMount(fileSystem: string): boolean {
   const image = join(mkdtempSync(join(tmpdir(), "targeting-mcp-disk-")), "probe.img");
   try {
@@ -83,7 +86,7 @@ const cases = FILE_SYSTEMS.flatMap((fileSystem) =>
     [true, false].map((applied) => ({ fileSystem, operation, applied })),
   ),
 );
-// Where only some deaths are tried, one power cut is.
+// `npm run test:kill:some` tries only one power cut.
 const tried = inject("deaths") === "some" ? cases.slice(0, 1) : cases;
 const canTry = new Map(FILE_SYSTEMS.map((each) => [each, canMount(each)]));
 
@@ -118,7 +121,7 @@ test.for(tried)("$fileSystem, $operation, applied: $applied", async (the, { skip
   await expect.poll(() => service.count(the.operation)).toBe(before + nth);
   run("cp", "--sparse=always", image, copy);
   await first.kill();
-  // The same file system cannot be mounted twice.
+  // The same file system cannot be mounted twice, so the original is unmounted before the copy is used.
   disk.unmount();
   await service.mend();
 

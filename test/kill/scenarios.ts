@@ -1,11 +1,11 @@
 import type { Service } from "./service.ts";
 
-/** A call, and the expected state of the service after it, however often its process was killed. */
+/** A call, and the expected state of the service after it, however often its process is killed. */
 export interface Scenario {
   readonly name: string;
   /**
-   * Creates in the service what the call needs. Returns the call. `file` writes a file that the call may name. `tool`
-   * calls a tool of a process that is not killed.
+   * Creates in the service what the call needs. Returns the call. `file` writes a file that the call can use. `tool`
+   * calls a tool in a process that is not killed.
    */
   prepare(service: Service, file: (name: string, text: string) => Promise<string>, tool: CallTool): Promise<Prepared>;
   readonly items: number;
@@ -23,7 +23,7 @@ export interface Prepared {
 
 const ids = (count: number, from = 0): string[] => Array.from({ length: count }, (_, at) => `article-${from + at}`);
 
-/** One of each kind of write, made so that it takes several requests. */
+/** For each kind of write, a call that needs several requests. */
 export const SCENARIOS: readonly Scenario[] = [
   {
     name: "options with a long list, a group, and a sub-option of a group that was there",

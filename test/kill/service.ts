@@ -25,7 +25,7 @@ export async function startService() {
   const fault = (one: object) => sandbox.control("POST", "/faults", { faults: [one] });
   return {
     ...sandbox,
-    /** The nth write from now on gets no answer, and is applied half a second later. */
+    /** The nth write from now on gets no answer. The service applies it half a second later. */
     late: (nth: number) => fault({ kind: "late", delayMs: 500, on: "write", nth }),
     /** Each read from now on takes this many milliseconds. */
     slowReads: (delayMs: number) => fault({ kind: "slow", delayMs, on: "read" }),

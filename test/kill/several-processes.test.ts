@@ -1,4 +1,4 @@
-// Several real servers on one state folder, before one service.
+// Several servers use the same state folder and the same service.
 import { readdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -20,7 +20,7 @@ const answer = z.looseObject({
 });
 type Service = Awaited<ReturnType<typeof startService>>;
 
-/** A server with a client, among others that share its state folder. */
+/** Starts a server and its client. */
 async function startServer(service: Service, env: Record<string, string>) {
   const server = await startHttp({ ...service.live, ...env });
   const { callTool } = await CLIENTS["2026 client, modern"]({ url: server.url });
@@ -37,7 +37,7 @@ async function startServer(service: Service, env: Record<string, string>) {
 
 const ALL = { TARGETING_MCP_CONFIRM: "off" };
 
-/** So many servers on one state folder. */
+/** Starts this many servers on one state folder. */
 async function start(count: number, env: Record<string, string> = {}) {
   const service = await startService();
   const first = await startServer(service, env);
@@ -49,7 +49,7 @@ async function start(count: number, env: Record<string, string> = {}) {
 
 const kept = perFile(start);
 
-/** The same for all tests of the file which leave them alive; the service is empty for each. */
+/** Returns the servers that all tests share which do not kill them, with an empty service. */
 async function shared(...what: Parameters<typeof start>): ReturnType<typeof start> {
   const started = await kept(...what);
   await started.service.control("POST", "/reset", {});
@@ -68,7 +68,9 @@ async function newTargeting({ url }: Service, name = "Spring"): Promise<string> 
 const CLICK = { eventName: "app_open" };
 const events = (count: number) => Array.from({ length: count }, (_, number) => ({ uid: `user-${number}`, ...CLICK }));
 
-/** Takes every lease below a folder for one whose holder has not shown life for a minute. */
+/**
+ * Makes every lease in a folder look as if its holder has shown no sign of life for a minute, so that others take it.
+ */
 async function outdateLeases(stateDir: string): Promise<void> {
   const files = (await readdir(stateDir, { recursive: true })).filter((file) => /\.lease\.\d+$/.test(file));
   const past = new Date(Date.now() - 60_000);
@@ -106,7 +108,7 @@ describe("the same call at one instant in three processes makes one run", () => 
       const release = await service.hold(operation);
       const calls = Promise.all(servers.map(({ call }) => call(tool, args)));
       await expect.poll(() => service.count(operation)).toBeGreaterThan(before);
-      // A server that answers what came later has this call, too.
+      // A server that answers these later calls has read the earlier call, too.
       for (const _ of [1, 2]) await Promise.all(servers.map(({ call }) => call("get_run", {})));
       await release();
       const told = await calls;
@@ -224,7 +226,7 @@ describe("a run is cancelled from any process", () => {
 });
 
 describe("a run that is resumed is driven by one process alone", () => {
-  // Each call answers with its end, however busy the machine is.
+  // Calls answer only when their work has ended, even on a busy machine.
   const TO_THE_END = { TARGETING_MCP_WAIT_MS: "600000" };
 
   test("where two resume it at one instant", async () => {
@@ -256,7 +258,8 @@ describe("a run that is resumed is driven by one process alone", () => {
       const waiting = first.call(tool, args);
       await expect.poll(() => service.count(operation)).toBeGreaterThan(1);
       first.child.kill("SIGSTOP");
-      // What it has sent is carried out, and the other process is in the middle when it goes on.
+      // The service now executes the requests of the suspended process, and holds the other one in the middle of the
+      // run.
       const releaseOthers = await service.hold(operation, { nth: 2 });
       await release();
       await outdateLeases(first.stateDir);

@@ -13,7 +13,7 @@ const options = z.object({
 });
 const events = z.object({ events: z.array(z.looseObject({ uid: z.string().nullable() })), total: z.number() });
 
-/** Returns what a report says wrongly about options, each as `name is … and there as …`. */
+/** Returns the rows of a report that disagree with the options in the service, each as `name is … and there as …`. */
 export async function wrongOptions(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
   const there = options.parse(await get(sandbox, "/_sandbox/state")).projects.flatMap((project) => project.options);
   const byName = new Map<string, string[]>();
@@ -26,7 +26,10 @@ export async function wrongOptions(results: readonly Result[], sandbox: string):
   });
 }
 
-/** Returns what a report says wrongly about events. Each recorded event must have arrived exactly once. */
+/**
+ * Returns the rows of a report that disagree with the events in the service. Each recorded event must have arrived
+ * exactly once.
+ */
 export async function wrongEvents(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
   const times = new Map<string, number>();
   const { events: all, total } = events.parse(await get(sandbox, "/_sandbox/events?limit=10000"));

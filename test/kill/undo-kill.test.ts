@@ -9,14 +9,12 @@ import { runsIn } from "./journals.ts";
 import type { Prepared } from "./scenarios.ts";
 import { type Service, startService } from "./service.ts";
 
-/** How long a request may take, in milliseconds: an undo waits for that long where nothing shows what became of one. */
+/** How long a request may take, in milliseconds. If nothing proves what a lost request did, an undo waits this long. */
 const REQUEST_TIMEOUT_MS = 1500;
 
-/** What all tests leave to `npm run test:kill:some` and `npm run test:kill`. */
-
 /**
- * Lets a real process die at a request of a call, and a new one undo the run, without resuming it. Gives the plan of the
- * undo and what applying it came to, and checks that planning sent nothing.
+ * Kills a real process at a request of a call. A new process undoes the run without resuming it. Checks that planning
+ * the undo sends nothing. Returns the plan of the undo and the result of applying it.
  */
 async function dieAndUndo(
   prepare: (service: Service) => Promise<Prepared>,
@@ -26,7 +24,7 @@ async function dieAndUndo(
     meanwhile = async () => undefined,
   }: {
     readonly setUp?: (service: Service) => Promise<unknown>;
-    /** What others do between the plan and its application. */
+    /** What other users do after the undo is planned and before it is applied. */
     readonly meanwhile?: (service: Service) => Promise<unknown>;
   } = {},
 ) {
@@ -69,7 +67,7 @@ async function dieAndUndo(
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, at) => `Model ${100 + at}`);
 
-/** A deletion of 50 of 60 options, in one request. */
+/** A deletion of 50 of 60 options, which needs one request. */
 async function deletion(service: Service): Promise<Prepared> {
   const targetingId = await service.targeting("Footwear");
   const ids = await service.options(
@@ -104,7 +102,7 @@ describe("a process dies at a request, and its run is undone and not resumed", (
     expect(await service.lines()).toEqual(before);
   });
 
-  /** A deletion of 200 groups, in two requests. */
+  /** A deletion of 200 groups, which needs two requests. */
   const groups = async (service: Service): Promise<Prepared> => {
     const targetingId = await service.targeting("Footwear");
     const items = names(200).map((name) => ({ name, type: "collection", contexts: [`own-${name}`] }));

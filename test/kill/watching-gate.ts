@@ -3,14 +3,17 @@ import { setTimeout as delay } from "node:timers/promises";
 import { listening } from "../support/stub-server.ts";
 import type { Holder, LeaseName } from "./holders.ts";
 
-/** A lease that writes leave by, and who holds it now. */
+/** A lease that allows a process to write, and its present holder. */
 export interface HeldLease extends Holder {
   readonly name: LeaseName;
 }
 
-/** What all gates of a service report. */
+/** Collects what all gates of a service see. */
 export interface Watcher {
-  /** Reads who holds the leases when a write of a process arrives, one write after another. */
+  /**
+   * Reads the present lease holders when a write of a process arrives. Writes that arrive together are handled one
+   * after another.
+   */
   look(pid: number): Promise<void>;
   /** Called when `arrived` of the `total` bytes of a write's body have arrived. */
   onBytes(pid: number, write: number, arrived: number, total: number): void;
@@ -22,21 +25,26 @@ export interface Watcher {
   readonly late: string[];
 }
 
-/** How long a write takes, before it is applied and after, in milliseconds. */
+/** How long a write takes before and after the service applies it, in milliseconds. */
 export interface Pace {
   readonly beforeMs: number;
   readonly afterMs: number;
 }
 
-/** A proxy to a service for a single process, so that it is known who sent each request. */
+/**
+ * A proxy between a single process and the service. Each process has its own, so that tests know who sent a request.
+ */
 export interface WatchingGate {
   readonly url: string;
-  /** Set once the process is there. */
+  /** 0 until the process has started. */
   pid: number;
   close(): void;
 }
 
-/** Starts a gate in front of a service. It observes each write when its last byte arrives, and forwards everything. */
+/**
+ * Starts a gate in front of a service. It reports to the watcher when the last byte of a write arrives, and forwards
+ * everything.
+ */
 export async function openWatchingGate(service: string, watcher: Watcher, pace: Pace): Promise<WatchingGate> {
   let writes = 0;
   const gate = { url: "", pid: 0, close: () => {} };
@@ -87,7 +95,7 @@ export async function openWatchingGate(service: string, watcher: Watcher, pace: 
   return gate;
 }
 
-/** Watches the leases that writes leave by. */
+/** Creates a watcher of the leases that allow writes. */
 export function watcherOf(held: () => Promise<readonly HeldLease[]>): Watcher {
   const [written, late]: [Set<string>, string[]] = [new Set(), []];
   /** Records a write of a lease holder. It is late if a newer holder of the lease has already written. */

@@ -7,7 +7,7 @@ import { COMMAND, cleanEnvironment } from "./server-process.ts";
 import { startService } from "./service.ts";
 import { connected, type Era, type Given } from "./view-hosts.ts";
 
-/** The ways in which a server can ask for approval: not at all, by token, by page, or only through the client. */
+/** Settings of servers, by how they ask for approval: not at all, by token, on the page, or only through the client. */
 const SERVERS = {
   off: { TARGETING_MCP_CONFIRM: "off", TARGETING_MCP_PAGE: "off" },
   token: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_PAGE: "off" },
@@ -18,19 +18,19 @@ const SERVERS = {
 type Client = Awaited<ReturnType<typeof connected>>;
 type Person = Awaited<ReturnType<typeof personAt>>;
 
-/** Servers that ask for approval in different ways. They share a state folder and a service. */
+/** Servers that ask for approval in different ways, but share one service and one state folder. */
 export interface AskingWorld {
   readonly service: Awaited<ReturnType<typeof startService>>;
   readonly stateDir: string;
   readonly isHttp: boolean;
-  /** A new client. All clients of a world are the same caller. */
+  /** Connects a new client to one of the servers. For the servers, all clients of a world are the same caller. */
   readonly connect: (
     server: keyof typeof SERVERS,
     given?: Pick<Given, "extensions" | "answer" | "elicitation">,
   ) => Promise<Client>;
   /**
-   * The person at the page, who arrives after something was asked. Over stdio, this is the person of the client's own
-   * server.
+   * Returns a person who has logged in to the page. Over stdio, waits until the server of the client has opened the
+   * page in a browser.
    */
   readonly person: (client: Client) => Promise<Person>;
 }
@@ -56,7 +56,7 @@ async function overStdio(era: Era): Promise<AskingWorld> {
   };
 }
 
-/** Starts HTTP servers that ask in different ways, for clients of both protocol eras. */
+/** Starts one HTTP server for each way of asking for approval. */
 export async function startAskingServers() {
   const service = await startService();
   const env = cleanEnvironment({ ...service.live, TARGETING_MCP_WAIT_MS: "120000" });
@@ -88,7 +88,7 @@ function overHttp(
 
 type StartServers = typeof startAskingServers;
 
-/** All ways of connecting to servers that ask. Servers over HTTP may be shared between tests. */
+/** The worlds of all transports and protocol eras. Tests may share the servers over HTTP. */
 export const ASKING_WORLDS = {
   "stdio, 2026 era": () => overStdio("auto"),
   "stdio, 2025 era": () => overStdio("legacy"),

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import type { Certificate } from "./stub-server.ts";
 
 /**
- * Creates a certificate authority that no program knows, with OpenSSL. `file` is its certificate, for
- * NODE_EXTRA_CA_CERTS.
+ * Creates a new certificate authority with OpenSSL. No program trusts it unless NODE_EXTRA_CA_CERTS names its
+ * certificate, `file`.
  */
 export function makeAuthority() {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-certificates-"));
@@ -19,7 +19,9 @@ export function makeAuthority() {
   let made = 0;
   return {
     file: at("ca.pem"),
-    /** Creates a certificate for a host. If `days` is negative, it has expired. */
+    /**
+     * Creates a certificate for a host, valid for `days`. If `days` is negative, the certificate has already expired.
+     */
     certificateFor(host: string, days = 2): Certificate {
       made += 1;
       const [key, request, cert, names] = ["key", "csr", "pem", "names"].map((ending) => `${made}.${ending}`);

@@ -1,5 +1,5 @@
-// A client in its own process, which tests kill in the middle of a call. Its argument is one line of JSON (see `Task`).
-// Over stdio it starts the server itself, and prints the process ID of the server.
+// A client in its own process, so that tests can kill it in the middle of a call. Its only argument is a `Task` as one
+// line of JSON. Over stdio, it starts the server itself, and prints the process ID of the server.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -11,7 +11,7 @@ import * as z from "zod";
 
 const task = z.object({
   client: z.enum(["modern", "legacy", "old"]),
-  /** The address of the server; absent: the client starts a server with this environment. */
+  /** The address of a running server; absent: the client starts a server over stdio with `command` and `env`. */
   url: z.string().optional(),
   command: z.array(z.string()),
   env: z.record(z.string(), z.string()),

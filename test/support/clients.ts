@@ -85,13 +85,13 @@ export function callsOf(client: Pick<TestClient, "callTool">) {
 
 type Started = { readonly args: readonly string[]; readonly env: Record<string, string> };
 
-/** How to reach the server (a command that the client starts, or an address), and what the client supports. */
+/** How to reach the server (a command to start, or an address), and what the client supports. */
 type To = {
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
-  /** The client's roots as paths; absent: it has none. */
+  /** The paths that the client reports as its roots; absent: the client does not support roots. */
   readonly roots?: readonly string[];
-  /** The name that a client with a protocol version of 2025 sends. */
+  /** The client's name, which only clients with a protocol version of 2025 send. */
   readonly name?: string;
 } & (Started | { readonly url: string; readonly headers?: Record<string, string> });
 
@@ -108,7 +108,7 @@ export const CLIENTS = {
   "2025 client": oldClient,
 } as const;
 
-/** How a client reaches a server over stdio. */
+/** Connects over stdio. Starts a new process, unless one that has run the command before can be used again. */
 function overStdio({ args: [program = "", ...args], env }: Started) {
   if (program !== COMMAND || !isWarm(env)) {
     return new StdioClientTransport({ command: process.execPath, args: [program, ...args], env, stderr: "ignore" });

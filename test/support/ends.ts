@@ -6,8 +6,8 @@ type End = () => unknown;
 const endsOfFile = new AsyncLocalStorage<End[]>();
 
 /**
- * Registers the end of something that a test has started: at the end of the test, or of the file if `perFile` started
- * it.
+ * Registers a function that ends what a test has started. It is called at the end of the test, or at the end of the
+ * file if `perFile` has started it.
  */
 export function atEnd(end: End): void {
   const ends = endsOfFile.getStore();
@@ -20,9 +20,9 @@ export function atEnd(end: End): void {
 }
 
 /**
- * Returns a function that starts something once per file for each list of arguments, because starting a server takes
- * most of the time of a short test. Must be called outside of tests. Arguments are compared as JSON. Everything is
- * ended at the end of the file.
+ * Returns a function that starts something only once per file for equal arguments (compared as JSON), because starting
+ * a server takes most of the time of a short test. Must be called outside of tests. Everything is ended at the end of
+ * the file.
  */
 export function perFile<Args extends readonly unknown[], Started>(
   start: (...args: Args) => Promise<Started>,

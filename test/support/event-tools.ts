@@ -16,7 +16,7 @@ import { hold } from "./hold.ts";
 import { memoryRunStore } from "./memory-store.ts";
 import { testServices } from "./tool-context.ts";
 
-/** Starts a sandbox over HTTP, and a context in which the tools for events use it. Both end with the test. */
+/** Starts a sandbox over HTTP, and creates a context in which event tools use this sandbox. Both end with the test. */
 export async function eventTools(more: Partial<ToolContext> = {}) {
   const sandbox = await startSandbox();
   const http = openHttp({
@@ -67,7 +67,7 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     sandbox,
     context,
     store,
-    /** Sends an event as an application does. */
+    /** Sends an event directly to the event API, as an application does. */
     async post(event: unknown): Promise<void> {
       await events.track(JSON.stringify(event));
     },

@@ -1,4 +1,4 @@
-// Used in place of a person's browser. Stores the address that it was opened with, for the test that started the
+// Replaces a person's browser. Appends the address that it is asked to open to a file, for the test that started the
 // server.
 import { appendFileSync } from "node:fs";
 

@@ -18,10 +18,10 @@ import { testServices } from "./tool-context.ts";
 
 const NOON = Date.UTC(2026, 2, 1, 12);
 
-/** A clock that always shows the same time and whose waits end at once, so that answers are equal in every run. */
+/** A clock that always shows the same time, so that answers are equal each time the tests run. */
 const stoodStill: Clock = { ...systemClock, now: () => NOON };
 
-/** Returns the same sequence of numbers in [0, 1) in every run. */
+/** Returns a generator of numbers in [0, 1) that gives the same sequence each time the tests run. */
 function numbers(seed: number): () => number {
   let last = seed;
   return () => {
@@ -31,8 +31,8 @@ function numbers(seed: number): () => number {
 }
 
 /**
- * Starts every tool with its own sandbox, and with fixed times, IDs and random numbers. Calls that are made one after
- * another get the same answers in every run. Ends with the test.
+ * Starts a sandbox, and creates a context for all tools with fixed times, IDs and random numbers. The same calls get
+ * the same answers each time the tests run. Ends with the test.
  */
 export async function fixedTools(): Promise<{ readonly context: ToolContext; readonly url: string }> {
   const clock = stoodStill;

@@ -3,8 +3,8 @@ import * as z from "zod";
 const added = z.object({ faults: z.array(z.object({ id: z.number() })) });
 
 /**
- * Makes a sandbox hold a number of requests of an operation, from the nth on. They are carried out when the returned
- * function is called.
+ * Makes a sandbox hold requests of an operation, starting with the nth, at most `times` of them. The sandbox carries
+ * them out when the returned function is called.
  */
 export function hold(
   sandboxUrl: string,

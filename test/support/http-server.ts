@@ -5,8 +5,8 @@ import { COMMAND, cleanEnvironment, startCommand, startNode } from "./server-pro
 const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
 
 /**
- * Starts the built command as an HTTP server on a free port. With options for Node, it has a new process. Ends with the
- * test.
+ * Starts the built command as an HTTP server on a free port. With `nodeOptions`, always starts a new process. Ends with
+ * the test.
  */
 export async function startHttp(
   given: Readonly<Record<string, string>> = {},

@@ -20,11 +20,11 @@ export async function startIssuer() {
     return request.url === "/keys" ? { status: 200, json: { keys: [jwk] } } : { status: 404, json: {} };
   });
   const now = () => Math.floor(Date.now() / 1000);
-  /** If true, the server refuses every request. */
+  /** Makes the server refuse every request (true), or answer again (false). */
   const away = (is: boolean): void => {
     isAway = is;
   };
-  /** Returns a valid access token, except for the claims that are passed. */
+  /** Returns a valid access token, unless `claims` or another argument makes it invalid. */
   const token = (
     claims: Record<string, unknown>,
     by: "issuer" | "stranger" = "issuer",

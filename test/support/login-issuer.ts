@@ -10,17 +10,19 @@ interface LoginIssuer {
   readonly secret?: string;
   /** Additional claims of the ID token. */
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** The scope in the answer; absent: the answer names none, which means the requested scope. */
+  /**
+   * The scope in the token answer; absent: the answer names no scope, which means that the requested scope was granted.
+   */
   readonly scope?: string;
-  /** Returned instead of a code. */
+  /** If set, logins fail with this error instead of returning a code. */
   readonly error?: string;
   /** Whether the server issues refresh tokens, each of which works once (RFC 9700, 4.14.2). */
   readonly refreshes?: boolean;
 }
 
 /**
- * Starts an authorization server that accepts every login: authorization code flow with PKCE (RFC 7636), each code
- * once, and OpenID Connect ID tokens. Ends with the test.
+ * Starts an authorization server that accepts every login: authorization code flow with PKCE (RFC 7636), and OpenID
+ * Connect ID tokens. Each code works once. Ends with the test.
  */
 export async function startLoginIssuer({ clientId, secret, claims = {}, scope, error, refreshes }: LoginIssuer) {
   const { publicKey, privateKey } = await generateKeyPair(ALGORITHM);
@@ -106,7 +108,7 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
     asked,
     /** Returns the number of requests to a path. */
     count: (path: string) => received.filter((request) => request.url.split("?")[0] === path).length,
-    /** Sets the claims about the person in later tokens. */
+    /** Changes the claims about the person in tokens that are issued from now on. */
     becomes(now: typeof rights): void {
       rights = now;
     },
@@ -120,7 +122,7 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
       });
       return release;
     },
-    /** If true, the server issues no tokens. */
+    /** Makes the server refuse to issue tokens (true), or issue them again (false). */
     away(is: boolean): void {
       isAway = is;
     },

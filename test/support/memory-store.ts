@@ -108,7 +108,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
   };
   return {
     create: async (header) => {
-      // Returns a copy, as reading from a file would.
+      // The call is copied, because reading it from a file would also return a copy.
       runs.set(header.runId, {
         header: { ...header, call: JSON.parse(JSON.stringify(header.call)) },
         ...{ lines: [], parts: new Map(), record: CREATED, driven: false },

@@ -6,7 +6,7 @@ import { resolve, sep } from "node:path";
 export interface Ntfs {
   /** Opens a file, as virus scanners do. The returned function closes it. */
   readonly hold: (path: string) => () => void;
-  /** From now on, a virus scanner opens each written file for this many milliseconds; 0: no longer. */
+  /** From now on, a virus scanner opens each written file for this many milliseconds; 0 turns the scanner off. */
   readonly scan: (ms: number) => void;
   /** The paths that are open now. */
   readonly open: () => readonly string[];

@@ -1,6 +1,6 @@
 import { type ObjectResult, objectResult, type ReportedState } from "../../src/runs/report.ts";
 
-/** Returns the objects of a run in order, starting with number `from`, at most `most`. */
+/** Returns the results of at most `most` objects of a run, in order, starting with object number `from`. */
 export function objectResults(
   state: ReportedState,
   from = 0,

@@ -1,5 +1,5 @@
-// An OpenTelemetry SDK that is loaded with `node --import`, as a person does. Keeps spans in memory, and writes all of
-// them to the file SPANS_FILE each time one ends.
+// An OpenTelemetry SDK, loaded with `node --import` as users do it. Keeps spans in memory. When a span ends, writes all
+// spans so far to the file that SPANS_FILE names.
 import { writeFileSync } from "node:fs";
 import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-node";
 

@@ -18,14 +18,14 @@ export const TOKENS = {
 
 type Entry = { readonly name: keyof typeof TOKENS } & Readonly<Record<string, unknown>>;
 
-/** Writes an access file. The token of each entry is that of its name. */
+/** Writes an access file. An entry without a token gets the token in TOKENS that has the entry's name. */
 export function writeAccess(file: string, entries: readonly Entry[], more: Readonly<Record<string, unknown>> = {}) {
   const tokens = entries.map((entry) => ({ token: TOKENS[entry.name], ...entry }));
   writeFileSync(file, JSON.stringify({ tokens, ...more }), { mode: 0o600 });
 }
 
 /**
- * Starts the built command as an HTTP server with an access file. A sandbox serves as the live service. Ends with the
+ * Starts the built command as an HTTP server with an access file, and a sandbox as its live service. Ends with the
  * test.
  */
 export async function startApproved(
@@ -47,7 +47,7 @@ export async function startApproved(
   return { ...server, sandbox, environment, accessFile, origin: new URL(server.url).origin };
 }
 
-/** Returns a client with a token. */
+/** Returns a client of the server that authenticates with a token. */
 export function clientOf(
   url: string,
   name: keyof typeof TOKENS,

@@ -14,15 +14,15 @@ import { startLoginIssuer } from "./login-issuer.ts";
 const CLIENT = "page-client";
 const MINUTE = 60_000;
 
-/** The options of the page of a test: the behaviour of its authorization server, or an existing one, and settings. */
+/** The authorization server of the page (an existing one, or how a new one behaves), and settings of the server. */
 interface Given extends Partial<Parameters<typeof startLoginIssuer>[0]> {
   readonly issuer?: Awaited<ReturnType<typeof startLoginIssuer>>;
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
- * Creates the page for approvers of two projects, who log in at an authorization server. The test sets the address and
- * the time.
+ * Creates the page for the approvers of two projects, who log in at an authorization server. The test sets the page's
+ * address and the time.
  */
 export async function pageOfPeople(address: string, { issuer: known, env, ...more }: Given = {}) {
   const issuer = known ?? (await startLoginIssuer({ clientId: CLIENT, claims: { project: "shop" }, ...more }));

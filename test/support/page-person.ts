@@ -32,7 +32,9 @@ const messages = z.array(
   }),
 );
 
-/** Creates a folder outside of the server's, and the settings with which the server opens the test's browser. */
+/**
+ * Creates settings with which the server opens a fake browser. The browser writes to a folder outside of the server's.
+ */
 export function browserOfTest() {
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-browser-")), "opened");
   const opened = (): readonly string[] => {
@@ -47,7 +49,7 @@ export function browserOfTest() {
   return {
     env: { BROWSER: `${process.execPath} ${PROGRAM} ${file} %s`, TARGETING_MCP_PAGE: "on" },
     opened,
-    /** Returns the address of the nth opening of the browser. */
+    /** Waits until the server has opened the browser for the nth time. Returns the address that it opened then. */
     async address(nth = 1): Promise<string> {
       await expect.poll(() => opened().length).toBeGreaterThanOrEqual(nth);
       return opened()[nth - 1] ?? "";
@@ -57,12 +59,12 @@ export function browserOfTest() {
 
 const opened = z.object({ session: z.string() });
 
-/** Returns the session's token from a response. */
+/** Returns the session token from the response to a redeemed link or a login. */
 export async function sessionOf(answer: Response): Promise<string> {
   return opened.parse(await answer.json()).session;
 }
 
-/** Redeems a link as the page's script does. */
+/** Redeems a link, as the page's script does, to start a session. */
 export function redeem(link: string, headers: Record<string, string> = {}): Promise<Response> {
   const { origin, pathname } = new URL(link);
   return fetch(`${origin}/page/redeem`, {
@@ -76,14 +78,17 @@ const detail = z.object({
   run: z.object({ waiting: z.object({ digest: z.string(), typed: z.string().optional() }).optional() }),
 });
 
-/** A person who opened a link. Reads the page's stream, and decides. */
+/** Redeems a link as a person. The returned person follows the stream of the page, and can press its buttons. */
 export async function personAt(link: string) {
   const answer = await redeem(link);
   expect(answer.status).toBe(200);
   return personWith(new URL(link).origin, answer);
 }
 
-/** A person with the session from a response. Reads the page's stream, and decides. */
+/**
+ * Creates a person from the response that started their session. They follow the stream of the page, and can press its
+ * buttons.
+ */
 export async function personWith(origin: string, answer: Response) {
   expect(answer.headers.getSetCookie()).toEqual([]);
   const session = await sessionOf(answer);
@@ -109,7 +114,7 @@ export async function personWith(origin: string, answer: Response) {
     leave: () => leaving.abort(),
     /** The runs that the page shows now. */
     runs: () => seen.findLast(({ runs }) => runs !== undefined)?.runs ?? [],
-    /** The first run that waits for approval. */
+    /** Waits until a run needs approval. Returns the first such run. */
     async waiting() {
       const found = () =>
         (seen.findLast(({ runs }) => runs !== undefined)?.runs ?? []).find(({ waiting }) => waiting !== undefined);
@@ -119,8 +124,8 @@ export async function personWith(origin: string, answer: Response) {
       return run;
     },
     /**
-     * Presses a button. By default, the person has seen the present effect and typed the required name; `saw` sets
-     * others.
+     * Presses a button on a run. By default, sends the effect and the name to type that the page shows now; `saw`
+     * replaces them.
      */
     async press(
       runId: string,

@@ -4,26 +4,26 @@ import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import { type Certificate, listening } from "./stub-server.ts";
 
-/** A request that a proxy received: its first line, and the credentials. */
+/** A request that a proxy received: its first line and its `Proxy-Authorization` header. */
 interface Asked {
   readonly line: string;
   readonly credentials: string | undefined;
 }
 
 interface ProxyOptions {
-  /** The address of the server to which the proxy connects for every host name. */
+  /** The address of the server to which the proxy connects, whatever host the request names. */
   readonly to: string;
-  /** The required `Proxy-Authorization`. */
+  /** The `Proxy-Authorization` that the proxy requires; absent: it requires none. */
   readonly credentials?: string;
-  /** The status with which the proxy refuses to open tunnels. */
+  /** If set, the proxy refuses with this status to open tunnels. */
   readonly refusing?: number;
   /** If set, clients must connect to the proxy with TLS. */
   readonly certificate?: Certificate;
 }
 
 /**
- * Starts a proxy like those of companies: it forwards http requests, and opens tunnels for https. It connects to one
- * server for all hosts, and records all requests. Ends with the test.
+ * Starts a proxy such as companies have: it forwards http requests, and opens tunnels for https. It connects to the
+ * same server for all hosts, and records all requests. Ends with the test.
  */
 export async function startProxy({ to, credentials, refusing, certificate }: ProxyOptions) {
   const asked: Asked[] = [];

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import packageJson from "../../package.json" with { type: "json" };
 import { startStub } from "./stub-server.ts";
 
-/** Starts a package registry that contains only this package, as `npm pack` creates it. Returns its address. */
+/** Starts a package registry that has only this package, packed by `npm pack`. Returns the registry's address. */
 export async function startRegistry(archive: string): Promise<string> {
   const bytes = readFileSync(archive);
   const integrity = `sha512-${createHash("sha512").update(bytes).digest("base64")}`;

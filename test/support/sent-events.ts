@@ -1,7 +1,7 @@
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { Runs } from "../../src/runs/registry.ts";
 
-/** Returns functions for runs of events, with the list that contains these runs. */
+/** Returns functions that start, find, resume and list runs of events. */
 export function sentEvents(world: ConstructorParameters<typeof EventRuns>[0]) {
   const sending = new EventRuns(world);
   const all = new Runs(world, [sending.runs]);

@@ -12,7 +12,7 @@ import { WarmProcess } from "./warm-process.ts";
 /** The path of the built command. */
 export const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
 
-/** Returns the path of a program in this folder, as the setup of the tests has built it (test/support/setup.ts). */
+/** Returns the path of a program of this folder in the version that ./setup.ts has built. */
 export function builtProgram(name: "asking-server" | "client-process"): string {
   return join(process.env.TEST_PROGRAMS ?? "", `${name}.mjs`);
 }
@@ -20,7 +20,7 @@ export function builtProgram(name: "asking-server" | "client-process"): string {
 const rpcLine = z.looseObject({ jsonrpc: z.literal("2.0"), id: z.union([z.string(), z.number()]).optional() });
 type RpcLine = z.infer<typeof rpcLine>;
 
-/** Returns an environment without any settings of this machine, with an own state folder and an empty sandbox. */
+/** Returns an environment with no settings of this machine. It has its own state folder and an empty sandbox. */
 export function cleanEnvironment(given: Readonly<Record<string, string>> = {}): Record<string, string> {
   const stateDir = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
   return {
@@ -32,8 +32,8 @@ export function cleanEnvironment(given: Readonly<Record<string, string>> = {}): 
 }
 
 /**
- * Runs the built command to its end, in a process that has run it before. Only for commands that end by themselves and
- * ask nothing. Returns the exit code and the output.
+ * Runs the built command until it ends, in a process that has run it before. Only for commands that end by themselves
+ * and ask no questions. Returns the exit code and the output.
  */
 export async function runCommand(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   const child = new WarmProcess(COMMAND, args, cleanEnvironment(environment));
@@ -42,16 +42,16 @@ export async function runCommand(args: readonly string[], environment: Readonly<
 }
 
 /**
- * Returns whether the built command may run in a process that has run it before. Options of Node need a new process,
- * and the long test suites use only new ones.
+ * Returns whether the built command may run in a process that has run it before. Options for Node need a new process.
+ * Long test suites set no TEST_PROCESSES, so they always use new processes.
  */
 export function isWarm(environment: Readonly<Record<string, string>>): boolean {
   return process.env.TEST_PROCESSES === "warm" && !Object.keys(environment).some((name) => name.startsWith("NODE_"));
 }
 
 /**
- * Starts the built command, to exchange JSON-RPC messages without an SDK. Ends with the test. Tests of the process, its
- * streams and its signals use `startNode` instead.
+ * Starts the built command, so that a test can exchange JSON-RPC messages without an SDK. Ends with the test. Tests of
+ * the process itself, its streams or its signals use `startNode` instead.
  */
 export function startCommand(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   if (!isWarm(environment)) return startNode([COMMAND, ...args], environment);
@@ -60,14 +60,17 @@ export function startCommand(args: readonly string[], environment: Readonly<Reco
   return spokenWith(child);
 }
 
-/** Starts Node with a program, to exchange JSON-RPC messages without an SDK. Killed at the end of the test. */
+/**
+ * Starts Node with a program, so that a test can exchange JSON-RPC messages without an SDK. Killed at the end of the
+ * test.
+ */
 export function startNode(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   return startProgram(process.execPath, args, environment);
 }
 
 /**
- * Starts a program, to exchange JSON-RPC messages without an SDK. `cwd` is its working folder. Killed at the end of the
- * test.
+ * Starts a program in the folder `cwd`, so that a test can exchange JSON-RPC messages without an SDK. Killed at the end
+ * of the test.
  */
 export function startProgram(
   program: string,
@@ -109,7 +112,7 @@ function spokenWith(child: ChildProcessWithoutNullStreams | WarmProcess) {
     /** All lines of standard output so far. */
     lines,
     stderr: () => stderr,
-    /** Ends a server by closing its input, so that its process can be used again. Returns the exit code. */
+    /** Ends a server by closing its input, so that its process can run the next command. Returns the exit code. */
     async end() {
       if (child instanceof WarmProcess) child.leave();
       else child.stdin.end();
@@ -132,7 +135,7 @@ function spokenWith(child: ChildProcessWithoutNullStreams | WarmProcess) {
   };
 }
 
-/** The first messages of a client with a protocol version of 2025. */
+/** The messages with which a client of a protocol version of 2025 opens a connection. */
 export const OPENING: readonly unknown[] = [
   {
     jsonrpc: "2.0",

@@ -21,7 +21,7 @@ const liveAt = (url: string) => ({
   TARGETING_MCP_MODE: "live",
 });
 
-/** Starts a sandbox with its control plane. It can serve as the live service. Ends with the test. */
+/** Starts a sandbox with its control plane. Tests can use it as the live service. Ends with the test. */
 export async function startService(options: SandboxOptions = {}) {
   const sandbox = await startSandbox({ lockWaitMs: 0, ...options });
   atEnd(() => sandbox.close());
@@ -50,19 +50,21 @@ export async function startService(options: SandboxOptions = {}) {
       });
       return added.parse(await answer.json()).results.map(({ data }) => data._id);
     },
-    /** Returns the number of requests of an operation. */
+    /** Returns how many requests of an operation have arrived. */
     count: async (operation: string) => (await requests()).filter((one) => one.operation === operation).length,
-    /** Makes the sandbox hold requests of an operation from the nth on, until the returned function is called. */
+    /**
+     * Makes the sandbox hold requests of an operation, starting with the nth, until the returned function is called.
+     */
     hold: (on: string, which: { readonly nth?: number; readonly times?: number } = {}) => hold(sandbox.url, on, which),
-    /** Delays requests of an operation from the nth on. */
+    /** Makes the sandbox answer requests of an operation later, starting with the nth. */
     slow: (operation: string, delayMs: number, nth = 1) =>
       control("POST", "/faults", { faults: [{ kind: "slow", delayMs, on: operation, nth }] }),
   };
 }
 
 /**
- * Returns groups to add. A request may contain only 150 groups but 5,000 options, so groups are a cheap way to need
- * several requests.
+ * Returns groups to add. A request may have only 150 groups, but 5,000 options. Tests that need several requests use
+ * groups, because they need fewer of them.
  */
 export function groupItems(count: number, word = "Group"): readonly { readonly name: string }[] {
   const names = Array.from({ length: count }, (_, number) => `${word} ${number + 1}`);

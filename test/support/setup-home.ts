@@ -8,7 +8,7 @@ const FILES = { cursor: ".cursor/mcp.json", codex: ".codex/config.toml" } as con
 /** A home folder with or without the configuration file of a host. */
 export type Home = ReturnType<typeof home>;
 
-/** Creates a home folder with the configuration file of a host; without `content`, only the file's folder. */
+/** Creates a home folder with the configuration file of a host; without `content`, only the folder of that file. */
 export function home(content?: string | Buffer, host: keyof typeof FILES = "cursor") {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
   const file = join(folder, FILES[host]);
@@ -29,7 +29,7 @@ export function home(content?: string | Buffer, host: keyof typeof FILES = "curs
   };
 }
 
-/** Where hosts on this platform keep their configuration files, relative to the home folder. */
+/** Where hosts keep their configuration files on Linux, relative to the home folder. */
 const HOST_FILES: Readonly<Record<string, string>> = {
   "claude-desktop": ".config/Claude/claude_desktop_config.json",
   "claude-code": ".claude.json",
@@ -39,7 +39,7 @@ const HOST_FILES: Readonly<Record<string, string>> = {
   vscode: ".config/Code/User/mcp.json",
 };
 
-/** Creates a home folder for any host, with the paths of Linux. */
+/** Creates a home folder for a host, with the folder of its configuration file, but not the file. Only for Linux. */
 export function homeOf(host: string) {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
   const file = join(folder, HOST_FILES[host] ?? "");
@@ -52,7 +52,7 @@ export function homeOf(host: string) {
   };
 }
 
-/** Runs the built `setup --yes` in a home folder. */
+/** Runs the built `setup --yes` for the host of a home folder. */
 export async function runSetup({ host, environment }: Home, args: readonly string[] = [], more = {}) {
   const ended = await runCommand(["setup", host, "--yes", ...args], { ...environment, ...more });
   return { code: ended.code, said: ended.text, refused: ended.stderr };

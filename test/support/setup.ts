@@ -8,8 +8,8 @@ const HERE = import.meta.dirname;
 const PROGRAMS = ["asking-server", "client-process", "warm-command"];
 
 /**
- * Builds the programs that tests start, so that they start quickly. Creates a folder for all temporary files of the
- * tests, and removes it at the end.
+ * Builds the programs that tests start, and creates a folder for all temporary files of the tests. Returns a function
+ * that removes the folder at the end.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const before = process.env.TMPDIR;

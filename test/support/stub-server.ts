@@ -21,7 +21,7 @@ export interface Received {
   readonly body: string;
 }
 
-/** How a stub answers: with a status and a JSON body, or with its own function. */
+/** The answer of a stub: a status with a JSON body, or a function that writes any answer. */
 export type Reply =
   | {
       readonly status: number;

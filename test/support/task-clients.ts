@@ -9,7 +9,7 @@ export const DECLARES = {
   nothing: {},
 } as const;
 
-/** The capabilities that a request declares; absent: support for tasks, but no way to ask a person. */
+/** The client capabilities of a request; absent: the client supports tasks, but cannot ask a person. */
 export interface Declared {
   readonly extensions?: Readonly<Record<string, unknown>>;
   readonly elicitation?: Readonly<Record<string, unknown>>;
@@ -44,7 +44,7 @@ const task = z.looseObject({
 });
 export type Task = z.infer<typeof task>;
 
-/** Sends one message of protocol version 2026-07-28 unchanged, and returns the response. */
+/** Sends one message of protocol version 2026-07-28 exactly as it is. Returns the response. */
 export type Ask = (
   method: string,
   params: Readonly<Record<string, unknown>>,
@@ -62,7 +62,7 @@ function messageOf(id: number, method: string, params: Readonly<Record<string, u
   return JSON.stringify({ jsonrpc: "2.0", id, method, params: { _meta, ...params } });
 }
 
-/** Reads a stream of notifications until the test ends. */
+/** Passes notifications from a stream to `hear` until the test ends. */
 export type Listen = (
   notifications: Readonly<Record<string, unknown>>,
   hear: (message: TaskReply) => void,
@@ -95,7 +95,7 @@ function posted(
   });
 }
 
-/** Returns a client over HTTP. */
+/** Returns a function that sends messages over HTTP. */
 export function overHttp(url: string, token?: string): Ask {
   return async (...asked) => {
     const response = await posted({ url, token }, asked);
@@ -108,7 +108,7 @@ export function overHttp(url: string, token?: string): Ask {
   };
 }
 
-/** Listens to notifications over HTTP. */
+/** Returns a function that listens to notifications over HTTP. */
 export function listenOverHttp(url: string, token?: string): Listen {
   return async (notifications, hear, declared, ended = () => undefined) => {
     const ending = new AbortController();
@@ -124,7 +124,10 @@ export function listenOverHttp(url: string, token?: string): Listen {
   };
 }
 
-/** Returns a client over stdio, with the process of its server. */
+/**
+ * Starts a server over stdio. Returns functions that send messages and listen to notifications, and the server's
+ * process.
+ */
 export function overStdio(env: Record<string, string>) {
   const { child } = startNode([COMMAND], env);
   const waiting = new Map<number, (found: TaskReply) => void>();
@@ -149,7 +152,7 @@ export function overStdio(env: Record<string, string>) {
   return { ask, child, listen };
 }
 
-/** What a host that supports tasks does with them. */
+/** Returns functions that use tasks as a host does that supports them. */
 export function taskHost(ask: Ask, declared: Declared = {}) {
   const get = async (taskId: string): Promise<Task> => {
     const { result, error } = await ask("tasks/get", { taskId }, declared);
@@ -159,7 +162,7 @@ export function taskHost(ask: Ask, declared: Declared = {}) {
   return {
     get,
     raw: ask,
-    /** Calls a tool. Returns the result unchanged. */
+    /** Calls a tool. Returns its result as it is. */
     result: async (
       name: string,
       args: Readonly<Record<string, unknown>>,
@@ -178,7 +181,7 @@ export function taskHost(ask: Ask, declared: Declared = {}) {
     update: (taskId: string, inputResponses: Readonly<Record<string, unknown>>) =>
       ask("tasks/update", { taskId, inputResponses }, declared),
     cancel: (taskId: string) => ask("tasks/cancel", { taskId }, declared),
-    /** Requests the task until it is no longer `working`; with `over`, until it also waits for no input. */
+    /** Requests the task until it is no longer `working`. With `over`, waits also until it needs no more input. */
     async settled(taskId: string, over?: "over"): Promise<Task> {
       for (;;) {
         const found = await get(taskId);

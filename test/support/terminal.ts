@@ -2,11 +2,13 @@ import { spawn } from "node:child_process";
 import { atEnd } from "./ends.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
 
-/** Makes the pipes of a process look like a terminal in raw mode, on every platform. */
+/**
+ * A module for `node --import` that makes the pipes of a process look like a terminal in raw mode, on every platform.
+ */
 const AS_TERMINAL =
   "data:text/javascript,process.stdin.isTTY = process.stdout.isTTY = true; process.stdin.setRawMode = () => process.stdin;";
 
-/** The characters that keys send. */
+/** What a terminal in raw mode sends when a person presses Ctrl+C. */
 export const CTRL_C = "\u0003";
 
 /** Starts the built command as if in a terminal. Killed at the end of the test. */
@@ -36,7 +38,7 @@ export function startInTerminal(args: readonly string[], environment: Readonly<R
       resolve(code);
     });
   });
-  /** Waits for a text after the last answer. Returns the output since that answer. */
+  /** Waits until the command prints a text after the last answer. Returns the output since that answer. */
   const until = async (words: string): Promise<string> => {
     while (!text.includes(words, read)) {
       if (ended) throw new Error(`the command ended without printing ${JSON.stringify(words)}: ${text.slice(read)}`);

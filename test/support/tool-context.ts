@@ -15,16 +15,16 @@ import type { OptionRecord } from "../../src/spec/records.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/define-tool.ts";
 import { memoryRunStore } from "./memory-store.ts";
 
-/** An option of the fake service. Sub-options are listed with their group. */
+/** An option of the fake service. Sub-options are in the list of their group. */
 export interface HeldOption extends OptionRecord {
   readonly contexts?: readonly string[];
   readonly subOptions?: readonly HeldOption[];
 }
 
-/** The clock of the fake service. */
+/** The time that answers of the fake service give as its own. */
 const SERVER_TIME = Date.parse("2025-06-01T00:00:00Z");
 
-/** A management API that only reads, from memory. `reads` records the requests. */
+/** Creates a management API that answers reads from memory, and refuses writes. `reads` lists the requests. */
 export function readingApi(options: readonly HeldOption[], onRead: () => void = () => {}) {
   const reads: string[] = [];
   const find = (id: string) =>
@@ -54,7 +54,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
   return { api, reads };
 }
 
-/** The parts that servers and tools share, without any API. */
+/** Creates what all servers and tools share, except the APIs. */
 export function testServices(clock: Clock, waitMs = 1000): ToolServices {
   const sealKey = randomBytes(32);
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
@@ -95,7 +95,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
   };
 }
 
-/** A context for calling a tool. Its clock shows the same time until the test moves it. */
+/** Creates a context for calling tools. Its clock moves only when the test or a wait moves it. */
 export function toolContext(management: ManagementApi) {
   let time = 1_700_000_000_000;
   const clock = {
@@ -121,14 +121,14 @@ export function toolContext(management: ManagementApi) {
   };
 }
 
-/** The parts that save the lists of a fake service. */
+/** Creates the runs that save lists of the fake service to files. */
 function savesOf(api: ManagementApi, { contents, clock }: Pick<ToolContext, "contents" | "clock">): SaveRuns {
   const newRunId = ulidSource(clock.now, Math.random);
   const of = { project: "project", environment: "sandbox", newRunId } as const;
   return new SaveRuns({ ...of, store: memoryRunStore(clock), clock, api, contents });
 }
 
-/** Returns a ULID that ends in a number. */
+/** Returns a valid ULID that ends in `number`. */
 export function ulidOf(number: number): string {
   return `01JABCDEFGHJKMNPQR${String(number).padStart(8, "0")}`;
 }

@@ -16,7 +16,7 @@ const VIEW_TYPE = "text/html;profile=mcp-app";
 /** The capabilities of a host that shows views. */
 export const SHOWS_VIEWS = { "io.modelcontextprotocol/ui": { mimeTypes: [VIEW_TYPE] } };
 
-/** The secret in an answer's `_meta` with which a person decides in a view. */
+/** The secret in the `_meta` of an answer. A view sends it along with the person's decision. */
 export const decisionMeta = z.strictObject({ runId: z.string(), secret: z.string().min(40) });
 
 const result = z.looseObject({
@@ -33,12 +33,12 @@ export interface Given {
   readonly extensions?: Record<string, { mimeTypes?: string[] }>;
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
-  /** Used instead of `answer`: how the client can ask, and its raw replies. */
+  /** How the client can ask a person, and its raw replies. Replaces `answer`. */
   readonly elicitation?: {
     readonly modes: { readonly form?: Record<string, never>; readonly url?: Record<string, never> };
     readonly says: (question: unknown) => Said | Promise<Said>;
   };
-  /** Over HTTP: the name of the caller. */
+  /** Over HTTP: the token of the caller, one of `TOKENS`. */
   readonly token?: string;
 }
 
@@ -108,7 +108,7 @@ async function overStdio(era: Era, given: Given = {}): Promise<ViewHost> {
   return { ...host, other: (more = {}) => connect({ ...given, ...more }), ...writtenIn(folder, () => logged) };
 }
 
-/** The callers over HTTP. */
+/** The tokens of the callers over HTTP, by name. */
 export const TOKENS = { alice: randomBytes(16).toString("hex"), bob: randomBytes(16).toString("hex") };
 
 async function overHttp(era: Era, given: Given = {}): Promise<ViewHost> {
@@ -133,7 +133,7 @@ async function overHttp(era: Era, given: Given = {}): Promise<ViewHost> {
   };
 }
 
-/** Returns everything that a server has written: its log, its files and their names. */
+/** Returns everything that a server has written: its log, and the names and contents of its files. */
 export function writtenIn(folder: string, logged: () => string) {
   const files = (isMeant = (_name: string) => true) =>
     readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -158,7 +158,7 @@ function textOf(path: string): string {
   }
 }
 
-/** All ways in which a host that shows views can be connected. */
+/** All ways in which a host that shows views can connect. */
 export const VIEW_HOSTS = {
   "stdio, 2026 era": (given?: Given) => overStdio("auto", given),
   "stdio, 2025 era": (given?: Given) => overStdio("legacy", given),
@@ -166,7 +166,7 @@ export const VIEW_HOSTS = {
   "HTTP sessions, 2025 era": (given?: Given) => overHttp("legacy", given),
 } as const;
 
-/** Creates a targeting with one option. Returns its ID. */
+/** Creates a targeting with one option. Returns the ID of the targeting. */
 export async function madeTargeting({ call }: Pick<ViewHost, "call">, name = "Sports fans"): Promise<string> {
   const made = await call("create_targetings", { items: [{ name }] });
   const { results } = z

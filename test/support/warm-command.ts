@@ -13,7 +13,7 @@ const asked = z.union([
   z.object({ input: bytes.optional() }),
 ]);
 export type Asked = z.infer<typeof asked>;
-/** A part of the output, or at the end the exit code. */
+/** What this process sends to its parent: parts of the output, and the exit code after the command has ended. */
 export const answered = z.object({ out: bytes.optional(), error: bytes.optional(), code: z.number().optional() });
 
 /** Sends the output of the command to the parent until the command has ended. */
@@ -25,12 +25,12 @@ const output = (name: "out" | "error", run: number) =>
     },
   });
 
-// A command that ends exits its process, even with open sockets. Here, the parent ends the process.
+// The built command calls exit when it ends. Here that must not end the process, which waits for the next command.
 const exit = process.exit.bind(process);
 Object.assign(process, { exit: () => undefined });
 
 let started = 0;
-/** The number of the running command; 0: none. */
+/** The number of the command that runs now; 0: none runs. */
 let running = 0;
 let stdin = new PassThrough();
 
@@ -46,7 +46,7 @@ async function run({ command, args, env }: z.infer<typeof start>): Promise<void>
   Object.assign(process.env, env);
   process.argv.splice(1, process.argv.length, command, ...args);
   process.exitCode = undefined;
-  // The query makes Node run the main file again. Its imports are already loaded.
+  // A new query makes Node run the main file again. The files that it imports are already loaded.
   await import(`${pathToFileURL(command).href}?${started}`).catch((thrown: unknown) => {
     stderr.write(String(thrown instanceof Error ? thrown.stack : thrown));
     process.exitCode = 1;

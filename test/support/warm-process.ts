@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { PassThrough, Writable } from "node:stream";
 import { type Asked, answered } from "./warm-command.ts";
 
-/** Processes that wait for their next command. They end with the test worker, and do not keep it alive. */
+/** Processes that wait for their next command. They end with the test worker, and do not keep the worker alive. */
 const idle: ChildProcess[] = [];
 
 /**
- * Starts the built command in a process that has run it before. The result looks like that of `spawn`. If the command
- * ends by itself or by `leave`, its process is used again. If a test kills it, the process ends too.
+ * Starts the built command in a process that has run it before. Can be used like a child process that `spawn` returns.
+ * When the command ends by itself or after `leave`, the process is kept for the next command. If a test kills the
+ * command, the process ends too.
  */
 export class WarmProcess extends EventEmitter<{ close: [code: number | null, signal: string | null] }> {
   exitCode: number | null = null;
@@ -23,7 +24,7 @@ export class WarmProcess extends EventEmitter<{ close: [code: number | null, sig
     },
   });
   readonly #child = nextProcess();
-  /** If true, the process ends with the command. */
+  /** If true, the process ends with its present command. */
   #isLast = false;
 
   constructor(command: string, args: readonly string[], env: Record<string, string>) {
@@ -62,7 +63,10 @@ export class WarmProcess extends EventEmitter<{ close: [code: number | null, sig
     this.#send({ leave: true });
   }
 
-  /** Later output is ignored: the process may already run another command. */
+  /**
+   * Sends a message to the process. Does nothing after the command has ended, because the process may already run
+   * another command.
+   */
   #send(asked: Asked, done: (error: Error | null) => void = () => undefined): void {
     if (this.exitCode === null) this.#child.send(asked, done);
     else done(null);

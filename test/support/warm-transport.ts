@@ -26,7 +26,7 @@ export class WarmTransport implements Transport {
     this.#child?.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Closes the input of the command, and waits until the command has ended. */
+  /** Closes the standard input of the command, and waits until the command has ended. */
   async close(): Promise<void> {
     if (this.#child === undefined || this.#child.exitCode !== null) return;
     this.#child.stdin.end();

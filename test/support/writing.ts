@@ -6,7 +6,7 @@ import { perFile } from "./ends.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
 import { startService } from "./service.ts";
 
-/** The maximum tokens of an answer about a write, data and text together. */
+/** The most tokens that an answer about a write may have, data and text together. */
 const REPORT_TOKENS = 2500;
 
 const count = z.int().min(0);
@@ -109,19 +109,19 @@ const reportSchema = z.strictObject({
 });
 export type Report = z.infer<typeof reportSchema>;
 
-/** Returns the rows of a report in the order of the call. In an answer, failures come first. */
+/** Returns the rows of a report in the order of the call's items. In an answer, failures come first. */
 export function inCallOrder({ results }: Report): Report["results"] {
   const placeOf = ({ index, child = -1, grandchild = -1 }: Report["results"][number]) =>
     (index * 1000 + child + 1) * 1000 + grandchild + 1;
   return results.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
-/** The number of tokens that a host shows the model at most: data and text together (o200k). */
+/** Returns the tokens of the data and the text of a result together (o200k), the most that a host shows the model. */
 export function tokensOfResult(given: ToolResult): number {
   return countTokens(JSON.stringify(given.structuredContent)) + countTokens(textOf(given));
 }
 
-/** Checks an answer against the rules for all tools that write. Returns the answer. */
+/** Checks the answer of a tool that writes against the rules for all such answers. Returns its data. */
 export function checkedReport(given: ToolResult): Report {
   const report = reportSchema.parse(given.structuredContent);
   const { items, skipped = 0, ...outcomes } = report.counts;
@@ -138,7 +138,10 @@ export function checkedReport(given: ToolResult): Report {
   return report;
 }
 
-/** Returns the status that a run with these counts must have. */
+/**
+ * Returns the status that a finished run with these counts must have. `good` counts items that succeeded, were already
+ * done or were skipped.
+ */
 function statusOf(items: number, good: number, unknown: number): string {
   if (good === items) return "succeeded";
   if (good > 0) return "partial";
@@ -156,13 +159,13 @@ function checkText(report: Report, text: string): void {
     report.totals?.name ?? "",
   ];
   const { items: _all, pending: _open, ...outcomes } = counts;
-  // Items with an unknown result may have been applied.
+  // The request for an item with an unknown result may have been applied, so the text must not say that nothing was.
   if (outcomes.unknown > 0) expect(text).not.toMatch(/^No \w+ was /);
   const together = countedTogether(text);
   for (const count of Object.values(outcomes)) {
     if (count !== undefined && count > 0 && count !== together) said.push(counted(count));
   }
-  // The text leaves out calls of resume_run in remedies, because a `Next:` line contains the complete call.
+  // The text omits from remedies the advice to call resume_run, because a `Next:` line contains the complete call.
   for (const { errorCode, message, remedy } of failures) {
     said.push(
       errorCode,
@@ -182,7 +185,7 @@ function checkText(report: Report, text: string): void {
   checkResults(report, text);
 }
 
-/** Returns how many objects a sentence counts, such as "Created 3 targetings with 5 options". */
+/** Returns the sum of the two numbers in "Created 3 targetings with 5 options"; 0 if the text has no such sentence. */
 function countedTogether(text: string): number {
   const [, ...numbers] = /Created ([\d,]+) targetings? with ([\d,]+) options?/.exec(text) ?? [];
   return numbers.reduce((sum, number) => sum + Number(number.replaceAll(",", "")), 0);
@@ -206,9 +209,7 @@ function checkResults({ results, counts }: Report, text: string): void {
   }
 }
 
-/**
- * Returns the positions that a text names, single or in ranges: `item 3`, `items 1-20, 25, 25.1`, `30 lines (2-31)`.
- */
+/** Returns the positions that a text names, such as `item 3`, `items 1-20, 25, 25.1` or `30 lines (2-31)`. */
 function placesIn(text: string): readonly number[] {
   const lists = [...text.matchAll(/(?:items?|lines?) \(?(\d[\d.]*(?:-\d+)?(?:, \d[\d.]*(?:-\d+)?)*)/g)].map(
     ([, list = ""]) => list,
@@ -221,7 +222,7 @@ function placesIn(text: string): readonly number[] {
   );
 }
 
-/** Formats a number as in texts. */
+/** Formats a number as answers do. */
 function counted(count: number): string {
   return count.toLocaleString("en-US");
 }
@@ -240,7 +241,9 @@ interface SessionOptions {
   readonly live?: boolean;
 }
 
-/** Starts a client, the built command and a sandbox, in sandbox mode or as a live service. They end with the test. */
+/**
+ * Starts a client, the built command and a sandbox, which serves as the live service if `live`. They end with the test.
+ */
 export async function startSession(given: SessionOptions = {}) {
   const { connect = CLIENTS["2026 client, legacy"], answer, env = {}, live = false } = given;
   const sandbox = await startService();
@@ -252,8 +255,9 @@ export async function startSession(given: SessionOptions = {}) {
 }
 
 /**
- * Returns sessions that all tests of a file share if they request equal ones. The sandbox is empty at the start of each
- * test, but the server still remembers runs and names. Must be called once in a file. The sessions end with the file.
+ * Returns a function that starts sessions. All tests of a file that request the same settings share one session. The
+ * sandbox is emptied for each test, but the server still remembers earlier runs and names. Must be called once per
+ * file, outside of tests. The sessions end with the file.
  */
 export function warmSessions(): (
   given?: SessionOptions & { /** A session of its own. */ readonly fresh?: true },

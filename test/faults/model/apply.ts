@@ -6,20 +6,20 @@ import type { Actor, Project } from "./project.ts";
 import type { BulkRequest } from "./requests.ts";
 import { type ItemOutcome, isError, refusal } from "./rules.ts";
 
-/** Which items of a request fall out, for faults. */
+/** Which items of a request a fault prevents. */
 export interface Disturbance {
-  /** Items that are not applied, since another request took over (management-api 4.2 rule 3). */
+  /** Items that are not applied because another request took the lock (management-api 4.2 rule 3). */
   readonly takenOver?: (index: number) => boolean;
   readonly retryAfterMs?: number;
-  /** Items that fail with `UNCATCHED`; for a request that is applied as a unit any of them fails all. */
+  /** Items that fail with `UNCATCHED`. In a request that is applied as a unit, one such item makes all fail. */
   readonly uncatched?: (index: number) => boolean;
-  /** Whether an update that fails so has applied its `add` (management-api 4.1). */
+  /** Whether such an update has already applied its `add` when it fails (management-api 4.1). */
   readonly addFirst?: boolean;
 }
 
 const UNCATCHED = refusal(500, "UNCATCHED");
 
-/** Applies a bulk request (management-api 4.1); gives what becomes of each item. */
+/** Applies a bulk request (management-api 4.1). Returns the outcome of each item. */
 export function applyBulk(
   project: Project,
   limits: StoredLimits,

@@ -27,8 +27,8 @@ export function renameTargeting(project: Project, actor: Actor, item: Rename): I
 }
 
 /**
- * What the items of one update request see of each other, since they run concurrently (management-api 4.1): what an
- * item takes away from a group may still be there for the others, only a freed name is free.
+ * What the items of one update request see of each other. They run concurrently (management-api 4.1): other items may
+ * still see what an item removed from a group. Only a name is free as soon as an item gives it up.
  */
 export class UpdateRequest {
   readonly #heldAtFirst = new Map<string, ReadonlySet<string>>();
@@ -43,7 +43,7 @@ export class UpdateRequest {
     }
   }
 
-  /** Groups other than one, each with every Context ID that it had or got during the request. */
+  /** Returns all other groups, each with all Context IDs that it has had at any time during the request. */
   otherGroups(own: Option): readonly Option[] {
     return this.#project
       .groups()
@@ -54,13 +54,16 @@ export class UpdateRequest {
       }));
   }
 
-  /** How many sub-options of a group are certainly left: those that came during the request do not count. */
+  /**
+   * Returns how many of the sub-options that a group had before the request it still has. Sub-options that joined
+   * during the request do not count, because other items may not see them yet.
+   */
   childrenLeft(group: Option): number {
     return [...(this.#childrenAtFirst.get(group.id) ?? [])].filter((id) => group.children.has(id)).length;
   }
 }
 
-/** Applies one item of an option update request, or nothing of it. */
+/** Applies one item of an update request, either completely or not at all. */
 export function updateOption(
   project: Project,
   limits: StoredLimits,
@@ -87,7 +90,9 @@ export function updateOption(
   return { data: optionRecord(option) };
 }
 
-/** Applies only the `add` of an item, as happens when it fails in between (management-api 4.1). */
+/**
+ * Applies only the `add` of an item. This happens if the item fails between `add` and `remove` (management-api 4.1).
+ */
 export function addOnly(project: Project, limits: StoredLimits, actor: Actor, item: Update, request: UpdateRequest) {
   const { add, remove } = item.contexts ?? {};
   if (add === undefined || remove === undefined) return;
@@ -100,7 +105,7 @@ function contextsAfter(option: Option, { contexts: { add = [], remove = [], set 
   return after;
 }
 
-/** management-api 7.2 TARGETING_CATEGORY_LOCKED, and 7.4 cases 4, 5 and 6. */
+/** Checks TARGETING_CATEGORY_LOCKED of management-api 7.2, and cases 4, 5 and 6 of 7.4. */
 function badMove(project: Project, option: Option, item: Update, request: UpdateRequest) {
   if (item.parent === undefined) return undefined;
   if (option.isGroup) return NOT_SUPPORTED;
@@ -116,7 +121,7 @@ function badMove(project: Project, option: Option, item: Update, request: Update
   return isLast ? NOT_SUPPORTED : undefined;
 }
 
-/** management-api 7.4 case 7, unique own Context IDs, and the limits of 8.1. */
+/** Checks case 7 of management-api 7.4, that groups share no own Context IDs, and the limits of 8.1. */
 function badContexts(
   project: Project,
   limits: StoredLimits,

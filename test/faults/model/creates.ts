@@ -17,7 +17,7 @@ import {
   targetingNameTaken,
 } from "./rules.ts";
 
-/** Creates a targeting with its options, or none of it. */
+/** Creates a targeting with all its options, or nothing. */
 export function createTargeting(project: Project, limits: StoredLimits, actor: Actor, item: NewTargeting): ItemOutcome {
   const taken = targetingNameTaken(project, item.name);
   if (taken !== undefined) return taken;
@@ -37,7 +37,7 @@ export function createTargeting(project: Project, limits: StoredLimits, actor: A
   return outcome ?? refusal(500, "UNCATCHED");
 }
 
-/** Adds an option with its sub-options, or none of it. */
+/** Adds an option with all its sub-options, or nothing. */
 export function addOption(project: Project, limits: StoredLimits, actor: Actor, item: AddedOption): ItemOutcome {
   const targeting = targetingIn(project, item.targeting);
   if (targeting === undefined) return NO_TARGETING;
@@ -45,7 +45,7 @@ export function addOption(project: Project, limits: StoredLimits, actor: Actor, 
   return refused ?? createOption(project, limits, actor, targeting, item);
 }
 
-/** management-api 7.4 cases 3 and 4; a `parent` that is not an option of the targeting is 404. */
+/** Checks cases 3 and 4 of management-api 7.4. A `parent` that is not an option of the targeting is a 404. */
 function badParent(project: Project, item: AddedOption) {
   if (item.parent === undefined) return undefined;
   if (item.type === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {

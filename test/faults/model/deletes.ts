@@ -11,8 +11,8 @@ export function deleteTargeting(project: Project, actor: Actor, id: string): Ite
 }
 
 /**
- * Deletes an option. `together` are all IDs of the request: a group that goes with its last sub-option may lose it
- * (management-api 7.4 case 6).
+ * Deletes an option. `together` are all IDs of the request: a group may lose its last sub-option if the request deletes
+ * the group, too (management-api 7.4 case 6).
  */
 export function deleteOption(project: Project, actor: Actor, id: string, together: ReadonlySet<string>): ItemOutcome {
   const option = optionIn(project, id);
@@ -28,7 +28,10 @@ function leavesEmpty(project: Project, option: Option, together: ReadonlySet<str
   return group.contexts.size === 0 && group.children.size <= 1;
 }
 
-/** Groups and sub-options among IDs: what a delete request may name 150 of (management-api 8.1). */
+/**
+ * Returns how many of these options are groups or sub-options. A delete request may have 150 of them (management-api
+ * 8.1).
+ */
 export function treeItems(project: Project, ids: readonly string[]): number {
   return ids.filter((id) => {
     const option = optionIn(project, id);

@@ -1,5 +1,4 @@
-// The limits in the documents, written by hand from management-api 8.1 and 8.3, because the engine's own table is under
-// test.
+// The limits of management-api 8.1 and 8.3, written by hand, because these tests also check the engine's own table.
 
 /** The limits of one request (management-api 8.1). */
 export const REQUEST = {
@@ -9,11 +8,11 @@ export const REQUEST = {
   optionAddOptions: 5000,
   groupItems: 150,
   contextIds: 10_000,
-  /** "Our own requests stay below 8,000,000" bytes (wire-assumptions). */
+  /** From wire-assumptions: "Our own requests stay below 8,000,000 bytes". */
   bodyBytes: 8_000_000,
 } as const;
 
-/** The limits of what may be stored (management-api 8.1). Schedules that must reach them use smaller ones. */
+/** The limits of stored data (management-api 8.1). Schedules that must reach a limit use smaller numbers. */
 export interface StoredLimits {
   readonly optionContextIds: number;
   readonly optionContextBytes: number;
@@ -31,7 +30,7 @@ export const DOCUMENTED_LIMITS: StoredLimits = {
   treeItems: 150,
 };
 
-/** Pages of List Options, of Get an Option, and what answers show (management-api 8.1). */
+/** The limits of pages and of the lists in answers (management-api 8.1). */
 export const READS = { listLimit: 1000, getLimit: 10_000, getOffset: 50_000, childrenShown: 50, conflictsShown: 20 };
 
 const NAME = /^[A-Za-z0-9~%&+\-\uAC00-\uD7A3\u3131-\u318E ]{2,36}$/u;

@@ -1,8 +1,8 @@
-/** How a request fails that gets no valid answer (management-api 2.2, 4). */
+/** How a request fails if it gets no valid answer (management-api 2.2, 4). */
 export type FailureCause =
   | { readonly kind: "notSent" }
   | { readonly kind: "busy"; readonly retryAfterMs: number }
-  /** There is no answer, or an answer that does not show whether the request was applied. */
+  /** There was no answer, or one that does not show whether the request was applied. */
   | { readonly kind: "lost"; readonly reason: string; readonly statusCode?: number }
   | {
       readonly kind: "refused";

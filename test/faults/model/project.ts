@@ -37,7 +37,7 @@ export interface Targeting {
   readonly id: string;
   name: string;
   readonly kind: "context" | "audience";
-  /** A campaign uses it: it cannot be deleted. */
+  /** Whether a campaign uses the targeting, so that it cannot be deleted. */
   readonly locked: boolean;
   readonly options: Set<string>;
 }
@@ -49,13 +49,13 @@ export interface Option {
   readonly isGroup: boolean;
   parent: string | undefined;
   exposeChildren: boolean;
-  /** A campaign or product uses it: it cannot become a sub-option. */
+  /** Whether a campaign or product uses the option, so that it cannot become a sub-option. */
   readonly locked: boolean;
   readonly contexts: Set<string>;
   readonly children: Set<string>;
 }
 
-/** What is to be made with an option; its sub-options are made one by one. */
+/** An option to create. Its sub-options are created separately. */
 export interface OptionSeed {
   readonly targeting: string;
   readonly name: string;
@@ -66,7 +66,7 @@ export interface OptionSeed {
   readonly contexts?: Iterable<string>;
 }
 
-/** The data of one project, and a log of who changed what. Its functions change data without checking any rule. */
+/** The data of one project, and a log of who changed what. Its methods check none of the service's rules. */
 export class Project {
   readonly targetings = new Map<string, Targeting>();
   readonly options = new Map<string, Option>();
@@ -160,7 +160,7 @@ export class Project {
     });
   }
 
-  /** Gives an option other Context IDs. */
+  /** Changes the Context IDs of an option. */
   changeContexts(actor: Actor, option: Option, change: { add: readonly string[]; remove: readonly string[] }): void {
     const added = [...new Set(change.add)].filter((id) => !option.contexts.has(id));
     const removed = [...new Set(change.remove)].filter((id) => option.contexts.has(id));
@@ -174,7 +174,7 @@ export class Project {
     this.#note(actor, { what: "contexts", id: option.id, added, removed }, () => put(removed, added));
   }
 
-  /** Does some work. If it returns false, restores everything that it changed. */
+  /** Runs `work`. If it returns false, undoes all its changes. */
   attempt(work: () => boolean): void {
     const logged = this.log.length;
     const outer = this.#undo;

@@ -1,7 +1,7 @@
 import { READS } from "./facts.ts";
 import type { Option, Project, Targeting } from "./project.ts";
 
-// Records as the service answers with them (management-api 2.1, wire-assumptions "Shapes").
+// How answers of the service show targetings and options (management-api 2.1, wire-assumptions "Shapes").
 
 /** A targeting record. */
 export function targetingRecord({ id, name, options }: Targeting) {
@@ -23,7 +23,7 @@ export function optionRecord({ id, targeting, name, isGroup, parent, contexts, c
   };
 }
 
-/** Top-level options of a targeting, or the sub-options of a group, in creation order. */
+/** Returns the top-level options of a targeting, or the sub-options of a group, in the order of their creation. */
 export function listed(project: Project, targeting: string, parent: string | undefined): readonly Option[] {
   return project
     .optionsOf(targeting)

@@ -4,7 +4,7 @@ import { isContextId, isName, REQUEST } from "./facts.ts";
 /** The bulk operations (management-api 4). */
 export type BulkOperation = BulkRequest["operation"];
 
-// What travels, as management-api and wire-assumptions show it. Unknown fields are a validation error.
+// The bodies of requests, as in management-api and wire-assumptions. Unknown fields are a validation error.
 
 const id = z.string().regex(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/, "no ULID");
 const name = z.string().refine(isName, "no name");
@@ -45,12 +45,12 @@ export type BulkRequest =
   | { readonly operation: "updateOptions"; readonly items: readonly Update[] }
   | { readonly operation: "deleteTargetings" | "deleteOptions"; readonly items: readonly string[] };
 
-/** A request that breaks a rule that the engine knows. The engine must never send one. */
+/** A request that breaks a rule which the engine knows. The engine must never send such a request. */
 export class ImproperRequest extends Error {}
 
 /**
- * Reads the JSON list of a request's items. Throws an ImproperRequest that says what no request of the engine may do:
- * exceed a limit of management-api 8.1, have an unknown field, an invalid name or ID, name one option twice.
+ * Reads the JSON list of a request's items. Throws an ImproperRequest if the request exceeds a limit of management-api
+ * 8.1, has an unknown field, an invalid name or an invalid ID, or names one option twice.
  */
 export function readRequest(operation: BulkOperation, list: string): BulkRequest {
   const request = parsed(operation, list);
@@ -76,7 +76,10 @@ export function readRequest(operation: BulkOperation, list: string): BulkRequest
   return request;
 }
 
-/** Names that a request gives, each with the place within which it has to be the only one (management-api 8.3). */
+/**
+ * Returns the names that a request gives, each with the targeting or project in which it must be unique (management-api
+ * 8.3).
+ */
 function namesGiven(request: BulkRequest): readonly string[] {
   switch (request.operation) {
     case "createTargetings":
@@ -163,7 +166,7 @@ function parsed(operation: BulkOperation, list: string): BulkRequest {
   }
 }
 
-/** Names and IDs that each item of a request is about: what a lost answer leaves in doubt. */
+/** Returns the names and IDs that each item uses. If the answer is lost, it is unknown what happened to these. */
 export function touchedBy(request: BulkRequest): readonly (readonly string[])[] {
   switch (request.operation) {
     case "createTargetings":

@@ -29,33 +29,38 @@ export const NOT_SUPPORTED = refusal(400, "TARGETING_CATEGORY_NOT_SUPPORTED");
 export const NO_TARGETING = refusal(404, "TARGETING_NOT_FOUND");
 export const NO_OPTION = refusal(404, "TARGETING_CATEGORY_NOT_FOUND");
 
-/** A context targeting by its ID: audience targetings are not reachable (management-api 1). */
+/** Returns a context targeting. Audience targetings are not reachable through the API (management-api 1). */
 export function targetingIn(project: Project, id: string): Targeting | undefined {
   const targeting = project.targetings.get(id);
   return targeting?.kind === "context" ? targeting : undefined;
 }
 
-/** An option of a context targeting by its ID. */
+/** Returns an option of a context targeting. */
 export function optionIn(project: Project, id: string): Option | undefined {
   const option = project.options.get(id);
   return option !== undefined && targetingIn(project, option.targeting) !== undefined ? option : undefined;
 }
 
-/** A targeting's name is unique in the project (management-api 8.3, 7.3). */
+/** Returns an error if another targeting has the name: it must be unique in the project (management-api 8.3, 7.3). */
 export function targetingNameTaken(project: Project, name: string, own?: string) {
   const holder = [...project.targetings.values()].find((each) => each.name === name && each.id !== own);
   if (holder === undefined) return undefined;
   return refusal(409, "TARGETING_NAME_DUPLICATE", holder.kind === "context" ? { existingId: holder.id } : undefined);
 }
 
-/** An option's name is unique in its targeting, groups and sub-options included (management-api 8.3, 7.3). */
+/**
+ * Returns an error if another option has the name: it must be unique in the targeting, including groups and sub-options
+ * (management-api 8.3, 7.3).
+ */
 export function optionNameTaken(project: Project, targeting: string, name: string, own?: string) {
   const holders = project.optionsNamed(targeting, name).filter((each) => each.id !== own);
   if (holders.length === 0) return undefined;
   return refusal(409, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds: holders.map((each) => each.id) });
 }
 
-/** Own Context IDs of groups are unique in the project (management-api 7.2). */
+/**
+ * Returns an error if a group already has one of the Context IDs: groups share no own Context IDs (management-api 7.2).
+ */
 export function contextsHeldByGroups(groups: readonly Option[], contexts: readonly string[], project: Project) {
   const wanted = new Set(contexts);
   const conflicts = groups.flatMap((group) =>
@@ -72,7 +77,7 @@ export function contextsHeldByGroups(groups: readonly Option[], contexts: readon
   return refusal(400, "TARGETING_COLLECTION_CONTEXT_DUPLICATED", { conflicts: shown });
 }
 
-/** Limits of what is stored, checked only for what grows (management-api 8.1, 8.2 rule 1). */
+/** Checks the limits of stored Context IDs. Only additions can exceed a limit (management-api 8.1, 8.2 rule 1). */
 export function contextLimitExceeded(
   limits: StoredLimits,
   project: Project,
@@ -88,7 +93,7 @@ export function contextLimitExceeded(
   return tooMuch ? refusal(400, "TARGETING_CONTEXT_LIMIT_EXCEEDED") : undefined;
 }
 
-/** How many options a targeting may hold (management-api 8.1). */
+/** Checks how many options a targeting may have (management-api 8.1). */
 export function optionLimitExceeded(limits: StoredLimits, targeting: Targeting, more: number) {
   if (targeting.options.size + more <= limits.targetingOptions) return undefined;
   return refusal(400, "TARGETING_CATEGORY_LIMIT_EXCEEDED", { targeting: targeting.id, limit: limits.targetingOptions });

@@ -17,28 +17,28 @@ import {
   targetingIn,
 } from "./rules.ts";
 
-/** The writes of a project by all clients. Only one of them runs at a time (management-api 4.2). */
+/** The writes of all clients to a project. Only one of them runs at a time (management-api 4.2). */
 export interface Traffic {
-  /** Until when a write whose answer was lost is still running. */
+  /** The time until which a write whose answer was lost still runs. */
   busyUntil: number;
   isWriting: boolean;
 }
 
-/** A clock is set once, so many milliseconds after the service began. */
+/** A clock is set once: `afterMs` after the service started, by `byMs`. */
 export interface Jump {
   readonly afterMs: number;
   readonly byMs: number;
 }
 
-/** A clock that differs from another one: by how much it is ahead at first, and how that changes. */
+/** How a clock differs from another one: how far it is ahead at first, and how that changes. */
 export interface DateClock {
   readonly aheadMs: number;
-  /** How much further ahead it is after each second, in milliseconds. */
+  /** By how many more milliseconds the clock is ahead after each second. */
   readonly driftMs?: number | undefined;
   readonly jump?: Jump | undefined;
 }
 
-/** How a model service behaves towards one of its clients. */
+/** How a model service behaves for one of its clients. */
 export interface ServiceOptions {
   readonly project: Project;
   /** The client that sends the requests. */
@@ -46,47 +46,55 @@ export interface ServiceOptions {
   readonly traffic: Traffic;
   readonly time: VirtualTime;
   readonly limits: StoredLimits;
-  /** How the clock behind the header `Date` differs from the one behind IDs, where these are two. */
+  /** How the clock of the header `Date` differs from the clock of IDs; absent: it is the same clock. */
   readonly dateClock?: DateClock | undefined;
   /** How long a request takes, in milliseconds. */
   readonly latencyMs: number;
-  /** A larger body, in bytes, is refused with 413. */
+  /** The service refuses larger bodies with 413. */
   readonly bodyBytes: number;
-  /** A request that contains this text is refused with 400, without a code. */
+  /** The service refuses a request that contains this text with 400, without an error code. */
   readonly poison: string | undefined;
-  /** List Options says `total`, and answers carry a `Date`. */
+  /** Whether List Options returns `total`, and whether answers have a `Date`. */
   readonly tellsTotal: boolean;
   readonly tellsDate: boolean;
-  /** Faults by the number of the write request, counted from 0. */
+  /** The fault of each write request, by its number; the first is 0. */
   readonly faults: ReadonlyMap<number, Fault>;
-  /** Reads that fail, counted from 0. */
+  /** The numbers of the reads that fail; the first is 0. */
   readonly failingReads: ReadonlySet<number>;
-  /** What others do around the write request of a number, or at the read of a number. */
+  /**
+   * Lets other users write before, during or after the write request with this number, or at the read with this number.
+   */
   others(request: number, moment: "before" | "answering" | "after" | "read"): void;
 }
 
 const LOCK_WAIT_MS = 50;
 const REQUEST_TIMEOUT_MS = 60_000;
-/** An engine that sends more requests than this for a small call is in an endless loop. */
+/** A small call that needs more requests than this is in an endless loop. */
 const MAX_WRITES = 2000;
 
-/** The service of management-api towards one client, in memory and in virtual time, with faults. Throws Failures. */
+/**
+ * The service of management-api for one client, with faults, in memory and in virtual time. Fails by throwing a
+ * `Failure`.
+ */
 export class ModelService {
-  /** Everything that the engine did although no engine may do it. */
+  /** What the engine did although it must never do so. */
   readonly improper: string[] = [];
   /** The names and IDs in requests whose answers were lost. */
   readonly inDoubt = new Set<string>();
   /** The service's time at which each name and ID was first sent in a request. */
   readonly leftAt = new Map<string, number>();
-  /** Requests whose answers were lost: the names and IDs in each. */
+  /** The names and IDs in each request whose answer was lost. */
   readonly #lost: (readonly string[])[] = [];
-  /** What a later request made, though an answer about it had been lost. */
+  /** What a later request created although an answer about it had been lost before. */
   readonly #madeLater = new Set<string>();
   writes = 0;
   reads = 0;
-  /** Before when nothing may be sent, since the last answer said so or was lost (management-api 4.2, 4.3). */
+  /**
+   * The time before which nothing may be sent, because of the last answer or because it was lost (management-api 4.2,
+   * 4.3).
+   */
   notBefore = 0;
-  /** Whether faults and other writers are still about. */
+  /** Whether faults and other writers still happen. */
   disturbed = true;
   readonly #options: ServiceOptions;
   readonly #beganAt: number;
@@ -102,7 +110,7 @@ export class ModelService {
     if (traffic.isWriting) throw this.complain("two writes at once: a 409 that could be avoided");
     traffic.isWriting = true;
     try {
-      // Others get a turn meanwhile: a request takes time.
+      // A request takes time, in which others can do something.
       await Promise.resolve();
       return this.#write(operation, list);
     } finally {
@@ -132,14 +140,17 @@ export class ModelService {
     }
   }
 
-  /** Whether a write whose answer was lost still runs: others have to wait for it too (management-api 4.2). */
+  /**
+   * Returns whether a write whose answer was lost still runs. Other clients have to wait for it, too (management-api
+   * 4.2).
+   */
   isBusy(): boolean {
     return this.#options.time.now() < this.#options.traffic.busyUntil;
   }
 
   /**
-   * Whether every lost request that held a name was shown not to have been applied: a later one made something else out
-   * of it (management-api 4.1, "applied as one unit").
+   * Returns whether it is proven that no lost request created this name: a later request created something else from
+   * each of them, and a request is applied completely or not at all (management-api 4.1).
    */
   madeBesides(name: string): boolean {
     const lost = this.#lost.filter((keys) => keys.includes(name));
@@ -205,7 +216,7 @@ export class ModelService {
     return { results: outcomes.map(resultOf), ...date };
   }
 
-  /** While an answer takes its time, others write. */
+  /** Lets others write while a slow answer is on its way. */
   #answerLate(fault: Fault | undefined): void {
     const { time, latencyMs } = this.#options;
     if (fault?.kind !== "slow" || fault.moment !== "after") {
@@ -221,7 +232,7 @@ export class ModelService {
     this.notBefore = this.#options.time.now() + ms;
   }
 
-  /** management-api 4.2: a write waits briefly for the write that runs, then fails with 409. */
+  /** Waits briefly for a running write. If that still runs, fails with 409 (management-api 4.2). */
   #waitForOtherWrites(fault: Fault | undefined): void {
     const { time, traffic } = this.#options;
     const runs = time.now() < traffic.busyUntil;
@@ -232,7 +243,7 @@ export class ModelService {
     }
   }
 
-  /** The answer is lost; whether and when the request is applied is the fault's choice. */
+  /** Loses the answer. The fault decides whether and when the request is applied. */
   #loseAnswer(request: BulkRequest, effect: Effect, fault: Fault | undefined): Failure {
     const { time, latencyMs, traffic } = this.#options;
     const keys = touchedBy(request).flat();
@@ -260,7 +271,10 @@ export class ModelService {
     this.#apply(request, isUnit ? {} : disturbance);
   }
 
-  /** management-api 7.2, TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED. */
+  /**
+   * Refuses a deletion of too many groups and sub-options (management-api 7.2,
+   * TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED).
+   */
   #refuseWhole(request: BulkRequest): void {
     if (request.operation !== "deleteOptions") return;
     const { project, limits } = this.#options;
@@ -297,7 +311,7 @@ export class ModelService {
     return date;
   }
 
-  /** The header `Date`: whole seconds. */
+  /** Returns the header `Date`, which has whole seconds. */
   #date(): { readonly serverTime?: number } {
     const { time, project, dateClock, tellsDate } = this.#options;
     const ahead = dateClock === undefined ? 0 : aheadAfter(dateClock, time.now() - this.#beganAt);
@@ -311,16 +325,16 @@ export class ModelService {
   }
 }
 
-/** By how much a clock is ahead after so many milliseconds. */
+/** Returns by how much a clock is ahead after this many milliseconds. */
 function aheadAfter({ aheadMs, driftMs = 0, jump }: DateClock, ms: number): number {
   const jumped = jump !== undefined && ms >= jump.afterMs ? jump.byMs : 0;
   return Math.round(aheadMs + (driftMs * ms) / 1000) + jumped;
 }
 
-/** The least that a client waits after a lost answer; the documents say "wait", and not how long. */
+/** How long a client waits at least after a lost answer. The documents say "wait", but not how long. */
 const LOST_WAIT_MS = 100;
 
-/** How long a client has to wait before it sends anything more. */
+/** Returns how long a client has to wait before it sends the next request. */
 function waitAfter({ failure }: Failure): number {
   if (failure.kind === "busy") return failure.retryAfterMs;
   return failure.kind === "lost" ? LOST_WAIT_MS : 0;
@@ -328,7 +342,7 @@ function waitAfter({ failure }: Failure): number {
 
 function busyFor({ error }: { readonly error?: ItemError }): number {
   const wait = error?.errorCode === "CONTEXT_TARGETING_WRITE_IN_PROGRESS" ? error.detail?.retryAfterMs : 0;
-  // The documents say 0 to 2,000: a client need not take more at its word.
+  // The documents say 0 to 2,000, so a client may ignore larger values.
   return typeof wait === "number" ? Math.min(wait, 2000) : 0;
 }
 

@@ -4,7 +4,7 @@ import type { Evidence } from "./evidence.ts";
 
 type ContextsWish = Extract<ApprovalRequest, { readonly kind: "contexts" }>;
 
-/** Compares the outcome of a change of Context IDs with those that the option had and has. */
+/** Compares the outcome of a change of Context IDs with those that the option had before and has now. */
 export function checkContexts(evidence: Evidence, wish: ContextsWish, { result }: Judged): readonly string[] {
   const [id, ...more] = evidence.keysOf(wish);
   if (id === undefined) return result.outcome === "failed" ? [] : [`${result.outcome}, though no option has the name`];
@@ -17,7 +17,8 @@ export function checkContexts(evidence: Evidence, wish: ContextsWish, { result }
   if (option === undefined || result.outcome === "unknown" || result.outcome === "pending") return [];
   const applied = appliedTo(evidence, id);
   const wanted = after(evidence, applied, held);
-  // What another option gives is what it holds when the run is planned, and a run that died early is planned anew.
+  // The engine reads the Context IDs of other options when it plans the run. After an early death it plans again, so
+  // other users may have changed them.
   const others = new Set(
     [id, ...sourcesOf(evidence)]
       .flatMap((each) => evidence.changes(each))
@@ -34,7 +35,7 @@ export function checkContexts(evidence: Evidence, wish: ContextsWish, { result }
   return wrong.length === 0 ? [] : [`${wrong.length} Context IDs are not as reported, such as ${wrong[0]}`];
 }
 
-/** What is reported about an option and is not refused, in the order of the call. */
+/** Returns the reported items about an option that were not refused, in the order of the call. */
 function appliedTo(evidence: Evidence, id: string): readonly Judged[] {
   return evidence.judged.filter(
     ({ wish, result }) =>
@@ -45,13 +46,13 @@ function appliedTo(evidence: Evidence, id: string): readonly Judged[] {
   );
 }
 
-/** Options whose Context IDs the call gives to others, or takes away from them. */
+/** Returns the options whose Context IDs the call adds to, or removes from, other options. */
 function sourcesOf({ of: { schedule } }: Evidence): readonly string[] {
   if (schedule.call.tool !== "update_contexts") return [];
   return schedule.call.input.items.flatMap(({ addFrom = [], removeFrom = [] }) => [...addFrom, ...removeFrom]);
 }
 
-/** What an option holds after items were applied one after the other. */
+/** Returns the Context IDs that an option has after the items were applied in order. */
 function after(evidence: Evidence, applied: readonly Judged[], held: ReadonlySet<string>): ReadonlySet<string> {
   const { call } = evidence.of.schedule;
   if (call.tool !== "update_contexts") return held;

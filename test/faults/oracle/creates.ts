@@ -42,8 +42,9 @@ export function checkCreate(evidence: Evidence, wish: CreateWish, result: Object
 }
 
 /**
- * Somebody gave the name of a new targeting to an older one in the console, before what was lost was sent again: the
- * service names one of the two, and of an older one a run says that it was there (architecture, step 6).
+ * Returns whether another user gave the name of a new targeting to an older one in the console, before the lost request
+ * was sent again. The service then names only one of the two. If it names the older one, the run reports that the
+ * targeting already existed (architecture, step 6).
  */
 function isShadowed(evidence: Evidence, wish: CreateWish, { reason }: ObjectResult): boolean {
   const existing = reason?.detail?.existingId;
@@ -53,7 +54,10 @@ function isShadowed(evidence: Evidence, wish: CreateWish, { reason }: ObjectResu
     .some((change) => change.actor === "other" && change.what === "targetingRenamed" && change.to === wish.name);
 }
 
-/** Another item of the same name is not refused: what the run made of that name is that item's. */
+/**
+ * Returns whether another item with the same name succeeded or is unknown. Then what the run created belongs to that
+ * item.
+ */
 function isMadeForAnother(evidence: Evidence, wish: CreateWish): boolean {
   return evidence.judged.some(
     (each) =>
@@ -116,15 +120,15 @@ function isInParent(
   return [now, ...names].includes(wish.parent.name);
 }
 
-/** When something left first whose answer was lost, on the way or with the process. */
+/** Returns when a name was first sent, if its answer may have been lost on the way or with the process. */
 function leftInDoubt({ of: { service, schedule } }: Evidence, name: string): number | undefined {
   const isLost = service.inDoubt.has(name) || schedule.kills.length > 0 || schedule.diskFullAfter !== undefined;
   return isLost ? service.leftAt.get(name) : undefined;
 }
 
 /**
- * Somebody else made, after an answer of ours was lost, exactly what the lost request asked for. Nothing in the answers
- * of the service tells the two apart: the one outcome that rests on likelihood, not on proof.
+ * Returns whether another user, after the answer was lost, created exactly what the lost request contained. The answers
+ * of the service cannot show the difference. Only here does an outcome rely on likelihood instead of proof.
  */
 function isLookalike(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult): boolean {
   if (_id === undefined) return false;
@@ -142,7 +146,7 @@ function isLookalike(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult
   return option === undefined || looksSame || evidence.isChangedByOther(_id, "contexts");
 }
 
-/** `addContexts`: an option that was there got the Context IDs. */
+/** Returns whether the existing option got the Context IDs, as `addContexts` wants it. */
 function givenContexts(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult): boolean {
   const option = _id === undefined ? undefined : evidence.of.project.options.get(_id);
   if (wish.kind !== "option" || _id === undefined) return false;
@@ -152,7 +156,7 @@ function givenContexts(evidence: Evidence, wish: CreateWish, { _id }: ObjectResu
   return evidence.isChangedByOther(_id, "contexts") || wish.contexts.every((each) => option.contexts.has(each.trim()));
 }
 
-/** Options of the name that were there got nothing, unless another item of the call gave it to them. */
+/** Checks that existing options with this name got no Context IDs, unless another item of the call added them. */
 function addedAnyway(evidence: Evidence, wish: CreateWish): readonly string[] {
   if (wish.kind !== "option") return [];
   return evidence.optionsNamedBefore(wish.name).flatMap(({ id }) => {
@@ -165,13 +169,13 @@ function addedAnyway(evidence: Evidence, wish: CreateWish): readonly string[] {
   });
 }
 
-/** Whether options that exist are skipped by choice. */
+/** Returns whether the call skips existing options. */
 function isSkipping(evidence: Evidence): boolean {
   const { input } = evidence.of.schedule.call;
   return "onExisting" in input && input.onExisting === "skip";
 }
 
-/** `skip` and `addContexts`: an option of the name was there. */
+/** Checks an option that is reported as already existing, for `skip` and `addContexts`. */
 function checkThere(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult): readonly string[] {
   if (wish.kind === "targeting") return ["a targeting cannot be there already"];
   const option = _id === undefined ? undefined : evidence.of.project.options.get(_id);

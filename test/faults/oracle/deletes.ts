@@ -10,7 +10,7 @@ function mayBeSent(evidence: Evidence, id: string): boolean {
 
 type GoneWish = Extract<ApprovalRequest, { readonly kind: "targetingGone" | "optionGone" }>;
 
-/** Compares the outcome of a deletion with whether the object is deleted, and by whom. */
+/** Compares the outcome of a deletion with whether the object was deleted, and by whom. */
 export function checkGone(evidence: Evidence, wish: GoneWish, result: ObjectResult): readonly string[] {
   const { project } = evidence.of;
   const id = wish.kind === "targetingGone" ? wish.id : "id" in wish.target ? wish.target.id : result._id;

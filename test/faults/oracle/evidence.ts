@@ -61,7 +61,10 @@ export class Evidence {
     );
   }
 
-  /** The targetings that a wish may mean: by its ID, or those of a name that the run made, or that it reports as made. */
+  /**
+   * Returns the IDs of the targetings that a wish may mean: the given ID, or the targetings with the given name that
+   * the run created or reported as created.
+   */
   targetingsOf(targeting: { readonly id: string } | { readonly name: string }): readonly string[] {
     if ("id" in targeting) return [targeting.id];
     const reported = this.judged.flatMap(({ wish, result: { outcome, _id } }) =>
@@ -70,7 +73,10 @@ export class Evidence {
     return [...new Set([...this.madeByRun(targeting.name), ...reported])];
   }
 
-  /** Whether an answer about this was lost, or others wrote meanwhile. */
+  /**
+   * Returns whether an object may be reported as unknown: an answer about it was lost, or others wrote at the same
+   * time.
+   */
   mayBeUnknown(wish: ApprovalRequest): boolean {
     const { schedule, service } = this.of;
     const { others, rival, kills, diskFullAfter } = schedule;
@@ -82,7 +88,7 @@ export class Evidence {
     );
   }
 
-  /** Names and IDs that a wish is about. */
+  /** Returns the names and IDs that a wish concerns. */
   keysOf(wish: ApprovalRequest): readonly string[] {
     switch (wish.kind) {
       case "targeting":
@@ -104,7 +110,7 @@ export class Evidence {
     }
   }
 
-  /** Options that had a name when the run was planned, in the targeting of the call. */
+  /** Returns the options of the call's targeting that had a name when the run was planned. */
   optionsNamedBefore(name: string): readonly Option[] {
     const { input } = this.of.schedule.call;
     const targeting = "targetingId" in input ? input.targetingId : undefined;

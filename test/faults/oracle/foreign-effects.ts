@@ -47,7 +47,9 @@ function isAskedFor(evidence: Evidence, change: Change): boolean {
   }
 }
 
-/** `addContexts` gives what is there the Context IDs of the item of its name. */
+/**
+ * Returns whether `addContexts` explains a change: an existing option got the Context IDs of the item with its name.
+ */
 function isGivenToExisting(evidence: Evidence, change: Change): boolean {
   const { input } = evidence.of.schedule.call;
   if (!("onExisting" in input) || input.onExisting !== "addContexts") return false;

@@ -7,7 +7,7 @@ import type { ApprovalRequest } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 import { fieldsOf } from "./updates.ts";
 
-/** What is open in a schedule without any disturbance. */
+/** Returns objects that are unknown or not applied although nothing disturbed the schedule. */
 export function needlesslyOpen(evidence: Evidence): readonly string[] {
   return evidence.judged.flatMap(({ index, result }) => {
     const isOpen = result.outcome === "unknown" || result.outcome === "notApplied";
@@ -18,8 +18,8 @@ export function needlesslyOpen(evidence: Evidence): readonly string[] {
 }
 
 /**
- * Failures that were not needed: what failed though nothing disturbed it, and yet the service would do as it stands
- * now. A ring of renames that all wait for each other is one as well.
+ * Returns needless failures: objects that failed although nothing disturbed them, and that the service would accept as
+ * it is now. This includes cycles of renames, which only wait for each other.
  */
 export function needlessFailures(evidence: Evidence): readonly string[] {
   const ring = isFailedRing(evidence) ? ["a ring of names failed, though temporary names would have made it work"] : [];
@@ -35,7 +35,7 @@ export function needlessFailures(evidence: Evidence): readonly string[] {
   return [...ring, ...alone];
 }
 
-/** Whether the failed renames of a call would all work if none of them had its old name. */
+/** Returns whether all failed renames of a call would work if none of the objects had its old name. */
 function isFailedRing(evidence: Evidence): boolean {
   const { project } = evidence.of;
   const failed = evidence.judged.filter(
@@ -45,7 +45,7 @@ function isFailedRing(evidence: Evidence): boolean {
       isRename(wish) &&
       !isOneOfSeveral(evidence, wish),
   );
-  // A ring in which several also move cannot be broken without leaving one of them half changed.
+  // If several of these also move, a temporary name could leave one of them half changed. Such a cycle may fail.
   const withMore = failed.filter(({ wish }) => wish.kind === "update" && fieldsOf(wish).length > 1);
   let works = failed.length > 1 && withMore.length < 2;
   project.attempt(() => {
@@ -70,10 +70,12 @@ function isRename(wish: ApprovalRequest): boolean {
   return wish.kind === "targetingName" || (wish.kind === "update" && wish.name !== undefined);
 }
 
-/** Reasons that lie in the call. */
+/** Reasons that are faults of the call itself. */
 const WRONG_BY_THEMSELVES = new Set(["DUPLICATE_IN_INPUT", "INVALID_ITEM"]);
 
-/** Several items about one option travel as one (management-api 4.1) and fail as one. */
+/**
+ * Returns whether several items concern one option. They are sent as one item (management-api 4.1), and fail together.
+ */
 function isOneOfSeveral(evidence: Evidence, wish: ApprovalRequest): boolean {
   if (wish.kind !== "update" && wish.kind !== "contexts") return false;
   const [key] = evidence.keysOf(wish);
@@ -91,7 +93,7 @@ function wouldWork(evidence: Evidence, request: BulkRequest): boolean {
   return works;
 }
 
-/** The request that would do by itself what a wish asks for; undefined where its input is invalid. */
+/** Returns the request that would do what a wish wants; undefined if its input is invalid. */
 function requestFor(evidence: Evidence, wish: ApprovalRequest, { index }: Judged): BulkRequest | undefined {
   switch (wish.kind) {
     case "targeting":
@@ -121,7 +123,7 @@ function requestFor(evidence: Evidence, wish: ApprovalRequest, { index }: Judged
 function addRequest(evidence: Evidence, wish: Extract<ApprovalRequest, { kind: "option" }>): BulkRequest | undefined {
   const [targeting] = evidence.targetingsOf(wish.targeting);
   const isValid = isName(wish.name) && wish.contexts.every(isContextId);
-  // A group that failed together with its sub-options may be empty by itself.
+  // A group that failed together with its sub-options may now be empty, which the service refuses.
   if (targeting === undefined || !isValid || (wish.isGroup && wish.contexts.length === 0)) return undefined;
   const { name, parent, isGroup } = wish;
   const contexts = [...new Set(wish.contexts)];

@@ -12,12 +12,12 @@ const CHANGES = {
   exposeChildren: ["exposed"],
 } as const;
 
-/** Compares the outcome of changed fields with their values before and now. */
+/** Compares the outcome of changed fields with their values before and after. */
 export function checkUpdate(evidence: Evidence, wish: UpdateWish, result: ObjectResult): readonly string[] {
   return fieldsOf(wish).flatMap(([field, value]) => checkField(evidence, { id: wish.id, field, value }, result));
 }
 
-/** The fields that a wish is about. */
+/** Returns the fields that a wish changes. */
 export function fieldsOf(wish: UpdateWish): readonly (readonly [Field, Value])[] {
   const { name } = wish;
   const { parent, exposeChildren } = wish.kind === "update" ? wish : {};
@@ -63,18 +63,21 @@ function checkField(evidence: Evidence, changed: Changed, result: ObjectResult):
   }
 }
 
-/** Whether the run itself gave a thing the temporary name that it has now: another writer's is that writer's to report. */
+/**
+ * Returns whether the object still has a temporary name that this run gave it. A temporary name of another run is for
+ * that run to report.
+ */
 function isLeftBehind(evidence: Evidence, id: string, name: Value | undefined): boolean {
   if (typeof name !== "string" || !/^tmp /.test(name)) return false;
   return evidence.changes(id).some((change) => change.actor === "run" && "to" in change && change.to === name);
 }
 
-/** Another user has deleted the group, so its sub-options are top-level options now. */
+/** Returns whether another user deleted the group, so that its sub-options moved to the top level. */
 function wasMovedOut(evidence: Evidence, { id, field }: Changed): boolean {
   return field === "parent" && evidence.isChangedByOther(id, "moved");
 }
 
-/** Another item about the same thing, that is not refused, changes the same field. */
+/** Returns whether another item, which was not refused, changes the same field of the same object. */
 function wishedElsewhere(evidence: Evidence, { id, field }: Changed): boolean {
   return evidence.judged.some(
     ({ wish, result }) =>
