@@ -480,6 +480,12 @@ export function runLine(run: RunRow): string {
   return `${runId} ${tool ?? "unknown tool"}${where} ${how} (${outcome}) started ${withoutMs(startedAt)}${changed}`;
 }
 
+/** Returns the note that says when a run was started, and by which client. `startedAt` is in ms since 1970. */
+export function startedNote(startedAt: number, client: string | undefined): string {
+  const by = client === undefined ? "" : ` by ${quoteUntrusted(client)}`;
+  return `started ${withoutMs(new Date(startedAt).toISOString())}${by}`;
+}
+
 function withoutMs(iso: string): string {
   return iso.replace(/\.\d+/, "");
 }

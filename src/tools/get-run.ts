@@ -2,7 +2,7 @@ import * as z from "zod";
 import { pageBudget, readCursor, renderAnswer, sizeOf, takeRows, writeCursor } from "../answers/budget.ts";
 import { withFewPlaces } from "../answers/failures.ts";
 import { rejectsUri, sheetCall } from "../answers/next-steps.ts";
-import { type RunRow, runLine, runsText } from "../answers/run-headline.ts";
+import { type RunRow, runLine, runsText, startedNote } from "../answers/run-headline.ts";
 import { renderReport, resultsUri } from "../answers/run-report.ts";
 import { resultLine, shortened } from "../answers/run-results.ts";
 import { isApproval } from "../changes/approvals.ts";
@@ -120,8 +120,9 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const bodies = includeInput ? await originalItemsOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), includeInput));
   const picked = await reportOf(run, context);
-  const undoNote = includeInput ? undefined : await undoNoteOf(run, context);
-  const whole = undoNote === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), undoNote] };
+  const started = startedNote(run.header.createdAt, run.header.client);
+  const ownNotes = includeInput ? [] : [started, await undoNoteOf(run, context)].filter((note) => note !== undefined);
+  const whole = { ...picked, notes: [...(picked.notes ?? []), ...ownNotes] };
   // Only the first page contains the reasons of failures and the notes.
   const report =
     from > 0

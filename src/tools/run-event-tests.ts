@@ -133,9 +133,14 @@ function readSuite(given: unknown, what: string): EventSuite {
     .map(({ path, message }) => `${path.join(".")}: ${message}`);
   throw new ToolError(
     `${what} does not have the form of a suite (${problems.join("; ")})`,
-    "Give a suite as generate_event_tests makes it with format json, or its suiteId.",
+    `Give a suite of this form, as generate_event_tests makes it with format json: ${SUITE_FORM}. Or give its suiteId.`,
   );
 }
+
+const SUITE_FORM =
+  '{"seed":1,"uid":"event-tests-1","cases":[{"id":"1","title":"a purchase","kind":"minimal",' +
+  '"expected":"recorded","basis":"documented","body":{"uid":"event-tests-1","eventName":"purchase","tx_id":"T1"}}]} ' +
+  '(kind "sequence" has "events":[…] instead of "body")';
 
 async function runLive(
   kept: KeptSuite,

@@ -122,6 +122,8 @@ test("the list of runs names their targeting, and is filtered by it and by the t
   const listed = async (asked: object) => (await call(client, "get_run", { ...asked })).runs.map(({ runId }) => runId);
   const [second, first, creating] = runs.map(({ runId }) => runId);
   expect(await listed({ targetingId: spring })).toEqual([first]);
+  const shown = await client.callTool("get_run", { runId: first });
+  expect(textOf(shown)).toMatch(/\nStarted \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ by "[^"\n]+"\.\n/);
   expect(await listed({ tool: "bulk_add_options" })).toEqual([second, first]);
   expect(await listed({ tool: "create_targetings", status: "succeeded" })).toEqual([creating]);
   expect(await listed({ tool: "create_targetings", targetingId: spring })).toEqual([]);

@@ -65,6 +65,9 @@ describe("against the sandbox", () => {
     await expect(run({ suite, suiteId: "x" })).rejects.toThrow("exactly one of suite, suiteId and file");
     await expect(run({ suiteId: "x" })).rejects.toThrow("no suite with this ID");
     await expect(run({ suite: { seed: 1 } })).rejects.toThrow("does not have the form of a suite (uid:");
+    const ownCase = { name: "a", kind: "minimal", expected: "recorded" };
+    const own = run({ suite: { seed: 1, uid: "event-tests-1", cases: [ownCase] } });
+    await expect(own).rejects.toThrow(/\(cases\.0\.id: .*cases\.0\.title: .*cases\.0\.basis: /);
   });
 });
 

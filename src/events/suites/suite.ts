@@ -45,7 +45,7 @@ const sequenceCase = z.strictObject({
 export const eventSuite = z.strictObject({
   seed: z.int().min(0).max(MAX_SEED).describe("The same seed and choice of cases give the same suite."),
   uid: z.string(),
-  cases: z.array(z.union([singleCase, sequenceCase])),
+  cases: z.array(z.discriminatedUnion("kind", [singleCase, sequenceCase])),
 });
 
 export type EventSuite = z.infer<typeof eventSuite>;
