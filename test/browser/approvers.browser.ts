@@ -11,15 +11,15 @@ import { button, findingsOfAxe, SCHEMES, tabTo, typeName, waitingRun, withBrowse
 
 const { onPage } = withBrowser();
 const ACCESS = [{ name: "agent" }, { name: "boss", approves: true }] as const;
-/** The browser itself notes what the server refuses, and that it is away. */
+/** The browser logs requests that the server refuses or does not answer. */
 const REFUSED = { mayLog: /Failed to load resource.*(401|409|ERR_)/ } as const;
 const NOTHING_WAITS = "No run waits for a decision.";
 
 const loginButton = (page: Page) => page.getByRole("button", { name: "Log in", exact: true });
-/** Where a person decides. */
+/** The part of the page where a person decides. */
 const APPROVALS = "#/approvals";
 
-/** A server with an agent and an approver, a targeting, and the agent's call that deletes it. */
+/** Starts a server with an agent and an approver. Returns a targeting and the agent's call that deletes it. */
 async function begun(env: Readonly<Record<string, string>> = {}) {
   const server = await startApproved([...ACCESS], { env: { TARGETING_MCP_WAIT_MS: "20000", ...env } });
   const targetingId = await server.sandbox.targeting("Sports fans");
@@ -28,7 +28,7 @@ async function begun(env: Readonly<Record<string, string>> = {}) {
   return { ...server, agent, isThere, ask: () => agent.callTool("delete_targeting", { ids: [targetingId] }) };
 }
 
-/** Writes the token into the field of the login. */
+/** Logs in with a token. */
 async function logIn(page: Page, token: string): Promise<void> {
   await page.getByLabel("Token", { exact: true }).fill(token);
   await loginButton(page).click();

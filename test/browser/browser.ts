@@ -2,12 +2,12 @@ import axe from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
 
-/** Debian's Chromium, or the one that is named. */
+/** The browser to use: CHROMIUM, or Debian's Chromium. */
 const EXECUTABLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 export const SCHEMES = ["light", "dark"] as const;
 
-/** Starts Chromium for the tests of a file, and gives pages of it. */
+/** Starts Chromium for the tests of a file. Returns a function that opens pages. */
 export function withBrowser() {
   let browser: Browser | undefined;
   beforeAll(async () => {
@@ -16,7 +16,7 @@ export function withBrowser() {
   afterAll(() => browser?.close());
   return {
     /**
-     * Opens an address in a browser that knows nothing yet. Afterwards, nothing may stand on the console but what
+     * Opens an address in a new browser profile. Afterwards, checks that the console has no messages except those that
      * `mayLog` allows.
      */
     async onPage(
@@ -42,9 +42,9 @@ export function withBrowser() {
   };
 }
 
-/** What axe-core finds against WCAG 2.2 A and AA, and its best practices: `rule: place`. */
+/** Returns the violations of WCAG 2.2 A and AA, and of best practices, that axe-core finds: `rule: place`. */
 export async function findingsOfAxe(page: Pick<Page, "evaluate">): Promise<readonly string[]> {
-  // Playwright runs it past the policy of the page, which lets no other script in.
+  // Playwright can run scripts that the page's own policy would refuse.
   await page.evaluate(axe.source);
   const found: unknown = await page.evaluate(
     `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ": " + target)))`,
@@ -52,12 +52,12 @@ export async function findingsOfAxe(page: Pick<Page, "evaluate">): Promise<reado
   return Array.isArray(found) ? found.map(String) : ["axe-core gave no list"];
 }
 
-/** Waits for the row headers of a table, as they are shown. */
+/** Returns the row headers of a table, in the order in which they are shown. */
 export async function rowNames(page: Page, caption: string): Promise<readonly string[]> {
   return page.getByRole("table", { name: caption }).getByRole("rowheader").allTextContents();
 }
 
-/** Goes on by Tab until what is called that has the focus, which must be seen. */
+/** Presses Tab until the element with this name has the focus. Checks that the focus is visible. */
 export async function tabTo(page: Page, name: string): Promise<void> {
   for (let steps = 0; steps < 40; steps += 1) {
     await page.keyboard.press("Tab");
@@ -69,21 +69,21 @@ export async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`no Tab leads to ${name}`);
 }
 
-/** The button that does something about a run, whatever it says; of the run that is shown. */
+/** Returns the button with this action for the run that is shown, whatever its label says. */
 export function button(page: Pick<Page, "locator">, action: "approve" | "decline" | "undo" | "cancel" | "resume") {
   return page.locator(`[data-action=${action}]`);
 }
 
-/** Types what a large change asks for: the name that stands beside the field. */
+/** Types the name that the page asks for before a large change. */
 export async function typeName(page: Page): Promise<void> {
   await page.getByRole("textbox", { name: /^To approve, type/ }).fill(await page.locator(".foot strong").innerText());
 }
 
-/** The ID of the run that a page shows as waiting. */
+/** Returns the ID of the waiting run that the page shows. */
 export async function waitingRun(page: Page): Promise<string> {
   await button(page, "approve").waitFor();
   return (await page.locator(".queue a").first().getAttribute("href"))?.split("/").at(-1) ?? "";
 }
 
-/** What has the focus: the text of a button or link, or the label of a field. */
+/** Returns what has the focus: the text of a button or link, or the label of a field. */
 const FOCUSED = "document.activeElement.innerText || document.activeElement.labels?.[0]?.innerText || ''";

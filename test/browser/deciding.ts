@@ -8,7 +8,10 @@ export const SHOWN_BIDI = "safe\\u{202E}gnp.exe\\u{200B}";
 const LONG = "n".repeat(200_000);
 const IDS = ["01HZZZZZZZZZZZZZZZZZZZZZZZ", "01HZZZZZZZZZZZZZZZZZZZZZZ1", "01HZZZZZZZZZZZZZZZZZZZZZZ2"] as const;
 
-/** The built command over stdio as a live server, a targeting of strange names, and the link that it opens. */
+/**
+ * Starts the built command over stdio as a live server, with a targeting whose names are unusual. The server opens a
+ * link in `browser`.
+ */
 export async function startDeciding(env: Readonly<Record<string, string>> = {}) {
   const browser = browserOfTest();
   const session = await startSession({ live: true, env: { ...browser.env, ...env } });

@@ -8,13 +8,13 @@ import { button, findingsOfAxe, rowNames, SCHEMES, tabTo, typeName, withBrowser 
 import { MARKUP, SCRIPT, SHOWN_BIDI, startDeciding } from "./deciding.ts";
 
 const { onPage } = withBrowser();
-/** The browser itself notes each refusal of the server. */
+/** The browser logs each request that the server refuses. */
 const REFUSED = { mayLog: /Failed to load resource.*(409|ERR_)/ } as const;
 
-/** More than a page of runs. */
+/** More runs than the page shows at once. */
 const MORE_RUNS = 500;
 
-/** Goes to what waits: links that are not opened for a run lead to the overview. */
+/** The part of the page that shows waiting runs. Links that are not for one run lead to the overview instead. */
 const APPROVALS = "#/approvals";
 
 test("a person approves, sees what became of it, takes a file home, and undoes it", async () => {
@@ -102,7 +102,7 @@ test("all of many deletions are shown by pages, and found by their names", async
   );
 });
 
-/** Approves as the page does, and without the name that the person has to type; gives the status of the answer. */
+/** Approves like the page, but without the name that the person has to type. Returns the status of the answer. */
 const POST_WITHOUT_NAME = `(async () => {
   const headers = { "Content-Type": "application/json", "X-Page-Token": sessionStorage.getItem("session") };
   const runId = document.querySelector(".queue a").getAttribute("href").split("/").at(-1);
@@ -175,7 +175,7 @@ test("of two pages and two processes one decision counts, and all show it", asyn
     await session.browser.address(),
     async (here) => {
       await button(here, "approve").waitFor();
-      // The copy of a tab has its session.
+      // A copied tab has the same session.
       const copying = here.context().waitForEvent("page");
       await here.evaluate("void open('/')");
       const tab = await copying;
@@ -186,10 +186,11 @@ test("of two pages and two processes one decision counts, and all show it", asyn
           await button(there, "approve").waitFor();
           await button(tab, "approve").waitFor();
           const pages = [here, tab, there];
-          // A page ignores decisions for a second after its card has come.
+          // The page ignores decisions in the first second after it has shown a run.
           for (const page of pages) await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
           for (const page of pages) await button(page, "approve").click({ trial: true });
-          // The first decision takes the buttons of the others away, so none is sent before all were clicked.
+          // The first decision removes the buttons on the other pages. So all requests are held back until all were
+          // clicked.
           const requests: Route[] = [];
           for (const page of pages) {
             await page.route("**/approve", (route) => void requests.push(route));
@@ -198,7 +199,7 @@ test("of two pages and two processes one decision counts, and all show it", asyn
           await expect.poll(() => requests.length).toBe(pages.length);
           await Promise.all(requests.map((route) => route.continue()));
           for (const page of pages) await page.getByText("No run waits for a decision.").waitFor();
-          // A page may learn of the decision before the response to its own click has come.
+          // A page may hear of the decision before the response to its own click has arrived.
           const said = async () => Promise.all(pages.map((page) => page.locator("[aria-live=polite]").innerText()));
           const pagesThatSaid = async (text: string) => (await said()).filter((one) => one.includes(text)).length;
           await expect.poll(() => pagesThatSaid("Approved:")).toBe(1);
@@ -295,7 +296,7 @@ test.each(SCHEMES)("strange names are plain text, and axe-core finds nothing, %s
 
 test("everything about runs is done by keyboard, and the focus is seen", async () => {
   const session = await startDeciding();
-  // Undo can only restore names that the service accepts.
+  // An undo can only restore names that the service accepts.
   const answer = session.ask(session.options.slice(3).map(({ _id }) => _id));
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "approve").waitFor();

@@ -1,14 +1,14 @@
-// The page of a host, with the official package: it shows a view in a sandboxed frame, and passes the calls of the view
-// on to `hostCalls`, which the test gives it. The test bundles it.
+// The page of a host that uses the official package. It shows a view in a sandboxed frame, and passes the view's calls
+// to `hostCalls`, which the test provides. The test bundles this file.
 import { AppBridge, PostMessageTransport } from "@modelcontextprotocol/ext-apps/app-bridge";
 
-/** What a host lets a view load that names no domains, as the specification says it. */
+/** The policy for a view that names no domains, as the specification of MCP Apps has it. */
 const POLICY =
   "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; media-src 'self' data:; connect-src 'none'";
 
 globalThis.heights = [];
 
-/** Shows a view that belongs to a call, and resolves once it has the result of the call. */
+/** Shows the view of a call. Resolves when the view has the result of the call. */
 globalThis.showView = async (html, theme, { input, result }) => {
   const frame = document.createElement("iframe");
   frame.title = "View";

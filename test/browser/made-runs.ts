@@ -8,17 +8,17 @@ import { served } from "../support/stub-server.ts";
 
 const SESSION = "the-token-of-the-session";
 
-/** What a server of made runs says, and what it was asked to do. */
+/** The runs that the fake server shows, and the requests that it received. */
 interface MadeRuns {
   readonly details: readonly RunDetail[];
-  /** What each run changes, by its ID; absent: what it would delete. */
+  /** The changes of each run by its ID; absent: the deletions that a waiting run names. */
   readonly changes?: Readonly<Record<string, ChangeList>>;
   readonly problems?: Readonly<Record<string, ProblemList>>;
-  /** In place of a session: how to log in. */
+  /** If set, nobody is logged in, and these are the ways to log in. */
   readonly login?: LoginWays;
 }
 
-/** Serves the built page with runs that are written down in a test, in place of those of a server. */
+/** Serves the built page with runs that a test has made up, instead of those of a real server. */
 export async function serveMadeRuns({ details, login, changes = {}, problems = {} }: MadeRuns) {
   const rows = new Map(details.map(({ run }) => [run.runId, run]));
   const asked: string[] = [];
@@ -80,7 +80,7 @@ export async function serveMadeRuns({ details, login, changes = {}, problems = {
     url,
     asked,
     put,
-    /** Ends it, as a server that has ended. */
+    /** Closes all connections, as if the server had ended. */
     end(): void {
       server.closeAllConnections();
       server.close();
@@ -88,7 +88,7 @@ export async function serveMadeRuns({ details, login, changes = {}, problems = {
   };
 }
 
-/** What a run that waits would delete, as far as its row names it. */
+/** Returns the deletions of a waiting run that its row names. */
 function deletionsOf(run: RunRow | undefined): ChangeList {
   const parts = run?.waiting?.parts ?? [];
   const rows = parts.flatMap(({ objects }) =>

@@ -32,7 +32,7 @@ test("of 20,000 events the page holds at most 500 rows at any time, and leads to
     await page.getByRole("button", { name: "Previous", exact: true }).click();
     await page.getByRole("button", { name: "Previous", exact: true }).click();
     await expect.poll(() => page.getByRole("button", { name: "Pause", exact: true }).isEnabled()).toBe(true);
-    // u-1234, u-12340 to u-12349.
+    // The filter matches u-1234, and u-12340 to u-12349.
     await page.getByLabel("Filter").fill("u-1234");
     await expect.poll(() => rows.count()).toBe(1 + 11);
   });

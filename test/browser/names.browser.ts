@@ -29,9 +29,9 @@ test("names of markup, scripts, bidirectional marks and 200 KB are plain text in
       await rows.nth(at).click();
       await expect.poll(() => page.locator("details pre").allTextContents()).toEqual([expect.stringContaining(body)]);
     }
-    // New events wait while the pointer is on their list.
+    // While the pointer is on the list, new events are not shown, so it is moved away.
     await page.mouse.move(5, 5);
-    // A sentence of the server that begins with a name of the other direction is still an English one.
+    // A sentence of the server is English, even if it begins with a name that is written from right to left.
     await sandbox.send({ uid: "u", eventName: "شراء" });
     await page.getByRole("link", { name: "شراء" }).click();
     const reason = page.getByRole("region", { name: "Event", exact: true }).locator(".reasons bdi").first();

@@ -14,10 +14,10 @@ import { startDeciding } from "./deciding.ts";
 
 const { onPage } = withBrowser();
 const named = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
-/** The browser itself notes what the server refuses. */
+/** The browser logs what the server refuses. */
 const REFUSED = { mayLog: /Failed to load resource|CORS policy|Refused to|Content Security Policy|frame/ } as const;
 
-/** Another server of the same host, which keeps what a browser brings. */
+/** Starts another server on the same host, which records the cookies that it gets. */
 async function startNeighbour() {
   const cookies: string[] = [];
   const server = createServer((request, response) => {
@@ -27,13 +27,13 @@ async function startNeighbour() {
   return { url: await served(server), cookies };
 }
 
-/** What another port of the host gets at in the browser of a person who has a session. */
+/** Checks what a page on another port of the same host can do in the browser of a person who has a session. */
 async function attack(page: Page, origin: string, runId: string): Promise<void> {
   const neighbour = await startNeighbour();
   const other = await page.context().newPage();
   for (const path of ["/", "/callback", "/login", "/page/stream"]) await other.goto(neighbour.url + path);
   expect(neighbour.cookies.join("")).toBe("");
-  // Its own program sends what it got, and its page what the browser adds by itself.
+  // The attacker's server uses the cookies that it got. The attacker's page uses what the browser adds by itself.
   const cookie = neighbour.cookies.join("; ");
   const stream = await fetch(`${origin}/page/stream`, { headers: { cookie } });
   expect(stream.status).toBe(401);
@@ -61,7 +61,7 @@ async function attack(page: Page, origin: string, runId: string): Promise<void> 
   await other.close();
 }
 
-/** What a session of a person is good for: this tab, however often it is loaded, and no other one. */
+/** Checks that a session works only in this tab, even after the tab is loaded again. */
 async function staysInTab(page: Page, origin: string, otherwise: string): Promise<void> {
   expect(new URL(page.url()).href.replace(/#.*/, "")).toBe(`${origin}/`);
   await page.reload();
@@ -170,7 +170,7 @@ test("through the issuer a person comes back to this tab, and the code of the lo
       await typeName(page);
       await button(page, "approve").click();
       await page.getByText("No run waits for a decision.").waitFor();
-      // Who is led to the callback without a login of this tab is not let in.
+      // A person who follows a link to the callback, but did not start a login in this tab, is not logged in.
       const asked = issuer.received.length;
       await page.goto(`${server.origin}/callback?code=stolen&state=guessed`);
       await page.getByText("This login was not started in this tab").waitFor();
@@ -196,7 +196,7 @@ test("a link that is opened a second time shows nothing, and tells the first pag
       expect(await button(second, "approve").count()).toBe(0);
       expect(await second.evaluate("sessionStorage.length")).toBe(0);
       await page.getByText("A second attempt to open this page").waitFor();
-      // The page ignores presses for a second after anything moved, as the list of changes does when it arrives.
+      // The page ignores clicks for a second after something has moved, for example when the list of changes arrives.
       const decline = button(page, "decline");
       const left = async () => {
         if ((await decline.count()) > 0) await decline.click();

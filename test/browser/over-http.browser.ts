@@ -10,9 +10,9 @@ import { clientOf, startApproved, TOKENS } from "../support/page-http.ts";
 import { button, findingsOfAxe, typeName, withBrowser } from "./browser.ts";
 
 const { onPage } = withBrowser();
-/** The browser itself notes that nothing is shown before the login. */
+/** The browser logs that the server shows nothing before the login. */
 const NOT_IN_YET = { mayLog: /Failed to load resource.*401/ } as const;
-/** One entry that calls tools and sees the runs of its own calls on the page. */
+/** An access entry that may call tools and may also approve. On the page, it sees the runs of its own calls. */
 const BOTH = [{ name: "both", approves: true, tools: true }] as const;
 
 const startedRun = z.looseObject({ runId: z.string(), status: z.string() });

@@ -6,10 +6,10 @@ import { PARTIAL, RUNNING, WAITING } from "./runs.ts";
 
 const { onPage } = withBrowser();
 
-/** A title that fills several lines. */
+/** A title that takes several lines. */
 const LONG = "Added 1,000 options to Spring. ".repeat(20);
 
-/** Presses what is in the middle of a link; `during`: what happens while the button of the mouse is down. */
+/** Clicks the middle of a link. `during` is called while the mouse button is down. */
 async function press(page: Page, link: Locator, during: () => Promise<void>): Promise<void> {
   const { x = 0, y = 0, width = 0, height = 0 } = (await link.boundingBox()) ?? {};
   await page.mouse.move(x + Math.min(20, width / 2), y + height / 2);

@@ -8,7 +8,7 @@ import { ENDED, MARKUP, PARTIAL, RUNNING, STALE, WAITING } from "./runs.ts";
 
 const { onPage } = withBrowser();
 
-/** On how many lines a text of the view stands. */
+/** Returns on how many lines a text is shown. */
 const linesOf = (text: string) => `{
   const holders = [...document.querySelectorAll("main :not(option)")].filter(({ textContent }) => textContent === ${JSON.stringify(text)});
   const range = document.createRange();
@@ -16,33 +16,33 @@ const linesOf = (text: string) => `{
   new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
 }`;
 
-/** The count, the cause and the positions of each cause of failures. */
+/** Returns the count, the reason and the positions of each group of failures. */
 const causesOn = (page: Page): Promise<unknown> =>
   page.evaluate(
     '[...document.querySelectorAll(".places")].map((one) => [...one.parentElement.children].map((part) => part.textContent))',
   );
 
-/** Whether positions of each cause are hidden. */
+/** Returns for each group of failures whether some of its positions are hidden. */
 const cutsOn = (page: Page): Promise<unknown> =>
   page.evaluate('[...document.querySelectorAll(".places")].map((one) => one.scrollHeight > one.clientHeight)');
 
-/** The run that waits, once it was approved. */
+/** The waiting run after it was approved. */
 const { waiting: _, ...ROW } = WAITING.run;
 const RUNNING_NOW = { ...ROW, status: "running", actions: ["cancel"] } as const;
 
 const ALL = [WAITING, STALE, ENDED, RUNNING, PARTIAL];
 
-/** A decision names the effect that the page showed. */
+/** What a decision sends: the effect that the page showed. */
 const SEEN = '{"digest":"d"}';
 
-/** The same run as another one, which began a moment before. */
+/** The same run under another ID, started a second earlier. */
 const OTHER = { ...WAITING, run: { ...WAITING.run, runId: "01OTHER", startedAt: WAITING.run.startedAt - 1000 } };
 
 /** What the run waits for. */
 const WAITS = WAITING.run.waiting;
 if (WAITS === undefined) throw new Error("the run does not wait");
 
-/** What a plan changed: in a group, and at the top level. */
+/** The changes of a plan, in a group and at the top level. */
 const CHANGES: ChangeList = {
   total: 5,
   counts: { created: 1, changed: 3, deleted: 1 },
@@ -104,7 +104,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
   });
 });
 
-/** The middle of a button, where a person points. */
+/** Returns the middle of a button, where a person clicks. */
 async function middleOf(one: Locator): Promise<{ readonly x: number; readonly y: number }> {
   const { x = 0, y = 0, width = 0, height = 0 } = (await one.boundingBox()) ?? {};
   return { x: x + width / 2, y: y + height / 2 };
@@ -247,7 +247,7 @@ test("for a second after anything moved, decisions are ignored", async () => {
     await page.locator(".queue a").nth(1).click();
     await page.locator(".queue a[aria-current]").nth(0).waitFor();
     await expect.poll(() => approve.getAttribute("aria-disabled")).toBe("true");
-    // The changes of the run are read meanwhile.
+    // In the meantime, the page reads the run's changes.
     await expect
       .poll(async () => {
         await page.clock.runFor(10);
@@ -290,7 +290,7 @@ test.each([
       const texts = [page.getByRole("heading", { level: 1 }).last(), page.locator(".summary")];
       const said = (await Promise.all(texts.map((one) => one.innerText()))).join(" ");
       expect(said.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length).toBeLessThanOrEqual(31);
-      // The list comes next, without a heading.
+      // The list follows directly, without a heading.
       expect(await page.locator(".summary + .changes h2").count()).toBe(0);
       const note = await page.locator(".summary + .changes ~ .row, .summary + .changes ~ .note").allInnerTexts();
       for (const words of ["Requested by ci", "expires", "Check first which campaigns use it."]) {
@@ -326,7 +326,7 @@ test("a large change is approved by its targeting's name alone, and by keys only
   await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
     await page.getByText("To approve, type Spring").waitFor();
     expect(await button(page, "approve").isDisabled()).toBe(true);
-    // In a low window, what asks for the name leaves room for the diff.
+    // Even in a small window, the field for the name leaves enough space for the changes.
     for (const [width, height, most] of [
       [390, 600, 115],
       [1366, 640, 62],
@@ -343,7 +343,7 @@ test("a large change is approved by its targeting's name alone, and by keys only
     const dialog = page.getByRole("dialog", { name: "Confirm" });
     await dialog.getByText("Delete 25 options from Spring?").waitFor();
     await page.keyboard.press("Escape");
-    // It is hidden a moment before the page knows that it was closed, and removes it.
+    // The dialog is hidden before the page knows that it was closed, and then removed.
     await expect.poll(() => page.locator("dialog").count()).toBe(0);
     expect(made.asked).toEqual([]);
     await page.keyboard.press("Escape");
@@ -529,7 +529,7 @@ test("on a phone what was changed today is one tap from the top, and what waits 
     await line.waitFor();
     const yOf = async (one: Locator) => (await one.boundingBox())?.y ?? 0;
     expect(await yOf(line)).toBeGreaterThan(844);
-    // The button is beside the heading, so it moves nothing down.
+    // The button is beside the heading, so nothing below it moves.
     const { y = 0, height = 0 } = (await page.getByRole("heading", { level: 1 }).boundingBox()) ?? {};
     expect(await yOf(today)).toBeGreaterThanOrEqual(y);
     expect(await yOf(page.locator(".waiting"))).toBeLessThan(y + height + 30);
@@ -621,7 +621,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     await page.getByRole("main").getByRole("link", { name: "Runs" }).click();
     await page.getByRole("combobox", { name: "Status" }).selectOption("Every status");
     await page.getByRole("link", { name: /spring\.yaml/ }).click();
-    // What is left for the person comes first.
+    // What the person still has to do comes first.
     await page.getByRole("table", { name: "Failed" }).waitFor();
     await page.getByRole("button", { name: "Changes 4" }).click();
     const table = page.getByRole("table", { name: "Changes" });
@@ -689,7 +689,7 @@ test("on a phone the causes of failed rows are on the first screen with their ro
   const made = await serveMadeRuns({ details: [{ ...PARTIAL, run, failures: reasons, downloads: ["sheet"] }] });
   await onPage(made.url, async (page) => {
     await page.setViewportSize({ width: 390, height: 844 });
-    // The overview shows the same, and every number that it shows is complete.
+    // The overview shows the same groups of failures, and cuts no number in the middle.
     await page.getByText("brands.csv: 78 of 390 rows failed").waitFor();
     await expect.poll(() => causesOn(page)).toEqual(lines);
     expect(await cutsOn(page)).toEqual([true, false, false, false]);
@@ -697,7 +697,7 @@ test("on a phone the causes of failed rows are on the first screen with their ro
     const box = page.getByRole("region", { name: "78 rows failed" });
     await box.getByRole("heading", { name: "78 rows failed" }).waitFor();
     expect(await causesOn(page)).toEqual(lines);
-    // Only the first line shows what the numbers count.
+    // The word that says what is counted is visible only in the first line. In the others, only screen readers say it.
     expect(await box.locator(".spoken").allTextContents()).toEqual(["lines ", "lines ", "lines "]);
     expect(await cutsOn(page)).toEqual([true, false, false, false]);
     for (const name of ["Download the sheet with results", "Copy for your agent"]) {
@@ -707,7 +707,7 @@ test("on a phone the causes of failed rows are on the first screen with their ro
     const above = ((await page.locator("main").innerText()).split("78 rows failed")[0] ?? "").replaceAll(/\s+/g, " ");
     expect(above).toMatch(/312 of 390 rows Partly done/);
     expect(above).not.toContain("changes");
-    // Opened, a cause shows all its rows, its first values, and whether other values than these are wrong.
+    // An opened group shows all its rows, its first values, and whether there are more wrong values.
     for (const [at, more] of [
       [0, ", …"],
       [3, ""],
@@ -742,7 +742,7 @@ test("the reasons after the sixth are shown in place, and events that were held 
     await page.getByText("1 more for 1 other reason").waitFor();
     // A run with fewer failures shows its first two reasons.
     await page.getByText("2 more for 2 other reasons").waitFor();
-    // How many were sent follows from that.
+    // The number of sent requests can be seen from that, so it is not shown.
     expect(await page.locator(".item").getByText("Applied spring.yaml").count()).toBe(0);
     await page.getByRole("link", { name: "Show", exact: true }).first().click();
     const box = page.getByRole("region", { name: "7 events not sent" });
@@ -766,7 +766,7 @@ test("an approval whose run failed says why", async () => {
     const { waiting: _waiting, ...row } = asked;
     made.put({ ...row, caller: "local", status: "failed", actions: [], counts });
     await page.getByText("the targeting is in use").waitFor();
-    // It was requested on the page, by no client.
+    // The run was started on the page, not by a client.
     expect(await page.locator("main").innerText()).toContain("Requested by someone on this computer");
     await page.getByRole("link", { name: "and 1 more reason" }).waitFor();
   });
@@ -853,7 +853,7 @@ test("today's changes are summed by targeting and kind, with names, and what was
   const how = { renamed: 0, moved: 0, exposed: 0, added: 0, removed: 0 };
   const part = { ...PARTIAL.run, startedAt: now, updatedAt: now, counts: { ...PARTIAL.run.counts, failed: 58 } };
   const fall = { _id: "01F", name: "Fall" };
-  // Its undo has changed this run today.
+  // The run ended yesterday, but was undone today.
   const past = { startedAt: now - 86_400_000 };
   const runs: readonly RunRow[] = [
     { ...PARTIAL.run, ...done, runId: "01UNDO", isUndo: true, did: did(1), title: "Undid “Deleted Bags from Spring”" },
@@ -1032,7 +1032,7 @@ test("on a phone the first names of a large deletion are above its buttons, and 
   });
 });
 
-/** The contrast between the border of an element and the page behind it. */
+/** Returns the contrast between an element's border and the page behind it. */
 const borderContrast = (selector: string) => `{
   const luminance = (colour) => {
     const context = document.createElement("canvas").getContext("2d");
@@ -1117,7 +1117,7 @@ test("on a phone no word is taken apart", async () => {
   });
 });
 
-/** The background of the first element that fits, as its style has it. */
+/** Returns the text colour of the first element that matches. */
 const colourOf = (selector: string) => `getComputedStyle(document.querySelector("${selector}")).color`;
 
 test("a run that is done in part is red where something failed, and amber where a result is unknown, unlike changes", async () => {
@@ -1141,7 +1141,7 @@ test("a run that is done in part is red where something failed, and amber where 
   }
 });
 
-/** The colour of a dot of each tone. */
+/** Returns the colours of the dots for all kinds of state. */
 const DOTS = `["good", "created", "changed", "deleted", "bad", "warn", "unknown", "idle"].map((tone) => {
   const dot = document.createElement("i");
   dot.className = "dot " + tone;
@@ -1196,7 +1196,7 @@ test("an approval says which part comes back under new IDs, and each fact once",
       await page.getByText("being read").waitFor({ state: "detached" });
       const summary = await page.locator(".summary").innerText();
       const all = `Removes 14 Context IDs ${words} ${notes.join(" ")}`;
-      // What only puts the number into proportion comes last.
+      // What only explains the size of the number comes last.
       expect(summary.replaceAll(/\s+/g, " ")).toBe(row === plan ? `${size} ${all}` : `${all} ${size}`);
       expect((await page.locator("main").innerText()).match(/Removes 14 Context IDs/g)).toHaveLength(1);
     });
@@ -1216,7 +1216,7 @@ test("on a phone the navigation is one line with the shown view in sight, and at
       expect(x).toBeGreaterThanOrEqual(0);
       expect(x + width).toBeLessThanOrEqual(200);
     }
-    // A window of 1,440 by 900 pixels at 200 %.
+    // Like a window of 1,440 by 900 pixels with a zoom of 200 %.
     await page.setViewportSize({ width: 720, height: 450 });
     for (const view of ["overview", "approvals/01WAITING", "runs", "runs/01PARTIAL"]) {
       await page.goto(`${made.url}/#/${view}`);

@@ -1,13 +1,13 @@
 import type { RunCounts, RunDetail, RunRow } from "../../src/web/wire.ts";
 
-// Runs as a server may tell of them, with names that others wrote.
+// Runs as a server may send them, with names that other people wrote.
 
 export const MARKUP = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
 const BIDI = "safe\u202Egnp.exe";
 const NONE: RunCounts = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
 const STARTED = Date.UTC(2026, 4, 1, 9, 30);
 
-/** A run with what is said of it. */
+/** Makes a run with these values. */
 function run(runId: string, about: Partial<RunRow> & Pick<RunRow, "title">): RunRow {
   const times = { startedAt: STARTED, updatedAt: STARTED };
   const known: RunRow = {
@@ -24,7 +24,7 @@ function run(runId: string, about: Partial<RunRow> & Pick<RunRow, "title">): Run
   return { ...known, ...about };
 }
 
-/** A run that waits for a yes, about names of all kinds. */
+/** A run that waits for approval, with names of all kinds. */
 export const WAITING: RunDetail = {
   run: run("01WAITING", {
     title: "Delete 25 options from Spring",
@@ -68,7 +68,7 @@ export const WAITING: RunDetail = {
   downloads: [],
 };
 
-/** A run that waits, and cannot be approved any more. */
+/** A run that waits, but can no longer be approved. */
 export const STALE: RunDetail = {
   ...WAITING,
   run: {
@@ -87,7 +87,7 @@ export const STALE: RunDetail = {
   },
 };
 
-/** A run whose server has ended. */
+/** A waiting run whose server has ended. */
 export const ENDED: RunDetail = {
   ...WAITING,
   run: {
@@ -106,7 +106,7 @@ export const ENDED: RunDetail = {
   },
 };
 
-/** A run under way. */
+/** A run that is being executed. */
 export const RUNNING: RunDetail = {
   run: run("01RUNNING", {
     title: "Add 1,000 options to Spring",
@@ -122,7 +122,7 @@ export const RUNNING: RunDetail = {
   downloads: [],
 };
 
-/** A run that ended in part, with failures, downloads and a plan. */
+/** A finished run in which something failed, with downloads and a plan. */
 export const PARTIAL: RunDetail = {
   run: run("01PARTIAL", {
     title: "Applied spring.yaml to Spring: 2 new, 3 changed, 1 deleted",

@@ -14,12 +14,12 @@ const { onPage } = withBrowser();
 const EMBEDDED = { TARGETING_MCP_MODE: "sandbox", TARGETING_MCP_SANDBOX_PORT: "0", TARGETING_MCP_WAIT_MS: "6000" };
 const created = z.looseObject({ results: z.array(z.looseObject({ _id: z.string() })) });
 
-/** The address of the sandbox that a page shows. */
+/** Returns the address of the sandbox that the page shows. */
 async function addressOn(page: Page): Promise<string> {
   return `http://${await page.locator(".environment span span").innerText()}`;
 }
 
-/** Sends events past the tools, which would correct or refuse them. */
+/** Sends events directly to the sandbox, because the tools would correct or refuse them. */
 async function sendAll(url: string, events: readonly unknown[]): Promise<void> {
   const headers = { authorization: "sandbox-app-key", "content-type": "application/json" };
   for (const event of events) await fetch(`${url}/event`, { method: "POST", headers, body: JSON.stringify(event) });

@@ -5,7 +5,7 @@ import { startCommand } from "../support/server-process.ts";
 
 const HEADERS = { authorization: "sandbox-app-key", "content-type": "application/json" };
 
-/** Starts the built command's sandbox, and gives its address once it listens. */
+/** Starts the sandbox of the built command. Returns its address as soon as it listens. */
 export async function startSandboxProcess(...args: readonly string[]) {
   const command = startCommand(["sandbox", ...(args.includes("--port") ? [] : ["--port", "0"]), ...args]);
   await expect.poll(() => command.lines.length).toBeGreaterThan(2);
@@ -19,7 +19,7 @@ export async function startSandboxProcess(...args: readonly string[]) {
     async send(event: unknown): Promise<void> {
       await fetch(`${url}/event`, { method: "POST", headers: HEADERS, body: JSON.stringify(event) });
     },
-    /** Sends events over a few connections that stay open, which costs less than `fetch`. */
+    /** Sends many events over a few connections that stay open, which is faster than `fetch`. */
     async sendAll(events: readonly unknown[]): Promise<void> {
       const agent = new Agent({ keepAlive: true, maxSockets: 8 });
       const waiting = events.values();
@@ -29,7 +29,7 @@ export async function startSandboxProcess(...args: readonly string[]) {
       await Promise.all(Array.from({ length: 8 }, next));
       agent.destroy();
     },
-    /** Puts things into it past every rule. */
+    /** Stores objects directly, without checking the rules of the API. */
     async seed(seed: unknown): Promise<void> {
       const answer = await fetch(`${url}/_sandbox/seed`, { method: "POST", body: JSON.stringify(seed) });
       if (!answer.ok) throw new Error(await answer.text());
@@ -46,7 +46,7 @@ function post(url: string, agent: Agent, body: string): Promise<void> {
   });
 }
 
-/** A GET with a `Host` of its own, which `fetch` does not allow. */
+/** Sends a GET request with any `Host`, which `fetch` does not allow. */
 export function getWithHost(url: string, host: string, path = "/"): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(new URL(path, url), { headers: { host } }, (answer) => {
@@ -57,7 +57,7 @@ export function getWithHost(url: string, host: string, path = "/"): Promise<numb
   });
 }
 
-/** The token of the session that a page gives to its script. */
+/** Returns the session token in the page's HTML, which the page's script reads. */
 export function sessionIn(html: string): string {
   const [, content = ""] = /<meta name="session" content="([^"]+)">/.exec(html) ?? [];
   return z.string().parse(JSON.parse(decodeURIComponent(content)));

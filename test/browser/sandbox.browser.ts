@@ -13,7 +13,7 @@ const stateOf = z.object({
   ),
 });
 
-/** An option of a sandbox by its name. */
+/** Returns the option of a sandbox that has this name. */
 async function optionNamed(url: string, wanted: string) {
   const { projects } = stateOf.parse(await (await fetch(`${url}/_sandbox/state`)).json());
   const option = projects.flatMap(({ options }) => options).find(({ name }) => name === wanted);
@@ -21,7 +21,7 @@ async function optionNamed(url: string, wanted: string) {
   return option;
 }
 
-/** Presses the button that removes all events, and confirms it. */
+/** Clicks the button that removes all events, and confirms it. */
 async function clearEvents(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Clear events…" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Clear events", exact: true }).click();
@@ -102,7 +102,7 @@ test("problems are grouped by cause, lead to their events, and a corrected event
       page.getByRole("button", { name: "Download tests" }).click(),
     ]);
     expect(download.suggestedFilename()).toBe("events.test.ts");
-    // If the reason already says which field to rename, it is not said again.
+    // If the reason already says which field to rename, the page does not repeat it.
     await sandbox.send({ uid: "u", eventName: "purchase", orderId: "o-2" });
     await page.goto(`${sandbox.url}/#/events/8`);
     await pane.getByText(/Rename "orderId" to "tx_id"/).waitFor();
@@ -253,7 +253,7 @@ test("targetings are a tree with counts, which changes with what it shows, and a
     await page.getByRole("button", { name: "Shoes 2 sub-options" }).click();
     const sneakers = page.getByRole("listitem").filter({ hasText: /^Sneakers/ });
     expect(await sneakers.innerText()).toMatch(/^Sneakers\s+3 Context IDs$/);
-    // A bar measures what is beside it, of a group with that of its sub-options.
+    // A bar shows the number beside it. For a group, that number includes the sub-options.
     const row = (name: RegExp) => page.locator(".tree-row").filter({ hasText: name });
     for (const name of [/^Shop Categories/, /^Shoes/, /^Sneakers/]) {
       const [, shown = ""] = /(\d+ Context IDs?)$/.exec((await row(name).innerText()).trim()) ?? [];
@@ -282,7 +282,7 @@ test("targetings are a tree with counts, which changes with what it shows, and a
     await expect.poll(() => rowNames(page, "Found")).toEqual(["Contoso"]);
     const found = page.getByRole("table", { name: "Found" }).getByRole("row", { name: "Contoso" });
     expect(await found.getByRole("cell").allTextContents()).toEqual(["Shop Brands", "2 with brand-contoso-kids", ""]);
-    // What was chosen before the search is not shown beside what it found.
+    // What was chosen before the search is not shown while its results are.
     await pane.getByText("Choose a targeting, a group or an option").waitFor();
     await found.getByRole("button").click();
     await expect.poll(() => pane.locator("mark").allTextContents()).toEqual(["brand-contoso-kids"]);
@@ -408,7 +408,7 @@ test("after a restart the page comes back by itself", async () => {
       const second = await startSandboxProcess("--port", first.port);
       await second.send({ uid: "u", eventName: "page_view" });
       await expect.poll(() => rowNames(page, "Events")).toEqual(["page_view"]);
-      // It has the number of the first one, and not its body.
+      // The new event has the number of the removed one, but the page does not show the removed one's body.
       await expect.poll(() => page.getByText('"eventName":"app_open"').count()).toBe(0);
       await page.getByText("The connection to the server is lost").waitFor({ state: "detached" });
       await clearEvents(page);

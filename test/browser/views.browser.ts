@@ -8,7 +8,7 @@ import { madeTargeting, VIEW_HOSTS, VIEW_URI, type ViewHost, type ViewResult } f
 import { findingsOfAxe, SCHEMES, withBrowser } from "./browser.ts";
 
 const { onPage: onAnyPage } = withBrowser();
-/** On the console stands nothing but what the official package tells of its messages. */
+/** The console may only have messages that the official package writes. */
 const PACKAGE_LOG = /^debug: (?:Parsed|Sending) message /;
 const onPage = (
   url: string,
@@ -16,7 +16,7 @@ const onPage = (
   more: { readonly colorScheme?: "light" | "dark" } = {},
 ) => onAnyPage(url, work, { ...more, mayLog: PACKAGE_LOG });
 const HOSTS = Object.entries(VIEW_HOSTS);
-/** The host of most tests. */
+/** The host that most tests use. */
 const start = VIEW_HOSTS["stdio, 2026 era"];
 
 let script = "";
@@ -31,7 +31,7 @@ beforeAll(async () => {
   script = outputFiles[0]?.text ?? "";
 });
 
-/** Serves the page of a host, which is empty until a view is shown in it. */
+/** Serves a host's page, in which views are then shown. */
 async function hostPage(): Promise<string> {
   const server = createServer((_, response) => {
     response.setHeader("content-type", "text/html; charset=utf-8");
@@ -49,7 +49,7 @@ interface Shown {
   readonly result: ViewResult;
 }
 
-/** Shows the result of a call in a view, and gives the view and the calls that it makes. */
+/** Shows the result of a call in a view. Returns the view, and the calls that the view makes. */
 async function shown(page: Page, host: ViewHost, { input, result }: Shown, theme: "light" | "dark" = "light") {
   const calls: string[] = [];
   await page.exposeFunction("hostCalls", (name: string, args: Record<string, unknown>) => {
@@ -74,7 +74,7 @@ async function deleting(host: ViewHost, name?: string): Promise<Shown & { readon
   return { ...(await called(host, "delete_targeting", { ids: [targetingId] })), targetingId };
 }
 
-/** A button of the view; the one that approves is named by what it does. */
+/** Returns a button of the view by its action, because its label names what is approved. */
 function button(frame: Frame, action: "approve" | "decline" | "cancel") {
   return frame.locator(`button[data-action=${action}]`);
 }
@@ -121,7 +121,7 @@ test("what is approved after a while is followed request by request, and Cancel 
   await service.slow("deleteOptions", 5000);
   await onPage(await hostPage(), async (page) => {
     const { frame, calls } = await shown(page, host, call);
-    // The view waits for a decision that is made elsewhere.
+    // The view polls for a decision that may be made elsewhere.
     await expect.poll(() => calls).toContain("get_run");
     await button(frame, "approve").click();
     await frame.getByText("1 request sent.").waitFor();
@@ -170,7 +170,7 @@ test("a view that is shown again decides nothing a second time", async () => {
   });
   await onPage(url, async (page) => {
     const { frame } = await shown(page, host, call);
-    // The view may know by then that the run was decided on.
+    // The view may already know that the run was decided, so the button may be gone.
     await button(frame, "approve")
       .click({ timeout: 1000 })
       .catch(() => undefined);
@@ -258,7 +258,7 @@ test.each(SCHEMES)("axe-core finds nothing in any state of the view, %s", async 
   const call = await deleting(host);
   const desired = { version: 1, targeting: { _id: call.targetingId }, options: [{ name: "Rowing", contexts: ["o"] }] };
   const plan = await called(host, "plan_targeting", { desired });
-  // The host's colours win over those of the system.
+  // The colours of the host take precedence over those of the system.
   const colorScheme = theme === "light" ? "dark" : "light";
   for (const one of [plan, call]) {
     await onPage(

@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-// Two files side by side: each starts a Chromium and servers of its own, which wait for each other half of the time.
+// Two files run at the same time. Each starts Chromium and servers, which wait for each other half of the time.
 export default defineConfig({
   test: {
     include: ["test/browser/*.browser.ts"],

@@ -24,7 +24,7 @@ test("npm run cluster: a killed replica is not missed, and Ctrl-C leaves nothing
   expect(await Promise.all(pages)).toEqual([ofReplica, 404, 404]);
   const create = reportOf(await call(url, "create_targetings", { items: [{ name: "Spring" }] }));
   expect(create.status).toBe("succeeded");
-  // A person is asked before a deletion, through the proxy, and it is done by whichever process drives it.
+  // The client is asked for approval through the proxy. Any process may execute the deletion.
   const asked: string[] = [];
   const client = new Client(
     { name: "person", version: "1" },
@@ -43,7 +43,7 @@ test("npm run cluster: a killed replica is not missed, and Ctrl-C leaves nothing
   expect(asked).toEqual([expect.stringContaining("Spring")]);
   await client.close();
   process.kill(Number(replica), "SIGKILL");
-  // A process that is about to die still takes connections: such a request may have arrived, and goes nowhere else.
+  // A process that is ending may still accept connections, and would not answer requests on them.
   const isThere = (): Promise<boolean> =>
     fetch(address).then(
       () => true,

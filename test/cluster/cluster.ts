@@ -12,21 +12,21 @@ import { openServiceGate, type ServiceGate } from "./service-gate.ts";
 const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
 const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
 
-/** A process of the cluster. */
+/** A process of a cluster. */
 export interface Member {
   readonly child: ChildProcess;
   readonly stderr: () => string;
   readonly exited: Promise<number | null>;
-  /** Resolves with the line of the log that says so. */
+  /** Waits for the log line with this message. */
   logged(message: string): Promise<z.infer<typeof logLine>>;
 }
 
-/** A replica that serves. */
+/** A process that serves clients. */
 export interface Replica extends Member {
   readonly url: string;
 }
 
-/** Whether tests run that take a minute or more, or a machine with nothing else to do. */
+/** Whether tests run that take a minute or more, or need a machine without other work. */
 export const isLong = process.env.TARGETING_MCP_TEST_LONG === "on";
 
 const started = new Set<ChildProcess>();
@@ -56,27 +56,30 @@ export function startMember(args: readonly string[], settings: Readonly<Record<s
   };
 }
 
-/** Starts a replica, and waits until it serves. */
+/** Starts a replica, and waits until it serves clients. */
 export async function startReplica(settings: Readonly<Record<string, string>>, ...args: readonly string[]) {
   const member = startMember(["http", "--port", "0", ...args], settings);
   const { url = "" } = await member.logged("serving");
   return { ...member, url };
 }
 
-/** Starts a worker, and waits until it drives. */
+/** Starts a worker, and waits until it executes runs. */
 export async function startWorker(settings: Readonly<Record<string, string>>): Promise<Member> {
   const member = startMember(["worker"], settings);
   await member.logged("driving");
   return member;
 }
 
-/** Ends every process that was started and is still there. */
+/** Kills every process that was started and still runs. */
 export function killAll(): void {
   for (const child of started) child.kill("SIGKILL");
   started.clear();
 }
 
-/** Starts PostgreSQL for the tests of a file; after each test its processes end, and what it put into `closing`. */
+/**
+ * Starts PostgreSQL for the tests of a file. After each test, kills the test's processes and calls the functions in
+ * `closing`.
+ */
 export function withPostgres(settings: Readonly<Record<string, string>> = {}) {
   const closing: (() => unknown)[] = [];
   let started: TestPostgres | undefined;
@@ -97,8 +100,8 @@ export function withPostgres(settings: Readonly<Record<string, string>> = {}) {
 }
 
 /**
- * The same with a service behind a gate and an empty store for each test, and the settings of processes that use them:
- * those that stand here, and `more`.
+ * Does the same, and for each test starts a service behind a gate and creates an empty store. Returns the settings of
+ * processes that use them: these defaults, and `more`.
  */
 export function withService(more: Readonly<Record<string, string>> = {}) {
   const cluster = withPostgres();
@@ -143,7 +146,7 @@ function there<T>(made: T | undefined): T {
   return made;
 }
 
-/** Calls a tool on a replica, on a connection of its own. */
+/** Calls a tool of a replica on a new connection. */
 export async function call(
   url: string,
   name: string,
@@ -166,14 +169,14 @@ const report = z.looseObject({
   counts: z.record(z.string(), z.number()).default({}),
 });
 
-/** What an answer says about its run. */
+/** Returns what an answer says about its run. */
 export function reportOf({ structuredContent }: ToolResult): z.infer<typeof report> {
   return report.parse(structuredContent ?? {});
 }
 
 /**
- * The report of the run that a call makes. On a busy machine the time of the call may be over before its run is stored:
- * then it is made again, as its answer says, and joins the run if that was stored after all.
+ * Makes a call, and returns the report of its run. On a busy machine, the call may time out before its run is stored.
+ * It is then repeated, as its answer advises, and joins the run if that was stored after all.
  */
 export async function runOf(url: string, name: string, args: Record<string, unknown>, token?: string) {
   const until = Date.now() + 60_000;
@@ -185,7 +188,9 @@ export async function runOf(url: string, name: string, args: Record<string, unkn
   }
 }
 
-/** Waits until a run rests, as a replica tells; while its store is away it tells nothing. */
+/**
+ * Waits until a replica reports that a run has stopped. While the store is unavailable, the replica cannot report it.
+ */
 export async function restOf(url: string, runId: string, withinMs = 60_000, token?: string) {
   const until = Date.now() + withinMs;
   for (;;) {
@@ -202,7 +207,7 @@ const state = z.looseObject({
 });
 const made = z.looseObject({ results: z.array(z.looseObject({ data: z.looseObject({ _id: z.string() }) })) });
 
-/** The service, with what is really in it. */
+/** Starts a service, with functions that read its data. */
 export async function startService(managementKeys: readonly { readonly key: string; readonly project: string }[] = []) {
   const sandbox = await startSandbox({ lockWaitMs: 0, keys: { managementKeys } });
   const send = async (path: string, body: unknown, key = "sandbox-key"): Promise<unknown> => {
@@ -223,18 +228,18 @@ export async function startService(managementKeys: readonly { readonly key: stri
       return results[0]?.data._id ?? "";
     },
     faults: (...faults: readonly object[]) => send("/_sandbox/faults", { faults }),
-    /** Every option that is there. */
+    /** Returns all options in the service. */
     optionsThere,
-    /** The names of the options of a targeting, as often as they are there. */
+    /** Returns the names of a targeting's options. A name that exists twice is returned twice. */
     async options(targeting: string): Promise<readonly string[]> {
       return (await optionsThere()).filter((one) => one.targeting === targeting).map(({ name }) => name);
     },
-    /** Takes all faults back. */
+    /** Removes all faults. */
     calm: () => fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" }),
   };
 }
 
-/** So many options, with names of their own. */
+/** Returns options to add, with different names. */
 export function optionItems(count: number, prefix = "o"): readonly { readonly name: string }[] {
   return Array.from({ length: count }, (_, n) => ({ name: `${prefix}${n}`, contexts: [`${prefix}-${n}`] }));
 }

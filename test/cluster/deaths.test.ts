@@ -6,13 +6,16 @@ import { isLong, type Member, restOf, runOf, startReplica, startWorker, withPost
 import { statement } from "./postgres.ts";
 
 const PROJECTS = 10;
-/** How often a worker with ten runs is killed: that needs a machine with nothing else to do. */
+/** How often a worker with ten runs is killed. More than a few deaths need a machine without other work. */
 const DEATHS = Number(process.env.TARGETING_MCP_TEST_DEATHS ?? 2);
 const LONGEST_MS = 5000;
 
 const cluster = withPostgres();
 
-/** For five seconds after a server of PostgreSQL started, all processes count as alive, so that they can connect again. */
+/**
+ * Returns whether PostgreSQL has run for 5 seconds. Before that, the store counts all processes as alive, so that they
+ * can connect again.
+ */
 async function hasRunForLong(store: string): Promise<boolean> {
   const query = "select pg_postmaster_start_time() < clock_timestamp() - interval '5 seconds' as is";
   return (await statement(store, query)).rows[0]?.is === true;
@@ -57,7 +60,7 @@ test.runIf(isLong)(
       await expect.poll(() => ofEach(dying, before).every((at) => at !== undefined), { timeout: 30_000 }).toBe(true);
       const next = await started();
       await expect.poll(() => hasRunForLong(store)).toBe(true);
-      // At any moment of a request.
+      // The worker dies at a different moment of a request each time.
       await delay(death * 97);
       worker.child.kill("SIGKILL");
       const killedAt = Date.now();
@@ -117,6 +120,6 @@ test("a run of a worker that is killed is claimed within five seconds, and goes 
   }
   const told = (times: readonly number[]): string => times.toSorted((one, other) => one - other).join(", ");
   process.stdout.write(`after a kill -9: taken up ${told(takenUp)} ms, next request ${told(wrote)} ms\n`);
-  // The next request follows once no request of the dead process can leave any more: that wait is what makes it safe.
+  // The next request is sent only when no request of the dead process can be sent any more. This wait makes it safe.
   expect(Math.max(...takenUp)).toBeLessThan(5000);
 });

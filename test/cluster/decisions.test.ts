@@ -69,7 +69,8 @@ test.runIf(isLong)(
       expect(rest.status).toBe("cancelled");
       const there = await cluster.service.options(targetingId);
       expect(there.length).toBe(rest.counts.succeeded);
-      // Each entry that announces a request was in the store before the answer of cancel_run.
+      // Each entry that announces a request was stored before cancel_run answered, so no request was announced after
+      // that.
       const announced = await statement(
         cluster.store,
         `select count(*)::int as n from targeting_mcp.entry, regexp_matches(convert_from(body, 'UTF8'), '"t":"send"', 'g')

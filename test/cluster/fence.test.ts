@@ -18,25 +18,26 @@ import {
 import { openServiceGate } from "./service-gate.ts";
 
 /**
- * The bytes of the body that is under way when its process stops. It has to be more than the buffers of the system hold:
- * stops in the middle of smaller ones are among the pauses over files and over a store (pauses.test.ts).
+ * The size of the body that is being sent when its process is suspended. It must be larger than the buffers of the
+ * system. Smaller bodies are tested in pauses.test.ts.
  */
 const BODY = Number(process.env.TARGETING_MCP_TEST_BODY ?? 8_000_000);
 /** 1 Mbit/s. */
 const BYTES_PER_SECOND = 125_000;
 /**
- * Sending the rest takes longer than any lease lasts. So the system must not send it while the process is suspended.
+ * The rest of the body that the process must not have sent when it is suspended. Sending it takes longer than any lease
+ * lasts, so it is certain that the system's buffers do not hold all of it.
  */
 const LEFT = 2_800_000;
-/** Longer than a lease, plus the time after which another process takes the run over. */
+/** Longer than a lease lasts, plus the time after which another process takes the run. */
 const STOPPED_MS = { store: 13_000, files: 17_000 };
 const CONTEXT_IDS = 10_000;
 
 const cluster = withPostgres();
 
-/** Returns the items of one request whose body has this many bytes. */
+/** Returns the items of a single request whose body has this many bytes. */
 function largeItems(bytes: number) {
-  // A control character takes one byte in a Context ID, and six in JSON.
+  // A control character has one byte in a Context ID and six in JSON, so a body can be large with few Context IDs.
   const each = Math.floor(bytes / CONTEXT_IDS) - 16;
   const text = "\u0001".repeat(Math.floor(each / 6));
   return Array.from({ length: 40 }, (_, option) => ({
@@ -47,7 +48,7 @@ function largeItems(bytes: number) {
 
 const listed = z.looseObject({ runs: z.array(z.looseObject({ runId: z.string() })) });
 
-/** Two processes that write to one project, and their addresses. */
+/** Two processes that write to the same project, and their addresses. */
 interface Pair {
   readonly first: { readonly number: number; readonly signal: (signal: NodeJS.Signals) => void };
   readonly callFirst: Replica["url"];
@@ -82,7 +83,7 @@ async function upload(kind: "store" | "files", start: (settings: Record<string, 
       resolve(total);
     };
   });
-  // The process may stop before it has answered.
+  // The process may be suspended before it has answered.
   const calling = call(callFirst, "bulk_add_options", { targetingId, items: largeItems(BODY) });
   const bytes = await stopped;
   const [large] = listed.parse((await call(callOther, "get_run", {})).structuredContent).runs;
@@ -91,7 +92,7 @@ async function upload(kind: "store" | "files", start: (settings: Record<string, 
   const theirs = await runOf(callOther, "bulk_add_options", small);
   await delay(STOPPED_MS[kind] - (Date.now() - before));
   const byOthers = gate.writes.filter(({ from }) => from !== first.number).length;
-  // What the system still held of the body would go on arriving for as long as this.
+  // If the system still had parts of the body, they would arrive within this time.
   await delay((1100 * LEFT) / BYTES_PER_SECOND - STOPPED_MS[kind]);
   const late = gate.writes.filter(({ from }) => from === first.number).length;
   gate.slowTo(first.number, undefined);
@@ -121,7 +122,7 @@ test.runIf(isLong)(
           number: 1,
           signal: (signal) => {
             worker.child.kill(signal);
-            // From now on there is one that takes over.
+            // Now another process exists that takes the run.
             if (signal === "SIGSTOP") void gate.routesOf(2).then((routes) => startWorker({ ...its, ...routes }));
           },
         },

@@ -4,7 +4,7 @@ import { storeProxy } from "./store-proxy.ts";
 
 const cluster = withService({ TARGETING_MCP_WAIT_MS: "2000" });
 
-/** Groups in twelve requests. */
+/** Groups that need twelve requests. */
 const GROUPS = optionItems(1800).map((item) => ({ ...item, type: "collection" }));
 
 test("a replica that follows a run never answers with less than another one told before, also without notices", async () => {
@@ -22,7 +22,7 @@ test("a replica that follows a run never answers with less than another one told
   const { runId, status } = await runOf(one.url, "bulk_add_options", { targetingId, items: GROUPS });
   expect(status).toBe("running");
   const following = call(other.url, "get_run", { runId, waitMs: 25_000 });
-  // From here on no notice arrives there.
+  // From now on, the other replica gets no notices about the run.
   way.hang();
   const stale: string[] = [];
   for (let isOver = false; !isOver; ) {

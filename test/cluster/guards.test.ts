@@ -21,10 +21,12 @@ import { statement } from "./postgres.ts";
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "1500" });
 const blocked = z.looseObject({ blocked: z.looseObject({ code: z.string() }).optional() });
 
-/** Groups in six requests. */
+/** Groups that need six requests. */
 const GROUPS = optionItems(900).map((item) => ({ ...item, type: "collection" }));
 
-/** A run of a process that was killed before it could send a second request. The token is that of the run's caller. */
+/**
+ * Creates a run whose process was killed before it could send a second request. `token` is that of the run's caller.
+ */
 async function orphaned(env: Readonly<Record<string, string>> = {}, token?: string) {
   const one = await startReplica({ ...cluster.settings, ...env });
   const [targetingId, otherId] = [await cluster.service.targeting("One"), await cluster.service.targeting("Other")];
@@ -37,7 +39,7 @@ async function orphaned(env: Readonly<Record<string, string>> = {}, token?: stri
   return { runId, targetingId, otherId, pid: one.child.pid };
 }
 
-/** Resolves when the lease of the run has no holder, as far as another process can know. */
+/** Waits until the run's lease has ended, as far as another process can see. */
 async function leaseIsOver(runId: string): Promise<void> {
   const query = `select until < clock_timestamp() as is_over from targeting_mcp.lease where name = 'run:${runId}'`;
   await expect.poll(async () => (await statement(cluster.store, query)).rows[0]?.is_over).toBe(true);
@@ -54,7 +56,7 @@ test.for([
   const [replica] = [await startReplica(guarded), await startWorker(guarded)];
   await leaseIsOver(runId);
   const seen = async () => (await call(replica.url, "get_run", { runId })).structuredContent;
-  // For 30 seconds after a process has died, the others assume that it may come back.
+  // After a process has died, the others assume for 30 seconds that it may come back.
   const past = `update targeting_mcp.worker set seen_at = seen_at - interval '30 seconds' where name like '%:${pid}'`;
   expect((await statement(cluster.store, past)).rowCount).toBe(1);
   await expect.poll(async () => reportOf(await call(replica.url, "get_run", { runId })).status).toBe("interrupted");
@@ -111,7 +113,7 @@ test.for([
   expect(String(reason)).toMatch(without === undefined ? /caller/ : /no longer valid/);
   expect(cluster.gate.writes).toHaveLength(1);
   if (without !== undefined) return;
-  // Once they may write again, it goes on by itself.
+  // Once the caller may write again, the run continues by itself.
   writeAccess(file, [{ name: "agent" }, { name: "other" }]);
   const { url } = await started();
   expect(await restOf(url, runId, 60_000, TOKENS.agent)).toMatchObject({ status: "succeeded" });

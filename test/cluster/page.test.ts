@@ -12,7 +12,7 @@ test("on a shared store the page shows and decides the runs of this user of this
   const session = await startSession({ live: true, env: { ...browser.env, ...store } });
   const { environment } = session;
   const { BROWSER: _, TARGETING_MCP_STATE_DIR: __, ...settings } = environment;
-  // It makes the tables.
+  // The replica creates the tables of the store.
   const replica = await startReplica(settings);
   const made = await session.write("create_targetings", { items: [{ name: "Mine" }] });
   const theirs = await call(replica.url, "create_targetings", { items: [{ name: "Theirs" }] });

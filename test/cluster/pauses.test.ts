@@ -6,9 +6,9 @@ import type { SharedPlace } from "../kill/holders.ts";
 import { PAUSES, pauseAll } from "../kill/pauses.ts";
 import { isLong, withPostgres } from "./cluster.ts";
 
-/** Every kind of pause once; TARGETING_MCP_TEST_PAUSES says how many, and TARGETING_MCP_TEST_LONG=on that they are 50. */
+/** Each kind of pause once, or TARGETING_MCP_TEST_PAUSES pauses, or 50 with TARGETING_MCP_TEST_LONG=on. */
 const COUNT = Number(process.env.TARGETING_MCP_TEST_PAUSES ?? (isLong ? 50 : PAUSES.length));
-/** A pause is mostly waiting, so many of them run at the same time. */
+/** How many pauses are tested at the same time. They mostly wait, so there can be many. */
 const AT_ONCE = Number(process.env.TARGETING_MCP_TEST_AT_ONCE ?? PAUSES.length);
 
 const cluster = withPostgres();
@@ -17,7 +17,7 @@ const HOLDER = `
   select l.epoch::int as number, split_part(w.name, ':', 2)::int as pid
   from targeting_mcp.lease l join targeting_mcp.worker w on w.number = l.worker where l.name like $1`;
 
-/** Creates a new database for two processes of one project. */
+/** Creates a new database in which two processes of one project store their runs. */
 async function placeInStore(): Promise<SharedPlace> {
   const url = await cluster.postgres.database();
   const database = openDatabase({ url, connections: 2 });

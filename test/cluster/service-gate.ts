@@ -6,9 +6,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { listening } from "../support/stub-server.ts";
 
-/** A write, at the moment when its last byte has arrived. */
+/** A write whose last byte has just arrived. */
 export interface SeenWrite {
-  /** The process that sent it, by the number that its routes name; 0 without one. */
+  /** The number of the process that sent it, from its routes; 0: no number. */
   readonly from: number;
   /** The key of the project. */
   readonly key: string;
@@ -17,24 +17,24 @@ export interface SeenWrite {
   readonly at: number;
 }
 
-/** What a gate tells as it happens. */
+/** Functions that a gate calls while it forwards requests. */
 interface Watching {
-  /** Awaited before the write is passed on. */
+  /** Called before the write is forwarded, which waits for the returned promise. */
   readonly onWrite?: (write: SeenWrite) => Promise<void> | void;
-  /** Bytes of a body so far, and how many there are. */
+  /** Called with the bytes of a body that have arrived so far, and their total number. */
   readonly onBytes?: (from: number, arrived: number, total: number) => void;
 }
 
-/** A way to the service for all processes, which knows each by its routes. */
+/** A proxy between all processes and the service. It knows each process by a number in its routes. */
 export interface ServiceGate {
   readonly url: string;
-  /** The setting that lets a process come through the gate under a number of its own. */
+  /** Returns the setting with which a process uses the gate under its own number. */
   routesOf(process: number): Promise<{ readonly TARGETING_MCP_ROUTES: string }>;
-  /** Every write so far, in the order of their last bytes. */
+  /** All writes so far, in the order in which their last bytes arrived. */
   readonly writes: readonly SeenWrite[];
-  /** Writes that arrived while another one of the same project was under way in the service. */
+  /** Writes that arrived while the service was still executing another one of the same project. */
   readonly overlaps: readonly string[];
-  /** Reads `bytesPerSecond` of what a process sends from now on; undefined: as fast as it comes. */
+  /** From now on, reads only `bytesPerSecond` of what a process sends; undefined: reads at full speed. */
   slowTo(process: number, bytesPerSecond: number | undefined): void;
   close(): void;
 }
@@ -62,7 +62,7 @@ export async function openServiceGate(service: string, watching: Watching = {}):
     }
     return Buffer.concat(chunks);
   };
-  /** Notes a write; gives what is to be called when it is answered. */
+  /** Records a write. Returns a function to call when the write is answered. */
   const noted = async (write: SeenWrite): Promise<() => void> => {
     const other = underWay.get(write.key);
     if (other !== undefined) overlaps.push(`${write.from} wrote with ${write.key} beside ${other.from}`);

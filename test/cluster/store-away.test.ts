@@ -15,9 +15,9 @@ import {
 import { openServiceGate } from "./service-gate.ts";
 import { type StoreProxy, storeProxy } from "./store-proxy.ts";
 
-/** Longer than a lease lasts, and longer than a failed statement is tried again. */
+/** Longer than a lease lasts, and longer than a failed statement is retried. */
 const AWAY_MS = 11_000;
-/** The time in which a request that was sent may still arrive. */
+/** How long after the loss of the store a request that was already sent may still arrive. */
 const IN_FLIGHT_MS = 700;
 
 const cluster = withPostgres();
@@ -53,14 +53,15 @@ describe.runIf(isLong).each(Object.entries(AWAY))("a store that is %s", (_, { go
     const [ofReplica, ofWorker] = [groups("Replica"), groups("Worker")];
     const driven = await runOf(other.url, "bulk_add_options", { targetingId: its, items: ofWorker });
     await expect.poll(() => gate.writes.length).toBeGreaterThan(1);
-    // Only now, so that it is the worker that drives that run: a replica cancels its own ones without the store.
+    // The replica starts only now, so that the worker executes the first run. A replica cancels its own runs even
+    // without the store.
     const replica = await startReplica(settings);
     const isDoneByReplica = () => service.options(mine).then(({ length }) => length > 0);
     const waiting = call(replica.url, "bulk_add_options", { targetingId: mine, items: ofReplica });
     await expect.poll(isDoneByReplica).toBe(true);
 
     let isAway = true;
-    // Where a check fails meanwhile, the store is there for the next test.
+    // Restores the store for the next test even if this one fails.
     cluster.closing.unshift(() => isAway && back(way));
     await go(way);
     await delay(IN_FLIGHT_MS);
@@ -100,7 +101,7 @@ describe.runIf(isLong).each(Object.entries(AWAY))("a store that is %s", (_, { go
   });
 });
 
-/** Groups in six requests, each with a Context ID of its own. */
+/** Returns groups that need six requests, each with its own Context ID. */
 function groups(prefix: string) {
   return Array.from({ length: 900 }, (_, at) => {
     const name = `${prefix} ${at}`;

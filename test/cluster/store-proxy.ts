@@ -1,20 +1,20 @@
 import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** A way to the store that a test cuts, delays and lets hang. */
+/** A proxy to the store whose connections a test can cut, delay or suspend. */
 export interface StoreProxy {
-  /** The address of a database, by this way. */
+  /** Returns the address of a database through this proxy. */
   through(store: string): string;
-  /** Breaks every connection, and refuses new ones. */
+  /** Closes all connections, and refuses new ones. */
   cut(): void;
-  /** Keeps connections, and takes new ones, but passes nothing on, not even that one end has closed. */
+  /** Keeps and accepts connections, but forwards nothing, not even that one side has closed its connection. */
   hang(): void;
-  /** Passes everything on again, each piece so many milliseconds later. */
+  /** Forwards everything again, each piece after this many milliseconds. */
   pass(delayMs?: number): void;
   close(): void;
 }
 
-/** Opens a way to a port of this machine. */
+/** Opens a proxy to a port of this machine. */
 export async function storeProxy(port: number): Promise<StoreProxy> {
   let mode: "pass" | "cut" | "hang" = "pass";
   let delayMs = 0;
@@ -22,7 +22,7 @@ export async function storeProxy(port: number): Promise<StoreProxy> {
   let awake = (): void => {};
   let hung = Promise.resolve();
 
-  /** Passes on what comes from one end, piece by piece, in order. */
+  /** Forwards the data of one side, piece by piece and in order. */
   const pipe = async (from: Socket, to: Socket): Promise<void> => {
     for await (const piece of from) {
       if (mode === "hang") await hung;

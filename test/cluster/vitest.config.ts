@@ -6,7 +6,7 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000 } },
-    // Each file starts a database and several servers of its own, which mostly wait.
+    // Each file starts a database and several servers, which mostly wait.
     maxWorkers: 2,
   },
 });

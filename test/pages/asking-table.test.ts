@@ -9,26 +9,32 @@ import { SHOWS_VIEWS, type ViewResult } from "../support/view-hosts.ts";
 
 type Client = Awaited<ReturnType<AskingWorld["connect"]>>;
 
-/** What is said by what there is to ask by. The page comes first, since it shows what waits in a view, too. */
+/**
+ * The result of a call for each way in which a person can be asked. The page is first, because it also shows runs that
+ * wait in a view.
+ */
 const ALL = {
   page: "approved: page",
-  /** The client opens addresses alone: the page over HTTP, and nothing over stdio, where the server opens its own link. */
+  /** The client only opens addresses. Over HTTP, it opens the page. Over stdio, the server opens the page itself. */
   opens: "approved: page",
-  /** The client opens addresses and shows forms: over HTTP it opens nothing, over stdio it is asked for no address. */
+  /**
+   * The client opens addresses and shows forms. Here it declines the address over HTTP, and over stdio it is not asked
+   * to open one.
+   */
   both: "approved: client",
   view: "approved: view",
   client: "approved: client",
-  /** Answers that are no yes: nothing is done, and there is no token either. */
+  /** The client answers with something that is not an approval. Nothing is done, and there is no token either. */
   odd: "needs_confirmation",
   token: "approved: token",
   none: "refused",
 } as const;
 type Channel = keyof typeof ALL;
 const CHANNELS = Object.keys(ALL).filter((name): name is Channel => Object.hasOwn(ALL, name));
-/** No view shows it: it goes on to the next channel, which is the token here. */
+/** For runs that no view shows. There the next way is used, which is the token. */
 const NOT_IN_VIEWS = { ...ALL, view: "approved: token" } as const;
 
-/** Where each call that needs a yes gets it, by what is there to ask by. */
+/** For each call that needs approval: the result for each way in which a person can be asked. */
 const TABLE: Readonly<Record<string, Readonly<Record<Channel, string>>>> = {
   delete_targeting: ALL,
   delete_options: ALL,
@@ -40,13 +46,13 @@ const TABLE: Readonly<Record<string, Readonly<Record<Channel, string>>>> = {
 };
 const ROWS = Object.keys(TABLE);
 
-/** What is sent once all calls of a channel were agreed to. */
+/** The requests that are sent when all calls of a channel are approved. */
 const AGREED = [
   ...["deleteOptions", "deleteOptions", "deleteOptions", "deleteTargetings"],
   ...["trackEvent", "updateOptions", "updateOptions"],
 ];
 
-/** A call that needs a yes, and what it is given beside the token. */
+/** A call that needs approval, and the arguments that are needed in addition to the token. */
 interface Asking {
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
@@ -62,7 +68,7 @@ const told = z.looseObject({
   confirmation: z.looseObject({ token: z.string().optional() }).optional(),
 });
 
-/** Makes what the calls of a channel are about: a targeting for each, most of them with an option. */
+/** Creates a targeting for each call of a channel, most of them with an option. */
 async function prepared(
   { service, stateDir }: AskingWorld,
   free: Client,
@@ -98,7 +104,7 @@ async function prepared(
   ];
 }
 
-/** Lets a run have been called eleven minutes earlier: a yes to it counts for ten. */
+/** Makes a run look eleven minutes older. An approval counts only for ten minutes. */
 async function makeOlder(stateDir: string, runId: string): Promise<void> {
   const file = join(stateDir, "runs", runId, "run.json");
   const header = z.looseObject({ createdAt: z.number() }).parse(JSON.parse(await readFile(file, "utf8")));
@@ -109,7 +115,7 @@ const journal = z.object({
   requests: z.array(z.looseObject({ operation: z.string().nullable(), method: z.string() })),
 });
 
-/** Gives the operations that have written since the last look, sorted. */
+/** Returns a function that returns the write operations since its last call, sorted. */
 async function writesTo({ service }: AskingWorld) {
   const requests = async () => journal.parse(await service.control("GET", "/requests")).requests;
   let seen = (await requests()).length;
@@ -121,13 +127,16 @@ async function writesTo({ service }: AskingWorld) {
   };
 }
 
-/** Makes calls and resolves when all of them wait for a yes; what it gives says yes, and gives what came of each. */
+/**
+ * Makes calls, and waits until all of them wait for approval. Returns a function that approves all of them and returns
+ * their results.
+ */
 type Ask = (calls: readonly Asking[]) => Promise<() => Promise<readonly string[]>>;
 
-/** What lets a person in, or decides: none of it is in what a model can see. */
+/** Patterns of secrets with which a person logs in or decides. A model must not see them. */
 const SECRETS = /requestState|inputRequests|elicitationId|"secret"|\/open\/|[?&#](?:code|token|session)=/;
 
-/** Makes calls; what a model sees of their answers has nothing that lets a person in. */
+/** Makes calls. Checks that the model sees no secrets in their answers. */
 const callsOf = (client: Client, calls: readonly Asking[]) =>
   calls.map(async ({ tool, args }) => {
     const answer = await client.call(tool, { ...args });
@@ -135,7 +144,7 @@ const callsOf = (client: Client, calls: readonly Asking[]) =>
     return answer;
   });
 
-/** Where a call says that a person agreed; its whole answer where it was not carried out. */
+/** Returns how the person approved, as the answer says; if nothing was executed, the text of the answer. */
 function askedOf({ structuredContent, content, isError }: ViewResult): string {
   const { approval } = told.parse(structuredContent ?? {});
   if (isError === true || approval === undefined) return JSON.stringify(content);
@@ -165,7 +174,7 @@ async function inClient({ connect }: AskingWorld): Promise<Ask> {
   };
 }
 
-/** The runs that a page has shown before: all servers of a world show those of one state folder. */
+/** The runs that the page has shown in earlier tests. All servers of a world show the runs of one state folder. */
 const shown = new Set<string>();
 
 async function onPage({ connect, person: come }: AskingWorld, given = {}): Promise<Ask> {
@@ -211,7 +220,7 @@ async function onOpenedPage(world: AskingWorld): Promise<Ask> {
   };
 }
 
-/** The client opens nothing, and its person says yes in the form that comes next. */
+/** The client declines to open the page, and its person approves in the form that follows. */
 async function afterOpening({ connect, isHttp }: AskingWorld): Promise<Ask> {
   const asked = { url: 0, form: 0 };
   let agree = (): void => undefined;
@@ -240,7 +249,10 @@ async function afterOpening({ connect, isHttp }: AskingWorld): Promise<Ask> {
   };
 }
 
-/** The calls are answered before they are decided on: in a view where they come with a decision, else by their token. */
+/**
+ * The calls have already been answered when the person decides: in a view if the answer has a decision, else by the
+ * token.
+ */
 async function afterAnswer({ connect }: AskingWorld, given: Parameters<AskingWorld["connect"]>[1]): Promise<Ask> {
   const client = await connect("token", given);
   const decide = async ({ structuredContent, _meta }: ViewResult, { tool, besideToken }: Asking): Promise<string> => {
@@ -262,7 +274,7 @@ async function afterAnswer({ connect }: AskingWorld, given: Parameters<AskingWor
   };
 }
 
-/** What a client may answer without a person's yes. */
+/** Answers of a client that are not an approval. */
 const ODD: readonly Said[] = [
   { action: "accept" },
   { action: "accept", content: {} },
@@ -315,7 +327,7 @@ const ASKS = {
   none: nowhere,
 } as const satisfies Record<Channel, (world: AskingWorld) => Promise<Ask>>;
 
-/** The tools that take the token of a yes. */
+/** Returns the tools that take a confirmation token. */
 async function confirmedTools(client: Client): Promise<ReadonlySet<string>> {
   const tools = await client.tools();
   const takesIt = tools.filter(({ inputSchema: { properties = {} } }) => "confirmation" in properties);

@@ -8,7 +8,7 @@ import { connected, type Era, SHOWS_VIEWS, type ViewResult } from "../support/vi
 
 const ERAS = ["auto", "legacy"] as const satisfies readonly Era[];
 const MODES = { url: { url: {} }, both: { url: {}, form: {} }, form: { form: {} } } as const;
-/** What lets a person in, or decides: none of it is in an answer. */
+/** Patterns of secrets with which a person logs in or decides. No answer may contain them. */
 const SECRETS = /requestState|elicitationId|secret|\/open\/|[?&#](?:code|token|session)=|"token"/;
 
 const BOSS = { name: "boss", approves: true } as const;
@@ -18,7 +18,7 @@ const shared = perFile(() =>
     env: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_SESSIONS: "on", TARGETING_MCP_WAIT_MS: "60000" },
   }),
 );
-/** The same whose calls are answered at once while nobody decides. */
+/** The same server, but its calls answer after 3 seconds if nobody decides. */
 const hasty = perFile(() =>
   startApproved([{ name: "agent" }, BOSS], {
     env: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_SESSIONS: "on", TARGETING_MCP_WAIT_MS: "3000" },
@@ -53,7 +53,7 @@ const questionIn = z.looseObject({
 });
 let count = 0;
 
-/** A client, the options that its call deletes, and that call. */
+/** Returns a client, a call that deletes options, and whether these options still exist. */
 async function host({ era, modes, server, says, extensions }: Host) {
   const asked: Question[] = [];
   const requestInit = { headers: { authorization: `Bearer ${TOKENS.agent}` } };
@@ -70,7 +70,7 @@ async function host({ era, modes, server, says, extensions }: Host) {
     },
   });
   count += 1;
-  /** The ID of the first object that a call creates, however long the server takes. */
+  /** Waits until a creation has ended. Returns the ID of its first object. */
   const firstOf = async (result: ViewResult): Promise<string> => {
     const told = made.parse(result.structuredContent);
     if (told.status === "running") return firstOf(await client.call("get_run", { runId: told.runId, waitMs: 1000 }));
@@ -95,7 +95,7 @@ async function host({ era, modes, server, says, extensions }: Host) {
 }
 
 const ACCEPT = { action: "accept" } as const;
-/** What hosts say without a person. */
+/** Answers that hosts may send without asking a person. */
 const BY_THEMSELVES = [
   ["url", ACCEPT],
   ["url", { action: "accept", content: { confirm: true } }],
@@ -105,7 +105,7 @@ const BY_THEMSELVES = [
   ["both", ACCEPT],
 ] as const;
 
-/** Waits until the person sees the run of this question, and gives its ID. */
+/** Waits until the page shows the run of this question. Returns the run's ID. */
 async function runOf(boss: Awaited<ReturnType<typeof loggedIn>>, { url = "" }: Pick<Question, "url">) {
   const runId = url.split("/").at(-1) ?? "";
   await expect.poll(() => boss.runs().find((run) => run.runId === runId)?.waiting).toBeDefined();
@@ -187,7 +187,7 @@ describe.for(ERAS)("a client of the %s era", (era) => {
         expect(answer.structuredContent).not.toHaveProperty("confirmation.token");
         expect(JSON.stringify(answer)).not.toMatch(SECRETS);
         expect(JSON.stringify(answer)).toContain(`the page at ${server.origin}/`);
-        // The same call once more decides nothing either; the page still does.
+        // Making the same call again decides nothing either. Only the page does.
         expect((await client.ask()).structuredContent?.status).toBe("needs_confirmation");
         expect(await client.isThere()).toBe(true);
         await runOf(boss, { url: `/${runId}` });
@@ -238,7 +238,7 @@ test.for(ERAS)("nobody is asked in a form where another person has to approve (%
   expect(client.asked.map(({ mode }) => mode)).toEqual(["url"]);
   expect(answer.structuredContent?.status).toBe("needs_confirmation");
   expect(answer.structuredContent).not.toHaveProperty("confirmation.token");
-  // Where nobody can approve, no page is opened, and the next channel is what there is.
+  // If nobody can approve on the page, the page is not opened, and the call answers with a token.
   writeAccess(server.accessFile, [{ name: "agent" }]);
   const alone = await host({ ...{ era, modes: "url", server }, says: () => ACCEPT });
   expect((await alone.ask()).structuredContent).toHaveProperty("confirmation.token");
@@ -266,7 +266,7 @@ test("answers of another type, twice, late or for another call approve nothing",
   const opened = [{ open: yes }, { open: ACCEPT }, { open: ACCEPT }, { open: yes, confirm: yes }];
   const waited = await Promise.all(opened.map((inputResponses) => raw({ requestState, inputResponses })));
   expect(waited.map(statusOf)).toEqual(opened.map(() => "needs_confirmation"));
-  // Without an answer to the address the form is next.
+  // If the host does not say whether it opened the address, the form follows.
   const unanswered = await Promise.all(
     [{ confirm: yes }, {}].map((inputResponses) => raw({ requestState, inputResponses })),
   );
@@ -284,7 +284,7 @@ test("answers of another type, twice, late or for another call approve nothing",
   expect(
     statusOf(await raw({ requestState: form.requestState, inputResponses: { open: { action: "decline" } } })),
   ).toBe("cancelled");
-  // Late: it is decided.
+  // Too late: the run is already cancelled.
   expect(statusOf(await raw({ requestState: form.requestState, inputResponses: { open: yes } }))).toBe("cancelled");
   expect(await client.isThere()).toBe(true);
 });

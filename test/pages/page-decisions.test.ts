@@ -24,7 +24,7 @@ async function started({ env, ...given }: Given) {
 
 let made = 0;
 
-/** A targeting that is to be deleted. */
+/** Creates a targeting, and returns a call that deletes it. */
 async function deletable(session: Awaited<ReturnType<typeof startSession>>) {
   made += 1;
   const name = `Sports fans ${made}`;
@@ -37,7 +37,7 @@ async function deletable(session: Awaited<ReturnType<typeof startSession>>) {
   return { name, targetingId, asking, deletions };
 }
 
-/** A session with a targeting that is to be deleted, and the browser that its server opens. */
+/** Starts a session with a targeting to delete, and a browser that the server opens. */
 async function begun(given: Given = {}) {
   const session = await started(given);
   return { ...session, ...(await deletable(session)) };
@@ -45,7 +45,7 @@ async function begun(given: Given = {}) {
 
 const shared = perFile(async (client: keyof typeof CLIENTS, more: Pick<Given, "env" | "live"> = {}) => {
   const session = await started({ connect: CLIENTS[client], ...more });
-  // Something has to wait for the page to be opened.
+  // The server opens the page only when a run waits for approval.
   const { asking } = await deletable(session);
   const answer = asking();
   const person = await personAt(await session.browser.address());
@@ -54,7 +54,7 @@ const shared = perFile(async (client: keyof typeof CLIENTS, more: Pick<Given, "e
   return { ...session, person };
 });
 
-/** The same with a session that tests share, and the person who has come to its page. */
+/** Returns the shared session with a new targeting to delete. Its person has already opened the page. */
 async function begunBefore(client: keyof typeof CLIENTS, more: Pick<Given, "env" | "live"> = {}) {
   const session = await shared(client, more);
   return { ...session, ...(await deletable(session)) };
@@ -62,7 +62,7 @@ async function begunBefore(client: keyof typeof CLIENTS, more: Pick<Given, "env"
 
 const known = new Set<string>();
 
-/** The run that waits on the page by now and did not before. */
+/** Waits until the page shows a run that waits and that no earlier test has seen. */
 async function newlyWaiting(person: Awaited<ReturnType<typeof personAt>>) {
   const found = () => person.runs().find(({ runId, waiting }) => waiting !== undefined && !known.has(runId));
   await expect.poll(found).toBeDefined();
@@ -75,7 +75,7 @@ async function newlyWaiting(person: Awaited<ReturnType<typeof personAt>>) {
 const LEGACY = "2026 client, legacy";
 const BRIEF = { env: { TARGETING_MCP_WAIT_MS: "1000" } };
 
-/** Lets so much time pass for every run of a folder that waits for a person. */
+/** Makes the waits for approval of all runs in a folder look this much older. */
 async function letPass(stateDir: string, ms: number): Promise<void> {
   const files = await readdir(join(stateDir, "runs"), { recursive: true, withFileTypes: true });
   for (const file of files.filter((one) => one.isFile())) {
@@ -186,7 +186,7 @@ describe("a decision on the page over stdio", () => {
 
   test("a plan that went stale meanwhile cannot be approved, and is told as that", async () => {
     const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "4000" } });
-    // What a deletion needs is loaded with the first one.
+    // The first deletion loads the code, which takes time.
     await session.client.callTool("delete_targeting", { ids: [session.targetingId], dryRun: true });
     const answer = session.asking();
     const person = await personAt(await session.browser.address());
@@ -275,7 +275,7 @@ describe("a decision on the page over stdio", () => {
     const answer = session.asking();
     const run = await newlyWaiting(person);
     const answered = checkedReport(await answer);
-    // A busy machine may need more than the wait to plan it.
+    // On a busy machine, the call may answer before the run is planned.
     const report =
       answered.status === "running"
         ? checkedReport(await session.client.callTool("get_run", { runId: run.runId, waitMs: 1 }))

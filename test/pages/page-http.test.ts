@@ -28,7 +28,7 @@ const targetings = z.looseObject({ results: z.array(z.looseObject({ _id: z.strin
 
 const shared = perFile(() => startApproved([AGENT, BOSS]));
 
-/** A server that tests share, with this access file. */
+/** Returns the shared server, with this access file. */
 async function startShared(...access: DropFirst<Parameters<typeof writeAccess>>) {
   const server = await shared();
   writeAccess(server.accessFile, ...access);
@@ -37,7 +37,7 @@ async function startShared(...access: DropFirst<Parameters<typeof writeAccess>>)
 
 let made = 0;
 
-/** A new targeting, and the call that deletes it. */
+/** Creates a targeting, and returns a call that deletes it. */
 async function deletion(client: Calls) {
   made += 1;
   let report = checkedReport(await client.callTool("create_targetings", { items: [{ name: `Sports fans ${made}` }] }));
@@ -89,7 +89,7 @@ describe("an approver over HTTP", () => {
     const server = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_WAIT_MS: "1000" } });
     const [agent, later] = [await clientOf(server.url, "agent"), await clientOf(server.url, "agent", "2025 client")];
     const ids = [await server.sandbox.targeting("Deleted once")];
-    // On a busy machine a call may answer while its run is still planned.
+    // On a busy machine, a call may answer before its run is planned.
     const ask = async (client: Calls) =>
       ofRun.parse((await client.callTool("delete_targeting", { ids })).structuredContent).runId;
     const first = await ask(agent);
@@ -122,11 +122,11 @@ describe("an approver over HTTP", () => {
     const server = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_WAIT_MS: "1000" } });
     const client = await clientOf(server.url, "agent");
     const { ask, targetingId } = await deletion(client);
-    // What a deletion needs is loaded with the first one.
+    // The first deletion loads the code, which takes time.
     await client.callTool("delete_targeting", { ids: [targetingId], dryRun: true });
     const look = (runId: string | undefined, waitMs: number) => client.callTool("get_run", { runId, waitMs });
     const answered = checkedReport(await ask());
-    // A busy machine may need more than the wait to plan it.
+    // On a busy machine, the call may answer before the run is planned.
     await expect.poll(async () => checkedReport(await look(answered.runId, 1)).status).toBe("needs_confirmation");
     const report = answered.status === "running" ? checkedReport(await look(answered.runId, 1)) : answered;
     expect(report).toMatchObject({ status: "needs_confirmation" });
@@ -197,7 +197,7 @@ describe("an approver over HTTP", () => {
     const boss = await loggedIn(server.origin, "boss");
     expect((await boss.press(runId, "approve")).status).toBe(200);
     expect(checkedReport(await answer).approval).toMatchObject({ decision: "approved", channel: "page" });
-    // Without the other one nobody could.
+    // Without the other approver, nobody could approve.
     writeAccess(server.accessFile, [BOTH], { requireOtherApprover: true });
     expect(textOf(await (await deletion(client)).ask())).toContain("Nobody can approve");
   });
@@ -239,7 +239,7 @@ describe("where another approver is required", () => {
         approval: { decision: "approved", channel: "page" },
       });
       expect(report._meta?.["targeting-mcp/decision"]).toBeUndefined();
-      // Where nobody else could approve, it is refused, and no token is given.
+      // If nobody else could approve, the call is refused, and there is no token.
       writeAccess(server.accessFile, [BOTH], { requireOtherApprover: true });
       const more = await host.call("create_targetings", { items: [{ name: `Travel fans ${era}` }] });
       const others = [targetings.parse(more.structuredContent).results[0]?._id ?? ""];
@@ -312,7 +312,7 @@ describe("the page over HTTP lets in", () => {
     expect((await read(here.headers)).status).toBe(401);
     expect((await read(there.headers)).status).toBe(404);
     expect((await logOut({})).status).toBe(401);
-    // Another process with the same key knows it, too, as does this one once it is started again.
+    // Another process with the same key also refuses the ended session, and so would this one after a restart.
     const next = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_STATE_DIR: stateDir } });
     const readNext = (headers: Readonly<Record<string, string>>) => fetch(`${next.origin}/page/runs/none`, { headers });
     expect((await readNext(here.headers)).status).toBe(401);

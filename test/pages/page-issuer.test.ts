@@ -12,7 +12,7 @@ const SECRET = "the-secret-of-the-client";
 
 const begun = z.object({ location: z.string(), login: z.string() });
 
-/** How the page's script talks to a server, and how a browser walks through the issuer. */
+/** Sends requests as the page's script does, and follows the redirects of the issuer as a browser does. */
 function browserAt(origin: string) {
   const post = (path: string, body: unknown = {}, headers: Readonly<Record<string, string>> = {}) =>
     fetch(origin + path, {
@@ -20,7 +20,7 @@ function browserAt(origin: string) {
       headers: { "content-type": "application/json", origin, ...headers },
       body: JSON.stringify(body),
     });
-  /** To the issuer and back: the query of the callback, and what the login began with. */
+  /** Logs in at the issuer. Returns the query of the callback, and the `login` with which the page began. */
   const walk = async () => {
     const answer = await post("/login/issuer");
     expect(answer.status).toBe(200);
@@ -31,7 +31,7 @@ function browserAt(origin: string) {
   return { post, walk, comeBack: async () => post("/callback", await walk()) };
 }
 
-/** A server at which people log in through an issuer. */
+/** Starts a server at which people log in through an issuer. */
 async function start(more: Partial<Parameters<typeof startLoginIssuer>[0]> = {}, env: Record<string, string> = {}) {
   const issuer = await startLoginIssuer({ clientId: CLIENT, ...more });
   const server = await startApproved([{ name: "agent", project: "shop" }], {
@@ -62,7 +62,7 @@ test.for([undefined, SECRET])(
       code_challenge_method: "S256",
       client_id: CLIENT,
     });
-    // The issuer leads to a page that holds nothing and asks for nothing: its script sends the query.
+    // The issuer redirects to a page without any data, which sends no request. The page's script sends the query.
     const asked = issuer.received.length;
     const page = await fetch(`${server.origin}/callback?${back.query}`);
     expect(page.status).toBe(200);
@@ -80,7 +80,7 @@ test.for([undefined, SECRET])(
     const audit = await readFile(join(server.stateDir, "audit.ndjson"), "utf8");
     const line = audit.split("\n").find((one) => one.includes('"decision"')) ?? "{}";
     expect(JSON.parse(line)).toMatchObject({ where: "page", who: `${issuer.url} ann`, caller: "token:agent", runId });
-    // What the login began with was good once.
+    // The `login` works only once.
     const again = issuer.received.length;
     expect((await post("/callback", back)).status).toBe(403);
     expect(issuer.received).toHaveLength(again);
@@ -158,7 +158,7 @@ test("of many who come back with a code that nobody gave, few reach the issuer, 
   expect(refused.length).toBeGreaterThanOrEqual(70);
   expect(refused[0]?.headers.get("retry-after")).toBe("60");
   expect(issuer.count("/token")).toBe(came.length - refused.length);
-  // They came from one address, and keep out nobody at another: as the proxy before the server says.
+  // All these came from one address. A person at another address, as the proxy reports it, can still log in.
   expect((await post("/callback", await walk(), { "x-forwarded-for": "junk, 203.0.113.9" })).status).toBe(200);
 });
 

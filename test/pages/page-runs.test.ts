@@ -34,7 +34,9 @@ async function detailOf(person: Person, runId: string) {
 
 const known = new Set<string>();
 
-/** The run that waits by now and did not before: the page is told of changes twice a second. */
+/**
+ * Waits until the page shows a run that waits and that no earlier test has seen. The page gets changes twice a second.
+ */
 async function newlyWaiting(person: Person) {
   const found = () => person.runs().find(({ runId, waiting }) => waiting !== undefined && !known.has(runId));
   await expect.poll(found).toBeDefined();
@@ -49,12 +51,12 @@ async function download(person: Person, runId: string, file: string) {
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }
 
-/** A session that tests share, with the person who has come to its page. */
+/** A session for all tests. Its person has already opened the page. */
 const shared = perFile(async (given: { live?: boolean } = {}) => {
   const browser = browserOfTest();
   const folder = await mkdtemp(join(tmpdir(), "targeting-files-"));
   const session = await startSession({ ...given, env: { ...browser.env, TARGETING_MCP_ALLOWED_DIRS: folder } });
-  // Something has to wait for the page to be opened.
+  // The server opens the page only when a run waits for approval.
   const first = await session.sandbox.targeting("First");
   const answer = session.client.callTool("delete_targeting", { ids: [first] });
   const person = await personAt(await browser.address());
@@ -65,7 +67,7 @@ const shared = perFile(async (given: { live?: boolean } = {}) => {
 
 let made = 0;
 
-/** A targeting with a group and two options of which two are deleted by a decision on the page. */
+/** Creates a targeting with a group and two options, and approves on the page that two of them are deleted. */
 async function deleted(given: { live?: boolean } = {}) {
   const session = await shared(given);
   const { browser, person } = session;
@@ -97,7 +99,7 @@ const changed = z.looseObject({
 
 const BOOTS = "01HZZZZZZZZZZZZZZZZZZZZZB0";
 
-/** What a run that waits would change, of what fits a search. */
+/** Returns the changes that a waiting run would make, filtered by a search. */
 async function changesOf(person: Person, runId: string, search = "") {
   const answer = await fetch(`${person.origin}/page/runs/${runId}/changes?search=${search}`, {
     headers: person.headers,
@@ -122,7 +124,7 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [BOOTS] });
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete Boots from Unseen targeting");
-    // What it deletes and its share of the targeting are figures.
+    // The page shows as figures what is deleted and which share of the targeting it is.
     expect(waiting).toMatchObject({ effect: "", contextIds: 9, magnitude: { count: 1, whole: 2, verb: "deleted" } });
     expect(await changesOf(person, runId, "SKU-8")).toMatchObject({
       rows: [{ before: { name: "Boots", count: 9, contextIds: ["sku-8", "sku-0", "sku-1", "sku-2", "sku-3"] } }],
@@ -181,7 +183,7 @@ describe("a deletion that waits", () => {
     expect((await fetch(`${person.origin}/page/runs/${runId}/list`)).status).toBe(401);
     await person.press(runId, "approve");
     await answer;
-    // The result says what the approval said.
+    // The finished run shows the same sentence about its undo as the approval did.
     await expect
       .poll(async () => (await detailOf(person, runId)).undo)
       .toBe("Undo restores 1 of 2 objects under a new ID; 1 cannot be restored");
@@ -217,7 +219,7 @@ describe("a deletion that waits", () => {
       }),
       expect.objectContaining({ ...row, after: expect.objectContaining({ name: "Parkas" }) }),
     ]);
-    // The names of these groups were not read, so the two options are not under one heading.
+    // The server has not read the names of these groups, so the options have no heading.
     const contexts = { items: [BOOTS, SANDALS].map((_id) => ({ _id, add: ["new"] })) };
     const added = checkedReport(await client.callTool("update_contexts", contexts));
     const { rows } = await changesOf(person, added.runId ?? "");
@@ -229,7 +231,7 @@ describe("a deletion that waits", () => {
     const undo = await newlyWaiting(person);
     await person.press(undo.runId, "approve");
     await expect.poll(() => listed()?.undoneBy).toBe(undo.runId);
-    // The undo changed the run, but not the time when it ended.
+    // The undo changed this run later, but not the time when it ended.
     expect(listed()?.endedAt).toBe(ended);
     expect((await detailOf(person, runId)).run.endedAt).toBe(ended);
     expect(listed()?.updatedAt).toBeGreaterThan(ended);
@@ -302,7 +304,7 @@ describe("a deletion that waits", () => {
     expect([freed, unchanged]).toEqual([{ count: 2, names: ["Jackets", "Jeans"] }, 1]);
     await person.press(runId, "approve");
     await answer;
-    // The sub-options are named as before, and are not counted as changes of the run.
+    // The sub-options are still named, but do not count as changes of the run.
     const { freed: moved, ...done } = await changesOf(person, runId);
     expect([moved, done.total, done.unchanged]).toEqual([{ count: 2, names: ["Jackets", "Jeans"] }, 2, 1]);
     expect((await detailOf(person, runId)).undo).toBe("Undo restores all 2 under new IDs, with 2 sub-options inside");
@@ -329,7 +331,7 @@ describe("a deletion that waits", () => {
       ),
     );
     await person.press(back.runId, "approve");
-    // The list and the details of a run agree.
+    // The list of runs and the details of a run show the same.
     const row = (id: string) => person.runs().find((run) => run.runId === id);
     await expect.poll(() => row(back.runId)).toMatchObject({ status: "succeeded" });
     const [deleted, undid] = ["Deleted 1 group and 1 option from Grouped sale", "1 group and 1 option restored"];
@@ -359,7 +361,7 @@ describe("a deletion that waits", () => {
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     expect(waiting).not.toHaveProperty("consequence");
-    // The options are named before their Context IDs are read.
+    // The page shows the names of options before their Context IDs are read.
     const release = await hold(sandbox.url, "listOptions");
     const early = await changesOf(person, runId);
     await release();
@@ -572,7 +574,7 @@ describe("a run on the page", () => {
 });
 
 describe("what goes to the page besides changes", () => {
-  /** A deletion that was cut short more than ten minutes ago, and a server that finds it. */
+  /** Creates a deletion that was interrupted more than ten minutes ago, and starts a server that finds it. */
   async function cutShort() {
     const session = await deleted({ live: true });
     const { targetingId, environment, person } = session;

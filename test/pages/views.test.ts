@@ -17,16 +17,16 @@ import {
   type ViewResult,
 } from "../support/view-hosts.ts";
 
-/** The tools whose runs are shown in a view, by hand. */
+/** The tools whose runs a view shows, repeated here by hand. */
 const SHOWN = [
   ...["delete_targeting", "update_contexts", "delete_options", "plan_targeting", "apply_plan", "undo_run", "get_run"],
 ];
 type HostName = keyof typeof VIEW_HOSTS;
 const HOSTS = Object.keys(VIEW_HOSTS).filter((name): name is HostName => Object.hasOwn(VIEW_HOSTS, name));
 
-/** One host of each transport and era, for what is decided alike over all of them. */
+/** Two hosts that cover both transports and both eras. Enough for tests in which all hosts behave alike. */
 const EITHER: readonly HostName[] = ["stdio, 2026 era", "HTTP sessions, 2025 era"];
-/** What clients declare that show no views. */
+/** The capabilities of clients that show no views. */
 const WITHOUT = { nothing: {}, "other types": { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html"] } } };
 
 let answering: Answer | undefined;
@@ -37,10 +37,10 @@ const kept = perFile((name: HostName, asks: boolean, env: Given["env"] = {}) =>
   }),
 );
 
-/** A host that all tests share which ask for the same settings; who answers is the test's own. */
+/** Returns the host that tests with the same settings share. Each test sets its own answers. */
 async function shared(name: HostName, { env, answer }: Pick<Given, "env" | "answer"> = {}): Promise<ViewHost> {
   answering = answer;
-  // Over HTTP, clients of any kind have one server.
+  // Over HTTP, one server can have clients with and without answers.
   if (answer === undefined || name.startsWith("stdio")) return kept(name, answer !== undefined, env);
   const host = await kept(name, false, env);
   return { ...host, ...(await host.other({ answer })) };
@@ -48,7 +48,7 @@ async function shared(name: HostName, { env, answer }: Pick<Given, "env" | "answ
 
 let made = 0;
 
-/** Makes a targeting with a name of its own, which has one option. */
+/** Creates a targeting with a unique name and one option. */
 function newTargeting(host: Pick<ViewHost, "call">): Promise<string> {
   made += 1;
   return madeTargeting(host, `Sports fans ${made}`);
@@ -58,7 +58,7 @@ function decisionOf(answer: ViewResult) {
   return decisionMeta.parse(answer._meta?.["targeting-mcp/decision"]);
 }
 
-/** A targeting that is to be deleted, and the answer that shows it to the person. */
+/** Creates a targeting, and asks to delete it. Returns the answer, which shows the targeting in a view. */
 async function asked(host: ViewHost) {
   const targetingId = await newTargeting(host);
   const answer = await host.call("delete_targeting", { ids: [targetingId] });

@@ -4,7 +4,7 @@ import type { Random } from "../../faults/random.ts";
 import type { ToolResult } from "../../support/clients.ts";
 import { call, reportOf } from "../cluster.ts";
 
-/** A caller who goes from replica to replica, with a project of their own. */
+/** A caller with their own project, who sends each call to a random replica. */
 export interface Caller {
   readonly name: string;
   readonly token: string;
@@ -13,7 +13,7 @@ export interface Caller {
   readonly urls: () => readonly string[];
 }
 
-/** Longer than a call may take: then its replica stands still, or is gone. */
+/** Longer than a call may take. After this time, its replica is suspended or no longer runs. */
 const CALL_MS = 9000;
 const PATIENCE_MS = 120_000;
 
@@ -32,7 +32,7 @@ const asked = z.looseObject({ confirmation: z.looseObject({ token: z.string() })
 /** A row of a run's results. */
 export type Row = z.infer<typeof rows>["results"][number];
 
-/** Calls until a replica answers with something else than that it cannot, each time another one. */
+/** Repeats a call, each time to another replica, until one answers with something other than that it is unavailable. */
 export async function insist(
   { urls, token, random }: Pick<Caller, "urls" | "token" | "random">,
   name: string,
@@ -52,7 +52,7 @@ export async function insist(
   }
 }
 
-/** The report of a run once it rests. */
+/** Waits until a run has stopped. Returns its report. */
 export async function atRest(caller: Caller, runId: string) {
   const until = Date.now() + PATIENCE_MS;
   for (;;) {
@@ -61,7 +61,7 @@ export async function atRest(caller: Caller, runId: string) {
   }
 }
 
-/** All rows of a run's results. */
+/** Returns all rows of a run's results. */
 export async function rowsOf(caller: Caller, runId: string): Promise<readonly Row[]> {
   const found: Row[] = [];
   let cursor: string | undefined;
@@ -74,7 +74,7 @@ export async function rowsOf(caller: Caller, runId: string): Promise<readonly Ro
   return found;
 }
 
-/** Every run of the caller. */
+/** Returns all runs of the caller. */
 export async function runsOf(caller: Caller) {
   const found: z.infer<typeof listed>["runs"] = [];
   let cursor: string | undefined;
@@ -87,8 +87,8 @@ export async function runsOf(caller: Caller) {
 }
 
 /**
- * Works until the time has come: adds options, and deletes some of them with a token that one replica gave and another
- * one takes. A call whose answer is lost is made again.
+ * Until a point in time, adds options and deletes some of them. The token for a deletion comes from one replica and is
+ * used at another one. A call whose answer is lost is repeated.
  */
 export async function work(caller: Caller, until: number): Promise<void> {
   for (let round = 0; Date.now() < until; round += 1) {

@@ -2,9 +2,12 @@ import { expect, test } from "vitest";
 import { withPostgres } from "../cluster.ts";
 import { underChaos } from "./under-chaos.ts";
 
-/** How long things go wrong, in milliseconds. */
+/** For how many milliseconds faults happen. */
 const CHAOS_MS = Number(process.env.TARGETING_MCP_TEST_CHAOS_MS ?? 20_000);
-/** How long processes do nothing but stop, beside the schedule above. */
+/**
+ * For how many milliseconds of another test processes are only suspended, with no other faults; 0: that test is
+ * skipped.
+ */
 const PAUSES_MS = Number(process.env.TARGETING_MCP_TEST_PAUSES_MS ?? 0);
 const SEED = Number(process.env.TARGETING_MCP_TEST_SEED ?? Date.now() % 1_000_000);
 const NOTHING_WRONG = { wrong: [], late: [], overlaps: [] };

@@ -2,14 +2,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { SeenWrite } from "../service-gate.ts";
 
-/** Looks at each write whether its process has the right to write. */
+/** Checks for each write whether the process that sent it may write. */
 export interface LeaseWatch {
   look(write: SeenWrite, pid: number | undefined): Promise<void>;
-  /** Writes of a process after the first one of the next holder of the lease. */
+  /** Writes of a former holder of a lease that arrived after the first write of the next holder. */
   readonly late: readonly string[];
-  /** Writes of a process between the taking over of its lease and the first write of the next holder. */
+  /** The number of writes of a former holder that arrived before the first write of the next holder. */
   readonly betweenHolders: number;
-  /** How many could be looked at. */
+  /** The number of writes that could be checked. */
   readonly looked: number;
   close(): Promise<void>;
 }
@@ -26,14 +26,14 @@ const HELD = `
   from targeting_mcp.lease l join targeting_mcp.worker w on w.number = l.worker
   where l.name = 'project:' || (select project from targeting_mcp.run where caller like '%' || $1 limit 1) and not l.released`;
 
-/** Watches the leases of projects in a store; a key's project has the runs of one caller. */
+/** Watches the leases of projects. Each key has its own project, in which only one caller has runs. */
 export function leaseWatch(store: string, callerOf: (key: string) => string): LeaseWatch {
   const pool = new pg.Pool({ connectionString: store, max: 8, connectionTimeoutMillis: 500 });
   pool.on("error", () => undefined);
   const written = new Set<string>();
   const late: string[] = [];
   const counted = { between: 0, looked: 0 };
-  /** Undefined where the store stays away, or has no lease: then nothing can be told. */
+  /** Returns who holds the lease of a key's project; undefined if the store does not answer or nobody holds it. */
   const holding = async (key: string): Promise<Holding | undefined> => {
     for (let tries = 0; tries < TRIES; tries += 1) {
       try {

@@ -5,26 +5,29 @@ import type { TestPostgres } from "../postgres.ts";
 import type { ServiceGate } from "../service-gate.ts";
 import { type StoreProxy, storeProxy } from "../store-proxy.ts";
 
-/** A process of the cluster, with its own way to the store; started again under another number after it was killed. */
+/**
+ * A process of the cluster, with its own connection to the store. When it was killed, it is started again under a new
+ * number.
+ */
 export interface Place {
   readonly kind: "replica" | "worker";
   readonly way: StoreProxy;
   member: Member & { readonly url?: string };
 }
 
-/** What happens: to a process, to its way to the store, or to the store itself. */
+/** A fault: of a process, of its connection to the store, or of the store itself. */
 export type Trouble = "kill" | "stop" | "cut" | "hang" | "slow" | "store";
 
-/** The processes of a cluster, and the faults that they meet. */
+/** The processes of a cluster, and a function that makes faults happen to them. */
 export interface Members {
   readonly places: readonly Place[];
   /** The addresses of the replicas that run now. */
   urls(): readonly string[];
-  /** The process that a number of the gate stands for. */
+  /** Returns the process ID of the process with this number at the gate. */
   pidOf(number: number): number | undefined;
   /**
-   * Lets one fault after the other happen until the time has come, in each lane by itself; then all of them are over.
-   * Gives their names.
+   * Makes faults happen until a point in time. Each lane has one fault after another, and the lanes run at the same
+   * time. Then ends all faults. Returns their names.
    */
   trouble(random: Random, untilMs: number, lanes: readonly (readonly Trouble[])[]): Promise<readonly Trouble[]>;
   close(): void;
@@ -36,7 +39,7 @@ interface Cluster {
   readonly settings: Readonly<Record<string, string>>;
   readonly store: string;
   readonly kinds: readonly Place["kind"][];
-  /** Those that no fault meets. */
+  /** The kind of processes that have no faults; absent: all have faults. */
   readonly spared?: Place["kind"] | undefined;
 }
 
@@ -55,7 +58,7 @@ export async function startMembers({ postgres, gate, settings, store, kinds, spa
     const way = await storeProxy(postgres.port);
     places.push({ kind, way, member: await started(kind, way) });
   }
-  /** Those that nothing happens to now. */
+  /** The processes that have no fault at the moment. */
   const free = new Set(places.filter(({ kind }) => kind !== spared));
   const someone = async (random: Random, happens: (place: Place) => Promise<void>): Promise<void> => {
     const place = random.pick([...free]);

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { startService } from "../cluster.ts";
 import { openServiceGate, type SeenWrite } from "../service-gate.ts";
 
-/** A service with many projects behind a gate, and the settings of processes that hold the keys of all of them. */
+/**
+ * Starts a service with many projects behind a gate. Returns settings for processes that have the keys of all projects.
+ */
 export async function manyProjects(
   count: number,
   onWrite: (write: SeenWrite) => Promise<void> | void = () => undefined,
@@ -36,7 +38,7 @@ export async function manyProjects(
   };
 }
 
-/** The caller of a store, as its runs name them, whose project has this key. */
+/** Returns the caller whose project has this key, by the name that the store uses. */
 export function callerOf(key: string): string {
   return `token:${key.replace("key-of-", "project-")}`;
 }

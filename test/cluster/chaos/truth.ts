@@ -1,35 +1,35 @@
 import { reportOf } from "../cluster.ts";
 import { atRest, type Caller, insist, rowsOf, runsOf } from "./callers.ts";
 
-/** What a caller's runs came to, beside what the service has. */
+/** The results of a caller's runs, compared with the service. */
 export interface Found {
   readonly runs: number;
   readonly items: number;
   readonly unknown: number;
-  /** What is lost, doubled or told wrongly. */
+  /** What is lost, exists twice, or was reported wrongly. */
   readonly wrong: readonly string[];
 }
 
 const ENDED = new Set(["succeeded", "partial", "failed", "unknown"]);
 
-/** Waits until all runs of a caller rest. */
+/** Waits until all runs of a caller have stopped. */
 export async function allAtRest(caller: Caller): Promise<void> {
   for (const { runId } of await runsOf(caller)) await atRest(caller, runId);
 }
 
-/** Compares what each replica tells of a caller's runs with what the service has. */
+/** Compares the reports of each replica about a caller's runs with the data of the service. */
 export async function truthOf(
   caller: Caller,
   there: readonly { readonly _id: string; readonly name: string }[],
 ): Promise<Found> {
   const wrong: string[] = [];
-  /** What was told of each name by the runs that add it, and of each ID by those that delete it. */
+  /** The outcomes that were reported for each name that was added, and for each ID that was deleted. */
   const [added, deleted] = [new Map<string, string[]>(), new Map<string, string[]>()];
   const idOf = new Map<string, string>();
   const counted = { runs: 0, items: 0, unknown: 0 };
   for (const { runId, tool } of await runsOf(caller)) {
     const told = await atRest(caller, runId);
-    // A question that was asked again, since its answer was lost, stays without a yes.
+    // The answer was lost, so the caller asked for approval again. The first request is never approved.
     if (told.status === "needs_confirmation") continue;
     counted.runs += 1;
     if (!ENDED.has(told.status) && !wasNeverPlanned(tool, told)) wrong.push(`${runId} is ${told.status}`);
@@ -65,14 +65,14 @@ export async function truthOf(
 }
 
 /**
- * Whether a deletion was cut short while it was planned in the background, before a person could be asked: nothing of it
- * was sent, and it goes on by no process alone.
+ * Returns whether a deletion was interrupted while it was planned in the background, before a person could be asked.
+ * Nothing was sent for it, and no process continues it by itself.
  */
 function wasNeverPlanned(tool: string, { status, counts }: ReturnType<typeof reportOf>): boolean {
   return tool === "delete_options" && status === "interrupted" && counts.pending === counts.items;
 }
 
-/** How often an option may be there that was told so by those that add and those that delete it. */
+/** Returns how often an option may exist, after these reports about adding and deleting it. */
 function allowed(added: readonly string[], deleted: readonly string[]): readonly number[] {
   const wasMade = added.includes("succeeded");
   if (!wasMade) return added.includes("unknown") ? [0, 1] : [0];

@@ -7,21 +7,21 @@ import { type Members, type Place, startMembers, type Trouble } from "./members.
 import { callerOf, manyProjects } from "./projects.ts";
 import { allAtRest, truthOf } from "./truth.ts";
 
-/** What happens to a cluster while callers work with it. */
+/** Which faults happen to a cluster while callers use it. */
 export interface Schedule {
   readonly seed: number;
   readonly kinds: readonly Place["kind"][];
   readonly spared?: Place["kind"];
   readonly projects: number;
-  /** How long things go wrong, in milliseconds. */
+  /** For how many milliseconds faults happen. */
   readonly ms: number;
-  /** Side by side. */
+  /** Lists of faults. The lists are worked through at the same time. */
   readonly lanes: readonly (readonly Trouble[])[];
   readonly faults: readonly object[];
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** Lets callers work with a cluster while things go wrong; says what was wrong afterwards. */
+/** Lets callers use a cluster while faults happen. Returns what was wrong afterwards. */
 export async function underChaos(postgres: TestPostgres, schedule: Schedule, closing: (() => unknown)[]) {
   const { seed, kinds, projects, ms, lanes, faults } = schedule;
   const random = randomFrom(seed);

@@ -90,7 +90,7 @@ test("entries that a store has lost are noticed by the next flush, whoever had t
   const added = (text: string): void => journal.append([JSON.stringify({ t: text })]);
   added("one");
   await journal.flush();
-  // What a server has that became the primary without the last commit.
+  // Simulates a standby that became the primary without the last commit.
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await client.query("delete from targeting_mcp.entry where run = $1", [runId]);
@@ -141,9 +141,10 @@ test("a call takes over the turn of a dead process, however often callers gave u
   await client.connect();
   const released = async () => (await client.query("select released from targeting_mcp.lease")).rows;
   await expect.poll(released).toEqual([{ released: true }]);
-  // A process died with it, and the next holder gave it back before the last request of that one was surely over.
+  // Simulates a process that died with the lease, and a next holder that released it before the dead process's last
+  // request was certainly over.
   await client.query("update targeting_mcp.lease set unsettled = true");
-  // Shorter than the wait for that request.
+  // Shorter than the call would have to wait for that request.
   const until = systemClock.monotonic() + 2000;
   expect(await duringCall(until, () => runs.withCallLock("same", async () => "made again"))).toBe("made again");
   await client.end();

@@ -16,7 +16,7 @@ test("Context IDs that one replica read are not read again by another one, until
   expect(made.isError).not.toBe(true);
   const items = Array.from({ length: OPTIONS }, (_, n) => ({ name: `Option ${n}`, contexts: ["all", `only-${n}`] }));
   await call(one.url, "bulk_add_options", { targetingName: "Spring", items });
-  // What was changed within the last minute is read each time.
+  // Options that were changed within the last minute are always read from the service.
   agoMs = 0;
   const holders = async (url: string, contextId: string): Promise<number> => {
     const told = await call(url, "list_options", { targetingName: "Spring", contextId });

@@ -31,7 +31,7 @@ test("a failover that lost entries stops the run as interrupted, with that reaso
   await postgres.cutOffStandby();
   const copied = await entries();
   await expect.poll(entries, { timeout: 30_000 }).toBeGreaterThan(copied + 3);
-  // The run cannot end before the failover, however slow the machine is.
+  // Holds all writes, so that the run cannot end before the failover, even on a slow machine.
   const release = await hold(service.url, "write");
   await hurry();
   await postgres.failOver();

@@ -7,7 +7,10 @@ import { statement } from "../postgres.ts";
 
 const cluster = withPostgres();
 
-/** Settings of processes with the keys of some projects, and a token for each caller: `caller of project`. */
+/**
+ * Returns settings of processes with the keys of some projects, and an access token for each caller: `caller of
+ * project`.
+ */
 async function shared(projects: readonly string[], callers: readonly (readonly [string, string])[]) {
   const keys = projects.map((project) => ({ key: `key-of-${project}`, project }));
   const service = await startService(keys);
@@ -27,7 +30,7 @@ async function shared(projects: readonly string[], callers: readonly (readonly [
     TARGETING_MCP_WAIT_MS: "300",
   };
   const tokenOf = (name: string): string => `token-of-the-caller-${name}`;
-  /** Begins a run of so many requests. */
+  /** Starts a run of this many requests. */
   const begin = async (url: string, name: string, requests: number, prefix: string): Promise<string> => {
     const items = Array.from({ length: requests * 100 }, (_, n) => ({ name: `${prefix} ${n}` }));
     return (await runOf(url, "create_targetings", { items }, tokenOf(name))).runId;
@@ -50,7 +53,7 @@ test("callers of one project have one request each in turn, however many runs on
   await startWorker(settings);
   expect(await rest(replica.url, "ben", single)).toMatchObject({ status: "succeeded" });
   for (const runId of many) expect(await rest(replica.url, "anna", runId)).toMatchObject({ status: "succeeded" });
-  // Each request has an entry of its own before it leaves; the first two entries of a run are its plan.
+  // Before a request is sent, it is announced in an entry. The first two entries of a run are its plan.
   const query =
     "select r.caller from targeting_mcp.entry e join targeting_mcp.run r on r.id = e.run where e.seq > 1 order by e.at";
   const order = (await statement(store, query)).rows
@@ -59,7 +62,8 @@ test("callers of one project have one request each in turn, however many runs on
   const [, between = ""] = /(b.*b)/.exec(order) ?? [];
   process.stdout.write(`${order}\n`);
   expect(between.length).toBeGreaterThanOrEqual(9);
-  // An answer and the next intent may be journaled together, so that at most three of one caller follow each other.
+  // An answer and the next announcement may be in one entry, so up to three entries of one caller can follow each
+  // other.
   expect(between).not.toMatch(/aaaa|bbb/);
 });
 
@@ -77,7 +81,8 @@ test("a process writes to as many projects at a time as it may, and another one 
   await startWorker(narrow);
   for (const { name, runId } of runs)
     expect(await rest(replica.url, name, runId)).toMatchObject({ status: "succeeded" });
-  // What each process wrote, from its first request of a run to its last: those of two projects never overlap.
+  // The time from the first to the last request that each process sent for a project. These times never overlap for two
+  // projects.
   const query = `
     with wrote as (
       select l.worker, r.project, min(e.at) as first, max(e.at) as last

@@ -4,17 +4,17 @@ import { onTestFinished } from "vitest";
 
 const SSL_REQUEST = 80_877_103;
 
-/** A connection to the server, for one transaction at a time. */
+/** A connection to the server. Clients share it: each uses it for one transaction at a time. */
 interface Shared {
   readonly socket: Socket;
-  /** Who gets what the server says. */
+  /** The client that gets the server's answers. */
   client: Socket | undefined;
   rest: Buffer;
 }
 
 /**
- * A pooler in transaction mode, as PgBouncer is one: the session of a client changes from one transaction to the next,
- * and no notice arrives. Gives the address through which the database of `url` is reached; ends with the test.
+ * Starts a pooler in transaction mode, as PgBouncer has it: each transaction of a client may have another session, and
+ * no notice arrives. Returns the address of the database through the pooler. Ends with the test.
  */
 export async function transactionPooler(url: string): Promise<string> {
   const { hostname, port, username, pathname } = new URL(url);
@@ -70,7 +70,7 @@ export async function transactionPooler(url: string): Promise<string> {
       if (end === 0) return;
       const messages = rest.subarray(0, end);
       rest = rest.subarray(end);
-      // A client that ends leaves the session of the server as it is.
+      // When a client ends, the session of the server stays open.
       if (messages[0] === "X".charCodeAt(0)) return void client.end();
       turns = turns.then(() => pass(messages));
     });
@@ -88,14 +88,14 @@ export async function transactionPooler(url: string): Promise<string> {
   return through.href;
 }
 
-/** Where the first message ends; 0 where it is not whole. */
+/** Returns where the first message ends; 0 if it is not complete. */
 function messageEnd(bytes: Buffer): number {
   if (bytes.length < 5) return 0;
   const end = 1 + bytes.readInt32BE(1);
   return bytes.length < end ? 0 : end;
 }
 
-/** Where the last whole message ends; a client sends those of one statement together. */
+/** Returns where the last complete message ends. A client sends all messages of a statement together. */
 function wholeMessages(bytes: Buffer): number {
   let end = 0;
   for (let next = messageEnd(bytes); next > 0; next = messageEnd(bytes.subarray(end))) end += next;

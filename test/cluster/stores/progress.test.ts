@@ -7,10 +7,13 @@ import { transactionPooler } from "./pooler.ts";
 
 const cluster = withPostgres();
 
-/** Targetings of one request: management-api 8.1. */
+/** How many targetings one request can create (management-api 8.1). */
 const AT_ONCE = 100;
 
-/** A run of so many requests that one replica drives; how another one, of such settings, tells its progress to a client. */
+/**
+ * Starts a run of this many requests at one replica. Returns what another replica, whose store `otherStore` gives,
+ * reports to a client as progress.
+ */
 async function followed(requests: number, delayMs: number, otherStore: (url: string) => Promise<string>) {
   const service = await startService();
   cluster.closing.push(service.close);
@@ -51,7 +54,7 @@ async function followed(requests: number, delayMs: number, otherStore: (url: str
   return { status: answer.structuredContent, told, notices, entries, finishedAt };
 }
 
-/** The longest time between two progress reports, in milliseconds. */
+/** Returns the longest time between two progress reports, in milliseconds. */
 function longestPause({ told }: { readonly told: readonly { readonly at: number }[] }): number {
   return Math.max(...told.slice(1).map(({ at }, n) => at - (told[n]?.at ?? at)));
 }
@@ -69,7 +72,7 @@ test("many entries a second make at most four notices a second", async () => {
   const { notices, entries } = await followed(40, 20, async (url) => url);
   const [first = 0, last = 0] = [entries[0], entries.at(-1)];
   expect(entries.length).toBeGreaterThan(20);
-  // Counted over the whole run: on a busy machine two notices may arrive together that were sent 250 ms apart.
+  // Counted over the whole run, because on a busy machine two notices that were sent 250 ms apart may arrive together.
   expect(notices.length).toBeLessThanOrEqual(Math.ceil((last - first) / 250) + 2);
 });
 

@@ -28,7 +28,7 @@ async function* pieces(text: string): AsyncGenerator<string> {
   yield text;
 }
 
-/** Keeps runs at rest, with journals and parts, as they were made at a time. */
+/** Stores runs with journals and parts that look as if they had stopped some time ago. */
 function keeper({ runs, url }: Awaited<ReturnType<typeof storeKeeping>>) {
   let number = 0;
   return {
@@ -70,7 +70,7 @@ function keeper({ runs, url }: Awaited<ReturnType<typeof storeKeeping>>) {
       await lease.release();
       return runId;
     },
-    /** How many rows there are of a run, by table. */
+    /** Returns how many rows each table has of a run. */
     async rowsOf(runId: string): Promise<Readonly<Record<string, number>>> {
       const tables = ["entry", "part", "piece"];
       const counted = tables.map(
@@ -145,7 +145,7 @@ describe("retention", () => {
     const holding = await kept.run(20_000, { removed: true });
     const theirs = [await kept.run(30_000, { caller: "another" }), await kept.run(29_000, { caller: "another" })];
     const open = await kept.run(40_000, { open: true });
-    // Without a start of any process: a run that comes to rest is enough.
+    // Whenever a run stops, old runs are removed. No process needs to start for this.
     await expect.poll(kept.left).toEqual([open, ...theirs, holding, ...mine.slice(-3)].sort());
   });
 
@@ -193,7 +193,7 @@ describe("retention", () => {
     await journal.close();
     await lease.release();
     expect(await kept.left()).toEqual([runId]);
-    // An append that waited for the whole removal would be the only one beside it.
+    // If an append had to wait for the whole removal, only one would have been made.
     expect(appended).toBeGreaterThan(20);
   });
 });
@@ -214,7 +214,8 @@ describe("claims", () => {
       await startRun(store.runs, header.runId);
       return `${caller} ${project}`;
     };
-    // The first caller has two running projects by now, and many waiting ones that are older than all others.
+    // The first caller has running runs in two projects, and many waiting runs, which are older than those of all
+    // others.
     const running = [await waiting("a", "p1"), await waiting("a", "p2")];
     for (const runId of await store.runs.list({ caller: "a" })) expect(await store.runs.lease(runId)).toBeDefined();
     expect(running).toHaveLength(2);
@@ -242,7 +243,7 @@ describe("claims", () => {
     const again = left.drives("p1");
     expect([first, second, again].map((one) => one !== undefined)).toEqual([true, true, true]);
     expect([left.drives("p3"), left.hasRoomFor("p3"), left.hasRoomFor("p2")]).toEqual([undefined, false, true]);
-    // No other process has the keys of this one.
+    // Only this process has the keys of that project, so it always executes the run.
     expect(left.drives("a caller's own")).toBeDefined();
     again?.();
     second?.();
@@ -278,7 +279,7 @@ describe("a process whose clock is wrong", () => {
     const store = await storeKeeping({ days: 30, runs: 500 });
     const kept = keeper(store);
     const old = await kept.run(31 * DAY_MS);
-    // As it was seen 40 days ago.
+    // The clocks were last compared 40 days ago.
     const seen = JSON.stringify({ at: Date.now() - 40 * DAY_MS, agreed: true });
     await statement(store.url, `insert into targeting_mcp.setting values ('clock of retention', '${seen}')`);
     await store.runs.retention.tidy();

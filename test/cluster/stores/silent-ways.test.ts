@@ -5,7 +5,7 @@ import { startMember, withPostgres } from "../cluster.ts";
 import { statement } from "../postgres.ts";
 import { storeProxy } from "../store-proxy.ts";
 
-/** Longer than a session with the database may stay without an answer. */
+/** Longer than a session with the database may go without an answer. */
 const SILENT_MS = 12_000;
 const HOLDERS = `
   select l.pid, l.objid::int as number from pg_locks l join pg_database d on d.oid = l.database
@@ -13,7 +13,10 @@ const HOLDERS = `
 
 const cluster = withPostgres();
 
-/** A worker whose way to the store a test can make silent, or only that of its sign of life. */
+/**
+ * Starts a worker whose connections to the store a test can make silent: all of them, or only the one for its sign of
+ * life.
+ */
 async function workerBehind(which: "TARGETING_MCP_STORE" | "TARGETING_MCP_STORE_LISTEN") {
   const store = await cluster.postgres.database();
   const way = await storeProxy(cluster.postgres.port);
@@ -37,7 +40,7 @@ test("a sign of life that ended without the process hearing of it is shown again
   await statement(store, `select pg_terminate_backend(${before.pid})`);
   await expect.poll(holders).toEqual([]);
   await delay(500);
-  // New connections pass; nothing will ever come over the former one.
+  // New connections work again. Over the old one, nothing will ever arrive.
   way.pass();
   await expect.poll(holders).toEqual([{ pid: expect.any(Number), number: before.number }]);
 });

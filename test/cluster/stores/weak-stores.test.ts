@@ -56,7 +56,7 @@ async function doctor(store: string, more: Readonly<Record<string, string>> = {}
   return { ...found, notes: found.checks.filter(({ about, state }) => about === "store" && state === "note") };
 }
 
-/** An address by which a role that is no superuser reaches a new database. */
+/** Returns the address with which a role that is not a superuser connects to a new database. */
 async function asRole(server: TestPostgres, ...statements: readonly string[]): Promise<string> {
   const url = await server.database();
   const name = new URL(url).pathname.slice(1);
@@ -77,7 +77,7 @@ async function migrated(url: string): Promise<string> {
   return url;
 }
 
-/** Functions of PostgreSQL's names that the role finds before PostgreSQL's own. */
+/** Returns statements that create functions with names of PostgreSQL's own, which the role finds before those. */
 function withOwn(...functions: readonly string[]): readonly string[] {
   return [
     "create schema own",
@@ -123,7 +123,8 @@ test("doctor and the start name weak settings, and commits are durable all the s
   const show = "select current_setting('synchronous_commit') as is";
   expect(await database.rows(show)).toEqual([{ is: "on" }]);
   await database.close();
-  // Through a pooler the setting of a session is not there in the next transaction; an append sets it by itself.
+  // Behind a pooler, the next transaction may have another session, in which the setting is off. So each append sets
+  // it.
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await client.query("begin");
@@ -160,7 +161,7 @@ test("a pooler in transaction mode is named, and leases then go by time alone", 
   await startMember(["worker"], { ...settings, TARGETING_MCP_STORE_LISTEN: url }).logged("driving");
   const numbers = await statement(url, "select sign(number)::int as sign from targeting_mcp.worker order by 1");
   expect(numbers.rows).toEqual([{ sign: -1 }, { sign: 1 }]);
-  // What such a process holds is not taken over before its time, however silent it is.
+  // Other processes do not take the leases of such a process before they end, even if it shows no sign of life.
   await statement(url, "select targeting_mcp.take('l', -7, gen_random_uuid(), '1 minute')");
   await statement(url, "select targeting_mcp.take('m', 7000, gen_random_uuid(), '1 minute')");
   const take = async (name: string) =>
