@@ -39,9 +39,21 @@ interface JwtOptions extends IssuerKeysOptions {
 
 const CLOCK_TOLERANCE_S = 5;
 
+const LONGEST_ID = 2000;
+
+/**
+ * The ID of a caller. Half characters and control characters are refused, because a store cannot tell the IDs apart
+ * that differ only in half characters, or cannot store them.
+ */
+const callerId = z
+  .string()
+  .min(1)
+  .max(LONGEST_ID)
+  .refine((id) => id.isWellFormed() && !/\p{Cc}/u.test(id));
+
 const claims = z.object({
-  sub: z.string().min(1).optional(),
-  client_id: z.string().min(1).optional(),
+  sub: callerId.optional(),
+  client_id: callerId.optional(),
   azp: z.string().optional().catch(undefined),
   exp: z.number(),
   scope: z.string().optional(),
@@ -159,9 +171,10 @@ function reasonOf(thrown: unknown): string {
 }
 
 function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): AccessClaims {
-  const { data } = claims.safeParse(payload);
-  const name = data && nameIn(data, issuer);
-  if (data === undefined || name === undefined) throw invalid("the token has neither sub nor client_id");
+  const { data, error } = claims.safeParse(payload);
+  if (data === undefined) throw invalid(`the token's ${String(error.issues[0]?.path[0])} is not valid`);
+  const name = nameIn(data, issuer);
+  if (name === undefined) throw invalid("the token has neither sub nor client_id");
   const scp = typeof data.scp === "string" ? data.scp.split(" ") : (data.scp ?? []);
   const scopes = [...(data.scope?.split(" ") ?? []), ...scp];
   const { client_id, azp, exp } = data;

@@ -261,3 +261,19 @@ test("whom a token stands for: a sub and a client_id are never the same, nor tho
   expect(await nameOf(two, { sub: "alice" })).toBe(`oauth:${two.url} alice`);
   await expect(nameOf(one, { sub: undefined })).rejects.toThrow("has neither sub nor client_id");
 });
+
+test("a sub or client_id that a store could take for another one, or could not store, is refused", async () => {
+  const issuer = await startIssuer();
+  const verifier = jwtVerifier({ ...options, issuer: issuer.url, jwksUrl: undefined, proxies: {} });
+  const verify = async (claims: Record<string, unknown>) =>
+    verifier.verify(await issuer.token({ aud: AUDIENCE, sub: undefined, ...claims }));
+  for (const claim of ["sub", "client_id"]) {
+    for (const id of ["\ud800", "a\udc00", "a\0b", "a\nb", "\x7f", "x".repeat(2001), "", 5]) {
+      await expect(verify({ [claim]: id }), JSON.stringify(id)).rejects.toThrow(`the token's ${claim} is not valid`);
+    }
+    for (const id of ["anna ☕ 안나 😀", "auth0|a b/c", "x".repeat(2000)]) {
+      expect((await verify({ [claim]: id })).name).toMatch(new RegExp(` ${id.replaceAll("|", "\\|")}$`));
+    }
+  }
+  await expect(verify({ sub: "a", scope: ["targeting:read"] })).rejects.toThrow("the token's scope is not valid");
+});
