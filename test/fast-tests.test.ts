@@ -7,10 +7,10 @@ import vitestConfig from "../vitest.config.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
-/** What takes long or needs other programs. */
+/** The folders of tests that take long or need other programs. They have their own commands. */
 const OWN_COMMANDS = ["agents", "cluster", "durability", "kill", "load", "pages", "programs", "spreadsheets"];
 
-/** A repository of these files, by path. */
+/** Creates a repository with these files. */
 function repository(files: Readonly<Record<string, string>>): string {
   const root = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
   for (const [file, text] of Object.entries(files)) {

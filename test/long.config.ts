@@ -1,6 +1,8 @@
 import { defineConfig } from "vitest/config";
 
-/** Tests that take long by their purpose, one folder at a time: `vitest run --config test/long.config.ts --dir FOLDER`. */
+/**
+ * For tests that take long on purpose, one folder at a time: `vitest run --config test/long.config.ts --dir FOLDER`.
+ */
 export default defineConfig({
   test: {
     globalSetup: ["test/support/setup.ts"],

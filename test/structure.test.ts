@@ -2,14 +2,15 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
-// What the linter cannot say of the source: which folders may print, which way imports go, and which words the strict types rule out.
+// Rules for the source that the linter cannot check: which folders may print, which folders they may import, and which
+// words the strict types forbid.
 
 const SOURCE = join(import.meta.dirname, "..", "src");
 const files = readdirSync(SOURCE, { recursive: true, encoding: "utf8" })
   .filter((file) => /\.tsx?$/.test(file))
   .map((file) => ({ file: file.replaceAll("\\", "/"), text: readFileSync(join(SOURCE, file), "utf8") }));
 
-/** The lines of files for which something holds, as `file: line`. */
+/** Returns the lines in which a pattern is found, as `file: line`. */
 function found(test: RegExp, isConcerned: (file: string) => boolean = () => true): readonly string[] {
   return files
     .filter(({ file }) => isConcerned(file))
@@ -28,7 +29,7 @@ test("only the commands and the serving over stdio touch standard output", () =>
 });
 
 test("only the settings and the commands read the environment", () => {
-  // What is emitted for others reads their environment.
+  // Generated programs contain code that reads the environment.
   const mayRead = (file: string): boolean => /^(?:commands|runtime|settings|setup)\/|^events\/suites\/emit-/.test(file);
   expect(found(/process\.env/, (file) => !mayRead(file))).toEqual([]);
 });
@@ -47,7 +48,7 @@ const LAYERS = [
   ...["platform", "spec"],
 ];
 
-/** The sandbox is an independent implementation: of the server it may use the facts of the documents alone. */
+/** The sandbox is independent of the server. Of the server's code, it may use only the facts of the API documents. */
 const SANDBOX_MAY_USE = ["platform", "sandbox", "spec"];
 
 function layerOf(file: string): string {
@@ -79,7 +80,10 @@ test("the sandbox shares nothing with the server but the documents' facts", () =
   expect(shared).toEqual([]);
 });
 
-/** How many files below 40 lines there may be that are no tool, and how many names of functions in more than two files. Only less. */
+/**
+ * The most files below 40 lines that are not tools, and the most function names that more than two files have. Both may
+ * only shrink.
+ */
 const MAX_FRAGMENTS = 22;
 const MAX_DOUBLED_NAMES = 92;
 

@@ -1,4 +1,4 @@
-// What can be held of plain words: comments cite what exists here, and name a thing instead of hinting at it.
+// Rules for words that a test can check: comments name only files that exist, and call things by their names.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
@@ -17,7 +17,7 @@ const sources = paths.filter((path) => /\.(?:ts|mjs)$/.test(path));
 const pages = [...PAGES, ...paths.filter((path) => path.startsWith("docs/") && path.endsWith(".md"))];
 const textOf = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
-/** The comments of a source, line by line. A `//` inside of quotes is none. */
+/** Returns the comments of a source, each as one line. A `//` in quotes does not count. */
 function commentsOf(text: string): readonly string[] {
   const lines = text.match(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm) ?? [];
   return lines.map((line) => line.replaceAll(/\s*\n\s*\*\s?/g, " "));
@@ -25,14 +25,14 @@ function commentsOf(text: string): readonly string[] {
 
 const comments = sources.map((path) => ({ path, lines: commentsOf(textOf(path)) }));
 
-/** Files and folders that a text names: from the root, or, in backticks, from `src/`. */
+/** Returns the files and folders that a text names: from the root, or in backticks from `src/`. */
 function namedIn(text: string): readonly string[] {
   const fromRoot = text.match(/(?<![\w./-])(?:src|test|docs|scripts|bench)\/[\w./-]*\w/g) ?? [];
   const fromSource = [...text.matchAll(/`((?:[\w-]+\/)+(?:[\w-]+\.ts)?)`/g)].map(([, path = ""]) => path);
   return [...fromRoot, ...fromSource];
 }
 
-/** Made by the build or by a test, or a name that stands for any. */
+/** Files that the build or a test creates, and names that are only examples. */
 const IS_NO_FILE = /^(?:dist|release|docs\/en)\b|your-tool|^https?:/;
 
 function isThere(named: string, page: string): boolean {
@@ -95,7 +95,7 @@ test("sections of documents that comments cite exist", () => {
   expect(cited.filter(({ page, section }) => !isHeading(page, section))).toEqual([]);
 });
 
-/** The files of src/ in which a pattern is found. */
+/** Returns the files of src/ in which a pattern is found. */
 function filesWith(pattern: RegExp): readonly string[] {
   return sources.filter((path) => path.startsWith("src/") && textOf(path).search(pattern) >= 0);
 }
@@ -127,11 +127,11 @@ test("documents avoid private English", () => {
   expect(found).toEqual([]);
 });
 
-/** The texts in a source that people or agents may read: what stands in quotes, in templates, and between tags. */
+/** Returns the texts in a source that people or agents may read: in quotes, in templates and between tags. */
 function stringsOf(text: string): readonly string[] {
   const code = text.replaceAll(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, "");
   const strings = code.match(/"(?:[^"\\\n]|\\.)+"|`(?:[^`\\\n]|\\.)*`|(?<=>)[^<>{}=();]+(?=<\/)/g) ?? [];
-  // A single word is a name, and what a template fills in is code.
+  // A single word is a name. Values that a template inserts are code.
   return strings.map((one) => one.replaceAll(/\$\{[^}]*\}/g, "")).filter((one) => one.trim().includes(" "));
 }
 
@@ -155,7 +155,7 @@ test("comments and names of what makes answers avoid private English", () => {
   const found = sources
     .filter((path) => /^src\/(?:render|tools)\//.test(path))
     .flatMap((path) => [...textOf(path).matchAll(PRIVATE_ENGLISH)].map(([word]) => ({ path, word })))
-    // A field of rows that are stored, and an argument of earlier versions.
+    // The name of a field in stored rows, and of an argument in earlier versions.
     .filter(({ word }) => !/^mend(?:ed)?$/.test(word));
   expect(found).toEqual([]);
 });

@@ -4,7 +4,7 @@ import * as z from "zod";
 
 const FOLDER = join(import.meta.dirname, "requests");
 
-/** An option; with `children`, a group. Names and Context IDs may hold counted parts (see `counted`). */
+/** An option; with `children`, a group. Names and Context IDs may have counted parts (see `counted`). */
 interface RecordedOption {
   readonly name: string;
   readonly contexts?: readonly string[] | undefined;
@@ -22,38 +22,38 @@ const option: z.ZodType<RecordedOption> = z.lazy(() =>
 const call = z.strictObject({
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
-  /** What the answer must hold, as data; a number where the answer has a list is its length. */
+  /** What the data of the answer must contain. Where the answer has a list, a number is the list's length. */
   gives: z.record(z.string(), z.unknown()).default({}),
   isError: z.boolean().default(false),
-  /** The call is made again with each next cursor, to the end of the list. */
+  /** Whether the call is repeated with each next cursor until the end of the list. */
   toEnd: z.boolean().default(false),
 });
 
 /**
- * A request of a person, the calls that an agent made for it, and what was there before and after. In arguments,
- * `{id:Name}` stands for the ID of a targeting or option, `{run:2}` for the run of the second call (0 is that of the
- * last call before, -1 of the one before that), `{token}` for the last confirmation, `{suite}` for the last suite, and `{files}` for the folder
- * of the files.
+ * A person's request, the calls that an agent made for it, and the data before and after. In arguments, `{id:Name}`
+ * means the ID of a targeting or option, `{token}` the last confirmation, `{suite}` the last suite, and `{files}` the
+ * folder of the files. `{run:2}` means the run of the second call, `{run:0}` that of the call before this one, and
+ * `{run:-1}` that of the call before that.
  */
 const recorded = z.strictObject({
   name: z.string(),
   request: z.string(),
   world: z.strictObject({
     targetings: z.record(z.string(), z.array(option)).default({}),
-    /** Targetings that the server has not seen before. */
+    /** The targetings that the server has not read before. */
     unseen: z.array(z.string()).default([]),
     files: z.record(z.string(), z.array(z.string())).default({}),
     events: z.array(z.record(z.string(), z.unknown())).default([]),
     faults: z.array(z.record(z.string(), z.unknown())).default([]),
   }),
-  /** Whether the client can ask the person, who then agrees; else confirmations are tokens. */
+  /** Whether the client can ask the person, who then approves; otherwise, calls are confirmed with tokens. */
   canAsk: z.boolean().default(true),
-  /** Calls of an earlier session. */
+  /** The calls of an earlier session. */
   before: z.array(call).default([]),
   calls: z.array(call).min(1),
-  /** What all targetings hold at the end, where that is told: how many Context IDs each option has, by `group/option`. */
+  /** If set: how many Context IDs each option of each targeting must have at the end, by `group/option`. */
   holds: z.record(z.string(), z.record(z.string(), z.int())).optional(),
-  /** How many events of each name arrived by then, with their verdict: `purchase recorded`. */
+  /** How many events with each name and verdict must have arrived at the end, such as `purchase recorded`. */
   arrived: z.record(z.string(), z.int()).default({}),
 });
 export type Recorded = z.output<typeof recorded>;
@@ -61,14 +61,14 @@ export type RecordedCall = Recorded["calls"][number];
 export type RecordedWorld = Recorded["world"];
 export type { RecordedOption };
 
-/** Every recorded request, of all files of the folder. */
+/** All recorded requests, from all files of the folder. */
 export const RECORDED: readonly Recorded[] = readdirSync(FOLDER)
   .sort()
   .flatMap((file) => z.array(recorded).parse(JSON.parse(readFileSync(join(FOLDER, file), "utf8"))));
 
 const COUNTED = /\{(\d+)\.\.(\d+)\}/g;
 
-/** The texts that one with counted parts stands for: `a{01..03}-{7..9}` are `a01-7`, `a02-8` and `a03-9`. */
+/** Returns the texts for a text with counted parts: `a{01..03}-{7..9}` gives `a01-7`, `a02-8` and `a03-9`. */
 export function counted(text: string): readonly string[] {
   const [first] = text.matchAll(COUNTED);
   if (first === undefined) return [text];

@@ -13,16 +13,16 @@ const told = z.looseObject({
   confirmation: z.looseObject({ token: z.string() }).optional(),
 });
 
-/** What a call came to. */
+/** The result of a call. */
 export interface Replayed {
   readonly tool: string;
   readonly isError: boolean;
   readonly text: string;
-  /** The data of the answer; of several pages, their lists as one. */
+  /** The data of the answer. If there are several pages, their lists are joined. */
   readonly structured: Readonly<Record<string, unknown>>;
 }
 
-/** Makes the calls of a recorded request, in order, with a server of their own over stdio. */
+/** Makes the calls of a recorded request, in order, with a new server over stdio. */
 export async function replay(request: Recorded, world: World): Promise<readonly Replayed[]> {
   const client = await connected(world, request.canAsk);
   const runs = new Map<number, string>();
@@ -80,7 +80,7 @@ function joined(before: Readonly<Record<string, unknown>>, page: Readonly<Record
   return Object.fromEntries(lists);
 }
 
-/** A client of the built command in front of a world; where it can ask the person, the person agrees. */
+/** Returns a client of the built command. If it can ask the person, the person approves. */
 export async function connected(world: World, canAsk: boolean): Promise<TestClient> {
   const env = cleanEnvironment({
     TARGETING_MCP_SANDBOX_URL: world.url,

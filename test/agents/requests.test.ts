@@ -4,8 +4,8 @@ import { RECORDED } from "./recorded.ts";
 import { replay } from "./replay.ts";
 import { startWorld } from "./world.ts";
 
-// Each request with the calls that an agent once made for it. The current server must accept every call and reach the
-// same outcome. `docs/contributing/try-with-a-model.md` says how to try the same requests with a model.
+// Each request has the calls that an agent once made for it. The current server must accept every call and have the
+// same results. `docs/contributing/try-with-a-model.md` describes how to try these requests with a model.
 
 test("there are many, each under a name of its own", () => {
   expect(RECORDED.length).toBeGreaterThanOrEqual(30);
@@ -24,7 +24,10 @@ test.each(RECORDED)("$name", async (request) => {
   expect(await world.arrived()).toEqual(request.arrived);
 });
 
-/** The part of an answer that is told beforehand: its fields, and the length of a list where a number is told. */
+/**
+ * Returns the part of an answer that the expectation describes: its fields, and the length of a list where a number is
+ * expected.
+ */
 function asGiven(value: unknown, told: unknown, folder: string): unknown {
   if (typeof value === "string") return value.replaceAll(folder, "{files}");
   if (Array.isArray(value) && typeof told === "number") return value.length;

@@ -25,7 +25,7 @@ const state = z.object({
 });
 const arrived = z.object({ events: z.array(z.object({ eventName: z.string().nullable(), verdict: z.string() })) });
 
-/** Puts what was there before into a sandbox of its own, which ends with the test. */
+/** Starts a sandbox with the data that existed before a request. Ends with the test. */
 export async function startWorld({ targetings, unseen, files, events, faults }: RecordedWorld) {
   const sandbox = await startSandbox();
   onTestFinished(() => sandbox.close());
@@ -59,7 +59,7 @@ export async function startWorld({ targetings, unseen, files, events, faults }: 
   return {
     url: sandbox.url,
     folder,
-    /** IDs by name, of targetings and options; those that calls make are added. */
+    /** The IDs of targetings and options by name. Calls add those that they create. */
     ids,
     seen: seeds.filter(({ name }) => !unseen.includes(name)).map(({ targeting }) => targeting),
     holds: async () => holdings(await control("/state")),
@@ -90,7 +90,7 @@ function planted(
   });
 }
 
-/** How many Context IDs each option has, by the name of its targeting and by `group/option`. */
+/** Returns how many Context IDs each option has, by the name of its targeting and by `group/option`. */
 function holdings(dump: unknown): Record<string, Record<string, number>> {
   const holds: Record<string, Record<string, number>> = {};
   for (const { targetings, options } of state.parse(dump).projects) {

@@ -12,14 +12,17 @@ import { rowsOf } from "../support/rows.ts";
 const ID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
 const OTHER = "01JABCDEFGHJKMNPQRSTVWXYZ1";
 
-/** Management-api 7.2 and 7.3, by hand: each code with its status, where it can come from, and its detail. */
+/**
+ * The reasons of management-api 7.2 and 7.3, repeated here by hand: each code with its status, its operations and its
+ * detail.
+ */
 const API_REASONS = rowsOf("api-reasons.ndjson", import.meta.dirname, reason);
-/** Reasons of our own, by hand, with every form of their detail. */
+/** Our own reasons, repeated here by hand, with every form of their details. */
 const OWN_REASONS = rowsOf("own-reasons.ndjson", import.meta.dirname, reason);
 
 /**
- * Every remedy must name something that an agent or a person can use: a tool, an argument, a setting, or a place in the
- * console.
+ * Words of things that an agent or a person can use: a tool, an argument, a setting, or a place in the console. Every
+ * remedy must have one.
  */
 const ACTION =
   /\b(call|give|set|choose|remove|delete|make|say|leave|take|end|check|change|fix|put|spread|try|look|create|add|write|use|type|widen|open|list_options|allowed|a context id has|copy|existing groups|similar names)\b/i;
@@ -176,7 +179,7 @@ test("each of several objects is named only with what differs from the message, 
   expect(eachLine([first, lost({}), other])).toBe("Each: item 3 (the service answered with status 502)");
 });
 
-/** The line about each of several objects that failed with these reasons. */
+/** Returns the line about each object, if several objects failed with these reasons. */
 function eachLine(reasons: readonly Reason[]): string | undefined {
   const counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: reasons.length };
   const [group, ...more] = groupFailures({

@@ -10,14 +10,14 @@ import { startRaw, startStub } from "../support/stub-server.ts";
 
 const SMALL = JSON.stringify({ items: ["a"] });
 const LARGE = JSON.stringify({ items: ["x".repeat(3_000_000)] });
-/** A body of this many bytes does not fit into the buffers of the machine. */
+/** A body that does not fit into the buffers of the machine. */
 const HUGE = JSON.stringify({ items: ["x".repeat(20_000_000)] });
-/** Longer than slices may take without a renewal of the right to send the last one (src/api/http.ts). */
+/** Longer than parts of a body may take before the right to send the last part must be renewed (src/api/http.ts). */
 const LONG_WAY_MS = 600;
-/** What may still be on its way when the last slice leaves (src/api/http.ts). */
+/** How many bytes may still be on their way when the last part is sent (src/api/http.ts). */
 const FEW_BYTES = 131_072;
 
-/** The time that passes between two slices passes when a test says so, however busy the machine is. */
+/** The time that passes between two parts. The test sets it, so that the speed of the machine does not matter. */
 let passedMs = 0;
 beforeEach(() => {
   passedMs = 0;
@@ -25,7 +25,7 @@ beforeEach(() => {
   onTestFinished(() => clock.mockRestore());
 });
 
-/** Resolves with the first bytes of a body, which show that sending it has begun. */
+/** Waits for the first bytes of a body, which show that it is being sent. */
 async function bodyBegun(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for (;;) {
@@ -46,7 +46,7 @@ function open(url: string) {
   return { http, send };
 }
 
-/** A fence that records each question, and refuses where the test says so. */
+/** A fence that records each question, and refuses if the test says so. */
 function fence(refuses: { readonly leave?: boolean; readonly renew?: boolean } = {}) {
   const asked: string[] = [];
   const refuse = (): never => {
@@ -98,7 +98,7 @@ describe("what a fence keeps back was not sent", () => {
     const url = await startRaw(async (socket: Socket) => {
       arrived.ended = once(socket, "close");
       arrived.bytes += (await bodyBegun(socket)).length;
-      // The right to send is renewed where the way was long.
+      // Sending took long, so the right to send is renewed.
       passedMs = LONG_WAY_MS;
       socket.on("data", (chunk: Buffer) => {
         arrived.bytes += chunk.length;
@@ -137,7 +137,7 @@ test("the last slice waits until those before have drained, and after a long way
   arrived.push(await bodyBegun(socket));
   passedMs = LONG_WAY_MS;
   for (let turn = 0; turn < 100; turn += 1) await setImmediate();
-  // A service that does not read: what the machine's buffers do not take is not on its way.
+  // The service does not read. What does not fit into the machine's buffers has not been sent yet.
   expect(renewals).toBe(0);
   socket.on("data", (chunk) => void arrived.push(chunk)).resume();
   await expect.poll(() => renewals).toBe(1);
@@ -151,7 +151,9 @@ test("the last slice waits until those before have drained, and after a long way
   expect((await sending).statusCode).toBe(200);
 });
 
-/** How many bytes this machine holds for a connection that its other end does not have yet; by Linux's table. */
+/**
+ * Returns how many bytes of a connection this machine still holds because they have not arrived, from a table of Linux.
+ */
 function queuedBytes(from: number, to: number): number {
   const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
   const rows = readFileSync("/proc/self/net/tcp", "latin1").split("\n");
@@ -163,7 +165,7 @@ function queuedBytes(from: number, to: number): number {
   return Number.parseInt(row?.[4]?.split(":")[0] ?? "0", 16);
 }
 
-// Only Linux tells what is still on its way (src/api/http.ts).
+// Only on Linux can a process see how many bytes are still on their way (src/api/http.ts).
 test.runIf(process.platform === "linux")("the last slice leaves once nearly all before it has arrived", async () => {
   const body = JSON.stringify({ items: ["x".repeat(4_000_000)] });
   const queued = { most: 0, atTheEnd: -1 };
@@ -173,7 +175,7 @@ test.runIf(process.platform === "linux")("the last slice leaves once nearly all 
     ofConnection = () => queuedBytes(remotePort, localPort);
     let bytes = (await bodyBegun(socket)).length;
     passedMs = LONG_WAY_MS;
-    // It reads on once this machine's buffers are full, chunk by chunk.
+    // When the machine's buffers are full, the service reads the rest piece by piece.
     await expect.poll(ofConnection).toBeGreaterThan(4 * FEW_BYTES);
     queued.most = ofConnection();
     socket.on("data", (chunk) => {
@@ -188,7 +190,7 @@ test.runIf(process.platform === "linux")("the last slice leaves once nearly all 
   };
   const { made, asked } = fence();
   expect((await open(url).send(body, { ...made, mayLeave })).statusCode).toBe(200);
-  // What the request was announced with is too old by then.
+  // By then, the right with which the request was announced is too old.
   expect(asked).toEqual(["renew", "hasLeft"]);
   expect(queued.most).toBeGreaterThan(4 * FEW_BYTES);
   expect(queued.atTheEnd).toBeGreaterThanOrEqual(0);
@@ -224,7 +226,7 @@ test("a connection is made without a request, and the next request uses it", asy
   await http.connect("addOptions");
   expect({ connections, bytes }).toEqual({ connections: 1, bytes: 0 });
   expect((await send(SMALL)).statusCode).toBe(200);
-  // The answer is there a moment before its connection is idle.
+  // The answer arrives a moment before its connection counts as idle.
   await setImmediate();
   await http.connect("addOptions");
   expect((await send(SMALL)).statusCode).toBe(200);

@@ -3,7 +3,7 @@ import { openHttp } from "../../src/api/http.ts";
 import { startProxy } from "../support/proxy.ts";
 import { startStub } from "../support/stub-server.ts";
 
-// The limit of the contract, by hand.
+// The documented limit, repeated here by hand.
 const LARGEST = 64 * 1_048_576;
 
 /** Starts an API whose answers have this many bytes, with or without a header that declares their size. */

@@ -8,7 +8,7 @@ import { routesWith } from "../../src/spec/routes.ts";
 const operation = "getTargeting";
 const found = { _id: "01JABCDEFGHJKMNPQRSTVWXYZ0", name: "a" };
 
-/** A clock that records its sleeps. They take no time. */
+/** A clock that records its sleeps, which end at once. */
 function fakeClock(): Clock & { readonly slept: number[] } {
   let time = 0;
   const slept: number[] = [];
@@ -23,7 +23,7 @@ function fakeClock(): Clock & { readonly slept: number[] } {
   };
 }
 
-/** Reads that fail with `failures`, one after another, and then succeed. */
+/** Reads that fail with these errors, in order, and then succeed. */
 function failing(failures: readonly Error[], budgetMs = 120_000) {
   const clock = fakeClock();
   const left = [...failures];

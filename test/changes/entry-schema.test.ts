@@ -9,7 +9,7 @@ const O = "01BX5ZZKBKACTAV9WEVGEMMVRZ";
 const MADE = "01BX5ZZKBKACTAV9WEVGEMMVS0";
 const weight = '"weight":{"items":1,"options":1,"groupItems":0,"contextIds":1,"bytes":77}';
 
-/** A journal of an earlier version, which stored every item as JSON text. */
+/** A journal of an earlier version, which stored the items as JSON text. */
 const KEPT = [
   `{"t":"rows","index":0,"line":2,"items":[{"targeting":"${T}","name":"One","contexts":["a"]},{"targeting":"${T}","name":"Two"}]}`,
   '{"t":"objects","objects":[{"index":2,"line":4,"name":"Group"},{"index":3,"line":5,"name":"Child"},{"index":4,"name":"T"},{"index":5,"_id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}]}',

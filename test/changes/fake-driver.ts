@@ -7,20 +7,20 @@ import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { VirtualTime } from "../faults/virtual-time.ts";
 import { type HeldOption, readingApi } from "../support/tool-context.ts";
 
-/** When every test of these parts begins, in milliseconds since 1970. */
+/** The time at which these tests start, in milliseconds since 1970. */
 export const START = Date.UTC(2026, 2, 1, 12);
 
 /** What a test decides about a driver. */
 interface Given
   extends Partial<Pick<ChangeDriver, "onExisting" | "apartBy" | "lease" | "mayLeave" | "intend" | "connect">> {
-  /** The options that reads find. */
+  /** The options that reads return. */
   readonly held?: readonly HeldOption[];
   readonly api?: Partial<ManagementApi>;
-  /** Answers the requests, one after another. */
+  /** Return the answers to the requests, in order. */
   readonly answers?: readonly (() => BulkAnswer)[];
 }
 
-/** A driver in virtual time whose journal is a list; `log` says what happened, in order. */
+/** Creates a driver in virtual time whose journal is a list. `log` lists what happened, in order. */
 export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) {
   const time = new VirtualTime(START);
   const state = new RunState();
@@ -71,7 +71,7 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
   return { driver, state, time, journal, log, stop };
 }
 
-/** The entries of a plan of these steps. */
+/** Returns the journal entries of a plan with these steps. */
 export function entriesOf(steps: readonly Step[]): readonly JournalEntry[] {
   const count = Math.max(...steps.flatMap(({ objects }) => objects)) + 1;
   const objects = Array.from({ length: count }, (_, index) => ({ index }));
@@ -81,10 +81,10 @@ export function entriesOf(steps: readonly Step[]): readonly JournalEntry[] {
   ];
 }
 
-/** The entry of a request that has left with these steps. */
+/** Returns the journal entry of a request that was sent with these steps. */
 export const sent = (...steps: readonly number[]): JournalEntry => ({ t: "send", steps, at: 10, again: false });
 
-/** A ULID that was made so many milliseconds after the start. */
+/** Returns a ULID that was created this many milliseconds after the start. */
 export function idAt(afterMs: number): string {
   return ulidSource(
     () => START + afterMs,
@@ -92,7 +92,7 @@ export function idAt(afterMs: number): string {
   )();
 }
 
-/** The changes that a journal's answers hold, as `step to code`. */
+/** Returns the changes in the answers of a journal, as `step to code`. */
 export function changesIn(journal: readonly JournalEntry[]): readonly string[] {
   return journal.flatMap((entry) => (entry.t === "answer" ? entry.changes.map(words) : []));
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { Plan } from "../../src/changes/plan/plan.ts";
 import { startService } from "./service.ts";
 
-/** A kept run of a service, with a plan that is made when it is let. */
+/** Stores a run whose planning waits until the test lets it continue. */
 async function planned(count: number) {
   const service = await startService();
   const targetingId = await service.targeting("Spring");

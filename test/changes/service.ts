@@ -18,12 +18,12 @@ import { ROUTES } from "../../src/spec/routes.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
 import { objectResults } from "../support/object-results.ts";
 
-/** A memory that nothing is looked up in. */
+/** Returns a memory of names in which nothing is found. */
 function noMemory(): TargetingMemory {
   return targetingMemory({ now: Date.now, onProblem: () => {} });
 }
 
-/** A sandbox with the engine in front of it, over real HTTP. Closed when the test is over. */
+/** Starts a sandbox, and an engine that uses it over real HTTP. Closed when the test has ended. */
 export async function startService(requestTimeoutMs = 120_000) {
   const sandbox = await startSandbox({ lockWaitMs: 20 });
   const http = openHttp({
@@ -72,9 +72,9 @@ export async function startService(requestTimeoutMs = 120_000) {
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
     return z.object({ _id: z.string() }).parse(await answer.json())._id;
   };
-  /** A new targeting's ID. */
+  /** Creates a targeting. Returns its ID. */
   const targeting = (name: string): Promise<string> => created("/context-targeting", { name });
-  /** A new option's ID. */
+  /** Creates an option. Returns its ID. */
   const option = (item: OptionToCreate & { readonly targeting: string }): Promise<string> =>
     created("/context-targeting/category", item);
   return {
@@ -91,7 +91,7 @@ export async function startService(requestTimeoutMs = 120_000) {
   };
 }
 
-/** A run at rest, as tests look at it. */
+/** The result of a run that has stopped, in a short form for tests. */
 export interface Finished {
   readonly status: string;
   readonly counts: Readonly<Record<string, number>>;

@@ -4,7 +4,7 @@ import { writeCall } from "../../src/changes/change-kinds.ts";
 import { rowsOf } from "../support/rows.ts";
 
 const stored = z.strictObject({ tool: z.string(), input: z.record(z.string(), z.unknown()) });
-/** Calls as runs hold them that were stored before the tools' arguments had one definition. */
+/** Calls of runs that were stored before the tools' arguments had a common definition. */
 const STORED = rowsOf("stored-calls.ndjson", import.meta.dirname, stored);
 
 test.for(STORED.map((call, index) => ({ call, index })))(

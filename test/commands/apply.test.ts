@@ -14,14 +14,17 @@ const listedRuns = z.object({
   runs: z.array(z.looseObject({ runId: z.string(), tool: z.string(), status: z.string() })),
 });
 
-/** The runs that the command lists. */
+/** Returns the runs that the command `runs` lists. */
 async function runsOf({ run }: Awaited<ReturnType<typeof shop>>) {
   const { code, text } = await run(["runs", "--json"]);
   expect(code).toBe(0);
   return listedRuns.parse(JSON.parse(text)).runs;
 }
 
-/** A shop whose file wants a rename, another Context ID and two new options, of which one was made by hand meanwhile. */
+/**
+ * Creates a shop and a file that renames an option, adds a Context ID, and adds two options. One of these two was
+ * created by hand in the meantime.
+ */
 async function edited(ending = "yaml") {
   const there = await shop();
   const file = there.at(`spring.${ending}`);
@@ -181,7 +184,8 @@ test("a workbook of several sheets works from the terminal, and gets its new IDs
   const changed = parts.filter((name) => !Buffer.from(before[name] ?? []).equals(Buffer.from(after[name] ?? [])));
   expect(changed).toEqual(["xl/worksheets/sheet2.xml"]);
 
-  // What was planned already is not read again; its run gives the sheet back.
+  // The command does not read the file again, because the run is already planned. The run's results can be saved as a
+  // sheet.
   const [{ runId = "" } = {}] = await runsOf(there);
   expect((await run(["apply", runId, "--sheet", "Spring"])).stderr).toContain("--sheet works only with the file");
   expect(await run(["runs", runId, "--to", at("results.xlsx")])).toMatchObject({ code: 0 });

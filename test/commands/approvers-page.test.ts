@@ -7,7 +7,7 @@ import { sessionOf } from "../support/page-person.ts";
 const ORIGIN = "http://127.0.0.1:3000";
 const PEER = "192.0.2.1";
 
-/** The page, and the requests that its script sends. */
+/** Creates the page, and functions that send the requests of its script. */
 async function start(more: Parameters<typeof pageOfPeople>[1] = {}) {
   const { page, ...rest } = await pageOfPeople(`${ORIGIN}/`, more);
   const host = { host: new URL(ORIGIN).host };
@@ -37,7 +37,7 @@ test("a person's rights are looked at again every ten minutes, and the session g
   const first = await sessionOf(await logIn());
   pass(9);
   expect((await read(first)).status).toBe(404);
-  // Before it is due, nobody is asked.
+  // Before the next check is due, the issuer is not asked.
   const early = await sessionOf(await renew(first));
   expect(issuer.count("/token")).toBe(1);
   pass(1);
@@ -54,7 +54,7 @@ test("a person's rights are looked at again every ten minutes, and the session g
     pass(10);
     if (times === 0) expect((await read(second)).status).toBe(401);
   }
-  // Twelve hours after the login it is over, however often it was renewed.
+  // A session ends twelve hours after the login, even if it was renewed.
   expect((await renew(second)).status).toBe(401);
 });
 

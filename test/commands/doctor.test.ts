@@ -20,7 +20,7 @@ const diagnosis = z.strictObject({
       remedy: z.string().optional(),
     }),
   ),
-  // Absent where the settings cannot be read. Over a database: test/cluster/stores.
+  // Absent if the settings cannot be read. test/cluster/stores tests stores in a database.
   store: z.strictObject({ kind: z.literal("files"), ok: z.boolean(), problems: z.array(z.string()) }).optional(),
   settings: z.array(
     z.strictObject({ variable: z.string(), source: z.enum(["flag", "environment", "default"]), value: z.string() }),
@@ -297,7 +297,7 @@ test.each([
   for (const message of OPENING) server.send(message);
   server.send(toolCall(1, tool, args));
   await server.answer(1);
-  // What is sent has been written down before.
+  // The run is stored before its request is sent.
   await expect.poll(() => control("GET", "/faults")).toMatchObject({ faults: [{ struck: 1 }] });
   server.child.kill("SIGKILL");
   await server.exited;

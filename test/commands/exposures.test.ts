@@ -17,7 +17,7 @@ async function doctor(environment: Readonly<Record<string, string>>) {
   return diagnosis.parse(JSON.parse((await runCommand(["doctor", "--json"], environment)).text));
 }
 
-/** What the start over stdio warns of. */
+/** Returns the warnings of a server over stdio at its start. */
 async function warnings(environment: Readonly<Record<string, string>>) {
   const command = startCommand([], environment);
   for (const message of OPENING) command.send(message);
@@ -31,7 +31,7 @@ function warned(log: string) {
   return lines.map((line) => logLine.parse(JSON.parse(line))).filter(({ level }) => level === "warn");
 }
 
-/** A state folder with a seal key, and an access file, with these permissions. */
+/** Creates a state folder with a seal key, and an access file, with these permissions. */
 function files(folderMode: number, sealMode: number, accessMode: number) {
   const root = mkdtempSync(join(tmpdir(), "targeting-mcp-open-"));
   const [seal, access] = [join(root, "seal.key"), join(root, "access.json")];
@@ -40,7 +40,7 @@ function files(folderMode: number, sealMode: number, accessMode: number) {
   chmodSync(seal, sealMode);
   chmodSync(access, accessMode);
   chmodSync(root, folderMode);
-  // With `strict`, doctor and the start would also say that nobody can approve.
+  // With `strict`, doctor and the server would also warn that nobody can approve.
   const confirm = { TARGETING_MCP_CONFIRM: "ask" };
   const environment = { TARGETING_MCP_STATE_DIR: root, TARGETING_MCP_ACCESS_FILE: access, ...confirm };
   return { root, seal, access, environment };

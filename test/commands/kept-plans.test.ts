@@ -5,7 +5,10 @@ import { shop } from "./shop.ts";
 
 const READER = { TARGETING_API_KEY: "sandbox-read-key" };
 
-/** A shop whose exported file wants a rename and a new option, and whose plan a reader has kept in a folder of its own. */
+/**
+ * Creates a shop and an exported file that renames an option and adds one. A reader has saved the plan of it in another
+ * state folder.
+ */
 async function keptPlan() {
   const there = await shop();
   const file = there.at("spring.yaml");
@@ -24,7 +27,7 @@ test("after an apply of a kept plan the base is what it is after an apply of the
   const there = await keptPlan();
   const { run, plan, file, shoes, plain, targeting, baseText, seed } = there;
   const before = baseText();
-  // Drift in the same option and in another one stays drift.
+  // Changes by others, in the same option and in another one, still count as drift.
   await seed({
     options: [
       { _id: shoes, targeting, name: "Running Shoes", contexts: ["theirs"] },
@@ -57,7 +60,7 @@ test("a kept plan that lies elsewhere applies as well, and says that it renews n
   expect(applied.code).toBe(0);
   expect(applied.stderr).toContain("spring.base.ndjson is not in the folder of the plan");
   expect(baseText()).toBe(before);
-  // What both sides changed in the same way is done: nothing is left to do.
+  // Both sides have made the same change, so nothing is left to do.
   expect(await run(["plan", file])).toMatchObject({ code: 0 });
 });
 

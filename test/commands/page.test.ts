@@ -11,7 +11,7 @@ test("the page of this machine ends ten minutes after the last page was closed",
       now += ms;
     },
   };
-  // One page is open from the fifth minute to the twentieth.
+  // A page is open from minute 5 to minute 20.
   await nobodyLooks(() => (now >= 5 * MINUTE_MS && now < 20 * MINUTE_MS ? 1 : 0), clock);
   expect(now / MINUTE_MS).toBeCloseTo(30, 1);
 });

@@ -154,7 +154,7 @@ test("what others changed is drift, told and kept; what both changed is a confli
   expect(conflict.text).toContain(
     `"Their 0123" (${plain}), line 18: name: base "0123", file "Our 0123", service "Their 0123"`,
   );
-  // The base alone is renewed: the file's value is then simply wanted.
+  // If only the base is replaced, changes by others no longer count as conflicts, and the file overwrites them.
   const refused = await run(["export", targeting, "--to", file, "--base-only"]);
   expect(refused).toMatchObject({ code: 1 });
   expect(refused.stderr).toContain("3 changes were made in the service. If you replace the file, you accept them");

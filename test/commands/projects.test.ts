@@ -25,7 +25,7 @@ vi.mock("node:async_hooks", async (importOriginal) => {
   };
 });
 
-// The limits of the contract, by hand.
+// The documented limits, repeated here by hand.
 const MAX_PAIRS = 256;
 const FORGOTTEN_AFTER_MS = 15 * 60_000;
 
@@ -115,7 +115,7 @@ describe("keys of callers", () => {
     vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
     expect(of(0)).toBe(first);
     busy[7]?.();
-    // Twice over is over once.
+    // Ending the same use twice counts only once.
     busy[7]?.();
     of(MAX_PAIRS).use();
     expect(() => of(MAX_PAIRS + 1)).toThrow(TooBusyError);

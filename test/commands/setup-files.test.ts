@@ -22,7 +22,7 @@ const ON_POSIX = process.platform !== "win32";
 const REFERENCE = "$" + "{env:TARGETING_API_KEY}";
 
 describe("the rest of the file stays to the letter", () => {
-  /** `ENTRY` stands for ours, laid out with the indentation and the line ends. */
+  /** `ENTRY` is replaced by our entry, with the indentation and line ends of the file. */
   test.each([
     {
       before:
@@ -212,7 +212,7 @@ describe.runIf(ON_POSIX)("a file that holds a key is its owner's alone", () => {
   const modeOf = (path: string) => statSync(path).mode & 0o777;
   const entryWith = (env: Readonly<Record<string, string>>) =>
     JSON.stringify({ mcpServers: { targeting: { command: "old", env } } });
-  /** The modes of the copies that `setup` left beside the file. */
+  /** Returns the permissions of the copies that `setup` saved in the same folder. */
   const copies = (place: ReturnType<typeof home>) =>
     place.beside().map((name) => modeOf(join(dirname(place.file), name)));
 

@@ -8,7 +8,9 @@ import { HOSTS, programFound } from "../../src/setup/hosts.ts";
 import { setUp } from "../../src/setup/setup.ts";
 import { runCommand } from "../support/server-process.ts";
 
-/** Where hosts look for their configuration, by hand from their documentation, below a home folder on Linux. */
+/**
+ * Where hosts keep their configuration on Linux, below the home folder. Written by hand from the hosts' documentation.
+ */
 const FILES = {
   "claude-desktop": ".config/Claude/claude_desktop_config.json",
   "claude-code": ".claude.json",
@@ -24,14 +26,14 @@ const ADDRESSES = { ...ADDRESS, EVENT_API_URL: "https://events.example.com" };
 
 interface Case {
   readonly host: keyof typeof FILES;
-  /** The content of the file before the command runs. */
+  /** The content of the configuration file before the command runs; absent: no file. */
   readonly before?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly flags?: Readonly<Record<string, string>>;
-  /** The person's answers, in order. If absent, nobody can answer. */
+  /** The person's answers, in order; absent: nobody can answer. */
   readonly answers?: readonly boolean[];
   readonly agreed?: boolean;
-  /** What else there is in the home folder. */
+  /** Other folders that exist in the home folder. */
   readonly folders?: readonly string[];
 }
 

@@ -7,7 +7,10 @@ import { startService } from "../support/service.ts";
 
 const seeded = z.object({ targetings: z.array(z.string()), options: z.array(z.string()) });
 
-/** A service with a targeting whose names and Context IDs look like something else to programs, and a state folder. */
+/**
+ * Starts a service with a targeting whose names and Context IDs look like numbers or other types to some programs, and
+ * creates a state folder.
+ */
 export async function shop() {
   const service = await startService();
   const seed = async (body: object) => seeded.parse(await service.control("POST", "/seed", body));

@@ -25,7 +25,7 @@ test("the sandbox goes on when the program that read its address closes the pipe
   await expect.poll(() => command.lines.join()).toContain("/_sandbox/events");
   const [url = ""] = /http:\/\/127\.0\.0\.1:\d+/.exec(command.lines.join()) ?? [];
   command.child.stdout.destroy();
-  // Each of these requests prints a line.
+  // Each of these requests prints a line into the closed pipe.
   for (let time = 0; time < 3; time += 1) expect((await fetch(`${url}/missing`)).status).toBe(404);
   expect((await fetch(`${url}/_sandbox/events`)).status).toBe(200);
   command.child.kill("SIGINT");

@@ -21,7 +21,7 @@ function settingsOf(more: Readonly<Record<string, string>> = {}) {
   return readSettings({ environment, flags: new Map(), home: "/", platform, overHttp: true });
 }
 
-/** Processes that share what they know of callers, at a time that the test says. */
+/** Processes that share their knowledge of callers' rights. The test sets the time. */
 function sharing() {
   const kept = new Map<string, string>();
   let [now, isAway] = [0, false];

@@ -30,7 +30,7 @@ test("a run that was refused in the middle is told in the words of commands, and
   const [, runId = ""] = /To continue this run: targeting-mcp apply (\w{26})/.exec(refused.stderr) ?? [];
   await control("DELETE", "/faults");
   expect(await run(["apply", runId, "--yes"])).toMatchObject({ code: 0 });
-  // A way back is shown, and a run is read: without the marks that tell a model where data stands.
+  // Reads an undo and a run as a person. The output has none of the marks that show models where foreign text is.
   const [undone, shown] = [await run(["undo", runId, "--yes"]), await run(["runs", runId])];
   expect(shown.text).toContain('"Other group"');
   for (const { text } of [refused, undone, shown]) expect(text).not.toMatch(/<\/?data|no instructions/);

@@ -6,7 +6,7 @@ import { shop } from "./shop.ts";
 
 const listed = z.object({ runs: z.array(z.looseObject({ runId: z.string(), status: z.string() })) });
 
-/** A shop in which a file was applied that renames an option and deletes another one; gives the run. */
+/** Applies a file in a shop that renames an option and deletes another one. Returns the run. */
 async function applied() {
   const there = await shop();
   const file = there.at("spring.yaml");

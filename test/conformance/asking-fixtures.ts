@@ -11,7 +11,7 @@ import {
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
 
-/** What the suite's questions keep between two rounds. */
+/** What the questions of the suite remember from one round to the next. */
 const roundState = z.object({ round: z.number(), name: z.string().optional() });
 export type RoundState = z.infer<typeof roundState>;
 
@@ -20,7 +20,7 @@ type Outcome = Promise<CallToolResult | InputRequiredResult>;
 
 const done = (words: string): CallToolResult => ({ content: [{ type: "text", text: words }] });
 
-/** A form with one field. */
+/** Asks for input with a form that has one field. */
 const ask = (message: string, field: string, type: "string" | "boolean" = "string") =>
   inputRequired.elicit({
     message,
@@ -33,7 +33,7 @@ const ask = (message: string, field: string, type: "string" | "boolean" = "strin
 const complete = (words: string) =>
   inputRequired.createMessage({ messages: [{ role: "user", content: { type: "text", text: words } }], maxTokens: 50 });
 
-/** What was accepted in answer to a question; undefined where nothing of that form was. */
+/** Returns the accepted answer to a question; undefined if there is none in this form. */
 function answered<Schema extends z.ZodType>(call: ServerContext, key: string, schema: Schema) {
   return schema.safeParse(acceptedContent(call.mcpReq.inputResponses, key)).data;
 }
@@ -46,7 +46,7 @@ const declared = z.looseObject({
   roots: z.unknown().optional(),
 });
 
-/** Registers the tools that ask in the middle of a call, in the way that both eras have. */
+/** Registers tools that ask for input in the middle of a call, in a way that works in both protocol eras. */
 export function registerAskingTools(server: McpServer, seal: RequestStateCodec<RoundState>): void {
   const tool = (name: string, handler: (call: ServerContext) => Outcome): void => {
     const about = { description: name, inputSchema: NOTHING };

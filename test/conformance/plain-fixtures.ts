@@ -11,7 +11,7 @@ const embedded = (uri: string, mimeType: string, words: string) => ({
   resource: { uri, mimeType, text: words },
 });
 
-/** Tools of the suite that answer at once: what each gives. */
+/** Tools of the suite that answer at once, with their answers. */
 const ANSWERS: Readonly<Record<string, CallToolResult["content"]>> = {
   test_simple_text: [text("This is a simple text response for testing.")],
   test_image_content: [image],
@@ -25,7 +25,7 @@ const ANSWERS: Readonly<Record<string, CallToolResult["content"]>> = {
   test_streaming_elicitation: [text("nothing is asked")],
 };
 
-/** Registers tools that need nobody's answer. */
+/** Registers tools that ask nobody for input. */
 export function registerPlainTools(server: McpServer): void {
   for (const [name, content] of Object.entries(ANSWERS)) {
     server.registerTool(name, { description: name }, async () => ({ content: [...content] }));
@@ -84,7 +84,7 @@ export function registerTestResources(server: McpServer): void {
   server.server.setRequestHandler("completion/complete", async () => ({ completion: { values: [], hasMore: false } }));
 }
 
-/** Registers the suite's prompts that need nobody's answer. */
+/** Registers the prompts of the suite that ask nobody for input. */
 export function registerPlainPrompts(server: McpServer): void {
   const says = (...content: readonly (ReturnType<typeof text> | typeof image | ReturnType<typeof embedded>)[]) => ({
     messages: content.map((one) => ({ role: "user" as const, content: one })),

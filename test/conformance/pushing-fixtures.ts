@@ -27,7 +27,7 @@ const ENUMS = {
   },
 } as const;
 
-/** Registers the tools that send requests to a 2025-era client: they need a session. */
+/** Registers tools that send requests to a 2025-era client, which needs a session. */
 export function registerPushingTools(server: McpServer): void {
   const text = (value: unknown) => ({ content: [{ type: "text" as const, text: JSON.stringify(value) }] });
   server.registerTool(

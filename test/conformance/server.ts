@@ -1,4 +1,4 @@
-// The production HTTP face with the fixtures that the official suite calls by name, on a free port.
+// Starts our HTTP server on a free port, with the tools that the official conformance suite calls by name.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createRequestStateCodec, McpServer } from "@modelcontextprotocol/server";

@@ -1,5 +1,5 @@
-// The built command over HTTP before a slow sandbox, under the names of tools that the scenarios for tasks call: what
-// comes in is passed on under the name of a tool of this server, and every task is one of its own.
+// Starts the built command over HTTP with a slow sandbox, behind a proxy that renames tools. The conformance suite
+// calls its own tool names. The proxy passes each call on to a tool of this server that has a similar task.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -9,7 +9,7 @@ import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "dist", "main.js");
-/** Planning takes longer than a call, so that a person is asked through the task. */
+/** Planning takes longer than a call may, so that the server asks the person through the task. */
 const WAIT_MS = "400";
 const SLOW_MS = 1000;
 
@@ -51,14 +51,14 @@ child.stderr.resume();
 const called = z.looseObject({ seconds: z.number().optional(), label: z.string().optional() });
 let count = 0;
 
-/** The call of this server that stands behind a fixture: its name and arguments; undefined where there is none. */
+/** Returns the call of this server for a tool of the suite: a name and arguments; undefined if there is none. */
 async function behind(fixture: string, given: unknown) {
   count += 1;
   if (fixture === "slow_compute") {
     const { seconds = 0 } = called.parse(given);
     const event = { uid: `user-${count}`, eventName: "app_open" };
     if (seconds === 0) return { name: "track_event", arguments: { ...event, dryRun: true } };
-    // Events of one person are sent one after the other, each for a second.
+    // Events of one person are sent one after another. Each takes a second.
     return { name: "track_events", arguments: { items: Array.from({ length: seconds }, () => event) } };
   }
   if (fixture === "failing_job") {
@@ -92,21 +92,21 @@ const proxy = createServer((request, answer) => {
     const other = data?.method === "tools/call" ? await behind(fixture, data.params?.arguments) : undefined;
     if (data !== undefined && other !== undefined) {
       body = JSON.stringify({ ...data, params: { ...data.params, ...other } });
-      // A header that names another tool stays wrong.
+      // If the header names another tool than the call, it must stay wrong.
       if (headers.get("mcp-name") === fixture) headers.set("mcp-name", other.name);
     }
     const { method = "GET" } = request;
     const found = await fetch(url, { method, headers, ...(body !== "" && { body }) });
     const text = await found.text();
     answer.writeHead(found.status, { "content-type": found.headers.get("content-type") ?? "application/json" });
-    // The one thing that a fixture has to say.
+    // The suite expects one special text.
     const { name: who } = z.looseObject({ name: z.string().optional() }).safeParse(data?.params?.arguments).data ?? {};
     answer.end(fixture === "greet" ? greeting(text, who) : text);
   };
   passOn().catch((error: unknown) => answer.writeHead(500).end(String(error)));
 });
 
-/** The answer of a tool that is no task, with the words of the fixture. */
+/** Returns the answer of a tool that is not a task, with the text that the suite expects. */
 function greeting(text: string, who = ""): string {
   const { data } = z
     .looseObject({ result: z.looseObject({ content: z.array(z.unknown()) }) })

@@ -8,20 +8,23 @@ import { startService } from "../kill/service.ts";
 import { COMMAND, OPENING, startProgram, toolCall } from "../support/server-process.ts";
 import { readTrace } from "./trace.ts";
 
-// Runs the real command and records its system calls. Before a request is sent, the file that says so must be on the
-// disk, with its entry in the folder.
+// Runs the built command and records its system calls. Before a request is sent, the file that announces it must be on
+// the disk, with its entry in the folder.
 
 const CALLS =
   "trace=openat,mkdir,rename,link,unlink,fsync,fdatasync,write,writev,pwrite64,pwritev,sendto,ftruncate,copy_file_range";
 
-/** Whether system calls can be recorded here: `strace` is a package of Debian, and some containers forbid its use. */
+/** Whether system calls can be recorded here. `strace` is a package of Debian, and some containers do not allow it. */
 const canTrace = spawnSync("strace", ["-o", "/dev/null", "true"]).status === 0;
 
 const answered = z.looseObject({
   result: z.looseObject({ structuredContent: z.looseObject({ status: z.string(), runId: z.string() }) }),
 });
 
-/** Leases end with the machine; the rest can be read again from the runs or the service. */
+/**
+ * Files that need not survive a power failure. Leases end with the machine, and the others can be read again from runs
+ * or the service.
+ */
 const CACHES = /\.lease\.|write\.asked$|\/calls\/last(?:\/|$)|\/log$|targetings\.json|contents\.ndjson|\.new$/;
 
 async function traced() {
@@ -44,7 +47,7 @@ async function traced() {
       server.send(toolCall(calls, name, args));
       return answered.parse(await server.answer(calls)).result.structuredContent;
     },
-    /** Ends the server and reads what was recorded. */
+    /** Ends the server, and returns the recorded system calls. */
     async trace() {
       server.child.stdin.end();
       await server.exited;
@@ -74,10 +77,10 @@ test.skipIf(!canTrace)(
       "POST /context-targeting/category/bulk/delete",
       "POST /event",
     ]);
-    // The audit is written beside the next call.
+    // The audit is written during the next call, so it is not checked here.
     const isDeciding = (path: string): boolean => !path.endsWith("audit.ndjson");
     expect(sendings.flatMap(({ unsynced }) => unsynced.filter(isDeciding))).toEqual([]);
-    // The summaries, the audit and the key are on the disk, too.
+    // At the end, the summaries, the audit and the key are on the disk, too.
     expect(unsyncedAtEnd).toEqual([]);
   },
 );

@@ -1,14 +1,14 @@
 import { dirname } from "node:path";
 
-/** What was on the disk, and what was not, when bytes left for the service. */
+/** The state of the disk when a request was sent to the service. */
 interface Sending {
   /** The first line of the request. */
   readonly request: string;
-  /** Files and folders whose content or name a power failure would have taken away at that moment. */
+  /** The files and folders whose content or name a power failure at this moment would have lost. */
   readonly unsynced: readonly string[];
 }
 
-/** A system call, at the line where it began (for bytes that leave) or had ended (for all else). */
+/** A system call, at the line where it started (if it sends bytes) or ended (all others). */
 interface Call {
   readonly name: string;
   readonly args: string;
@@ -16,8 +16,8 @@ interface Call {
 }
 
 /**
- * Reads what `strace -f -y` recorded, as a disk that keeps only what was synced: the requests in their order, and what was
- * not synced when the process ended. Only names below `folder` count, and of these the ones that `counts` says.
+ * Reads a record of `strace -f -y`, for a disk that keeps only what was synced. Returns the requests in order, and what
+ * was not synced when the process ended. Considers only names below `folder` for which `counts` returns true.
  */
 export function readTrace(text: string, folder: string, counts: (path: string) => boolean) {
   const unsyncedNames = new Set<string>();
@@ -44,7 +44,7 @@ export function readTrace(text: string, folder: string, counts: (path: string) =
     else if (name === "openat" && args.includes("O_CREAT")) made(first);
     else if (name === "link") made(second);
     else if (name === "rename") {
-      // The content goes with the name.
+      // The content moves with the name.
       if (unsyncedContents.has(first)) unsyncedContents.add(second);
       gone(first);
       there.delete(second);
@@ -64,7 +64,10 @@ export function readTrace(text: string, folder: string, counts: (path: string) =
   return { sendings, unsyncedAtEnd: unsynced() };
 }
 
-/** Calls of several threads: one that was interrupted by another's counts where it ended, and bytes where they began. */
+/**
+ * Returns the system calls of several threads in order. A call that was interrupted by one of another thread counts
+ * where it ended; if it sends bytes, where it started.
+ */
 function* callsIn(text: string): Generator<Call> {
   const begun = new Map<string, { readonly name: string; readonly args: string }>();
   for (const line of text.split("\n")) {

@@ -26,13 +26,13 @@ function callOf(count: number, onUnknown: PlannedEvents["onUnknown"] = "report")
   return { source: sourceOfEvents(events), items: count, onUnknown };
 }
 
-/** Events of a user each. */
+/** Returns events of different users. */
 function distinct(count: number): PlannedEvents {
   const events = Array.from({ length: count }, (_, n) => ({ uid: `user-${n}`, eventName: "app_open" }));
   return { source: sourceOfEvents(events), items: count, onUnknown: "report" };
 }
 
-/** How many users stand in the files of a folder with their own identifiers. */
+/** Returns for how many users the files of a folder contain the identifier as it was sent. */
 async function uidsIn(folder: string): Promise<number> {
   const files = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = files.filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name));
@@ -40,7 +40,7 @@ async function uidsIn(folder: string): Promise<number> {
   return new Set((await Promise.all(texts)).flatMap((text) => text.match(/user-\d+/g) ?? [])).size;
 }
 
-/** The text of a file; none for one that has got another name, or been removed, since the folder was read. */
+/** Returns the text of a file; "" if the file was renamed or removed since the folder was read. */
 async function textOrGone(path: string): Promise<string> {
   return readFile(path, "utf8").catch((error: unknown) => {
     if (hasCode(error, "ENOENT")) return "";
@@ -79,12 +79,12 @@ function runsOver(store: RunStore, track: Track, clock = virtualClock()) {
   });
 }
 
-/** What the journal of a run holds on the disk. */
+/** Returns the text of a run's journal. */
 async function journalOf(folder: string, runId: string): Promise<string> {
   return readFile(join(folder, runId, "journal.ndjson"), "utf8");
 }
 
-/** A copy of the folder without the lease, which a dead process does not hold. */
+/** Copies the folder without the lease, because a dead process holds none. */
 async function asACrashLeavesIt(folder: string, runId: string): Promise<string> {
   const copy = await newFolder();
   await cp(folder, copy, { recursive: true });
@@ -344,7 +344,7 @@ describe("a run of events", () => {
     const run = runsIn(folder, lose).start(planned, "me");
     const { runId } = run.header;
     expect(await rested(run)).toMatchObject({ status: "unknown", counts: { unknown: 2 } });
-    // What that call leaves: its events kept again, and in the journal that they are to be sent again.
+    // What the repeated call stores: the events again, and in the journal that they are sent again.
     await writeFile(join(folder, runId, "input"), await pieces(planned.source.bytes));
     await appendFile(join(folder, runId, "journal.ndjson"), '{"t":"resume","resend":true,"at":1}\n');
     const found = await runsIn(folder, async () => OK).find(runId);
@@ -366,11 +366,14 @@ describe("a run of events", () => {
 });
 
 describe("a run that died while it was started", () => {
-  /** A run of ten events that was never driven, as a death leaves it: with what was there at its step. */
+  /**
+   * Creates a run of ten events that was never executed, as if its process had died. `left` says which parts were
+   * already stored.
+   */
   async function leftBehind(left: readonly ("input" | "started" | "torn journal")[]) {
     const folder = await newFolder();
     const store = fileRunStore(folder, virtualClock());
-    // What is dead looks for no other runs either.
+    // A dead process does not search for other runs either.
     const dead = { journal: () => Promise.reject(new Error("dead")), list: async () => [] };
     const failing = runsOver({ ...store, ...dead }, async () => OK);
     const { runId } = failing.start(callOf(10), "me").header;
@@ -552,7 +555,7 @@ describe("a file of events", () => {
         expect.stringMatching(/user-1.*EVENT_IGNORED/),
         expect.stringMatching(/user-3.*EVENT_IGNORED/),
       ]);
-      // Of a sheet, the rows that failed stay: it is given back with them.
+      // The failed rows of a sheet are kept, because the sheet is returned with them.
       const kept = await pieces(later.part(run.header.runId, "input"));
       expect(kept.match(/user-\d/g)).toEqual(format === "csv" ? ["user-1", "user-3"] : null);
       expect((await later.find(run.header.runId))?.state.objects[3]).toMatchObject({ index: 3, name: "login" });

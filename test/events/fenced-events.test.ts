@@ -4,7 +4,7 @@ import type { EventApi } from "../../src/api/events.ts";
 import { fencedEvents } from "../../src/events/run/drive.ts";
 import { HeldBackError, LeaseLostError, permitWithoutLease, readClocks, type Turn } from "../../src/runs/turn.ts";
 
-/** An event API behind a fence, whose time stands still until it is moved, and what came of each event. */
+/** Creates an event API behind a fence, in a time that only the test moves. Returns the outcome of each event. */
 function fenced({ standsFor = 0, more = {} }: { readonly standsFor?: number; readonly more?: Partial<Turn> } = {}) {
   const time = { now: 0, still: standsFor };
   const clock = { now: () => time.now, monotonic: () => time.now, sleep: async () => {} };

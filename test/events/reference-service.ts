@@ -1,6 +1,6 @@
 /**
- * A small event service, written by hand from event-tracking-api and from what is assumed where it is silent. Imports
- * nothing of src/, so that a fact that is wrong there shows. What the document leaves open it records.
+ * A small event service, written by hand from event-tracking-api and from our assumptions where that is silent. Imports
+ * nothing from src/, so that a wrong fact there fails a test. Records what the document leaves open.
  */
 import { createServer } from "node:http";
 import { listening } from "../support/stub-server.ts";
@@ -24,7 +24,7 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
 };
 const WITH_ITEMS = ["begin_checkout", "purchase"];
 
-/** What the service does with a body. */
+/** Returns what the service does with a body. */
 export function keptAs(body: unknown): Kept {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return "rejected";
   const event = new Map<string, unknown>(Object.entries(body));
@@ -55,12 +55,15 @@ function holdsLongString(value: unknown): boolean {
 
 export interface ReferenceService {
   readonly url: string;
-  /** What arrived, in order. */
+  /** Everything that arrived, in order. */
   readonly arrived: { readonly body: unknown; readonly verdict: Kept; readonly arrivedAt: number }[];
   close(): Promise<void>;
 }
 
-/** Serves the service on a free port; takes the app key of the sandbox. `answerWrongly` makes it deny everything. */
+/**
+ * Starts the service on a free port. It accepts the app key of the sandbox. With `answerWrongly`, it refuses
+ * everything.
+ */
 export async function startReferenceService(answerWrongly = false): Promise<ReferenceService> {
   const arrived: ReferenceService["arrived"] = [];
   const server = createServer(async (request, response) => {

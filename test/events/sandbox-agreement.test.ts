@@ -6,7 +6,10 @@ import { validateEvent } from "../../src/events/validate.ts";
 import { eventFindings, verdictOf } from "../../src/sandbox/logs.ts";
 import { VERDICT_CASES } from "./verdicts.ts";
 
-/** The sandbox has its own reading of the documents, and records what they leave open. */
+/**
+ * Checks that the sandbox, which has its own implementation of the rules and stores what the documents leave open,
+ * agrees with the validation.
+ */
 function expectAgreement(event: unknown): void {
   const { verdict } = validateEvent(event);
   expect(verdictOf(eventFindings(event)), JSON.stringify(event).slice(0, 500)).toBe(

@@ -12,19 +12,22 @@ const operation = "trackEvent" as const;
 const numbered = z.looseObject({ n: z.number() });
 const RETRY_BUDGET_MS = 10_000;
 
-/** What the service does with one request. The answers to `keptAnswerLost` and `droppedAnswerLost` never arrive. */
+/** What the service does with a request. The answers to `keptAnswerLost` and `droppedAnswerLost` never arrive. */
 type Step = "ok" | "invalid" | "strange" | "notSent" | "busy" | "keptAnswerLost" | "droppedAnswerLost" | RejectionKind;
 
 interface Service {
   readonly api: EventApi;
-  /** The events that were kept, by their `n`, in order of arrival. */
+  /** The `n` of each stored event, in the order of arrival. */
   readonly kept: number[];
-  /** Every request that was begun, by the `n` of its event. */
+  /** The `n` of the event in each request that has started. */
   readonly begun: number[];
   most: number;
 }
 
-/** A service that takes one step of its script for each attempt at an event, and the last one from then on. */
+/**
+ * Creates a service that follows a script: one step for each attempt at an event, and after the last step always that
+ * one.
+ */
 function scripted(scriptOf: (n: number) => readonly Step[]): Service {
   const attempts = new Map<number, number>();
   let underWay = 0;
@@ -247,7 +250,7 @@ describe("a run", () => {
       },
     });
     expect(Math.max(...ahead)).toBe(100);
-    // The disk is asked for many events at once.
+    // One write to the disk announces many events.
     expect(ahead.length).toBeLessThan(20);
     expect(announced.size).toBe(1000);
   });

@@ -1,13 +1,13 @@
 /**
- * Events and what becomes of them, written by hand from event-tracking-api and from what is assumed where it is silent.
- * Imports nothing of src/, so that a fact that is wrong there shows.
+ * Events and what happens to them, written by hand from event-tracking-api and from our assumptions where that is
+ * silent. Imports nothing from src/, so that a wrong fact there fails a test.
  */
 
 export interface VerdictCase {
   readonly title: string;
   readonly event: unknown;
   readonly verdict: "recorded" | "ignored" | "rejected" | "uncertain";
-  /** The place and the rule that decide, or that warn where the event is recorded. */
+  /** The path and the rule that decide. If the event is recorded, they only cause a warning. */
   readonly finding?: readonly [path: string, rule: string];
   readonly basis?: "documented" | "assumed" | "notShown";
 }

@@ -6,7 +6,7 @@ interface Sleeper {
   readonly resolve: () => void;
 }
 
-/** A clock whose time moves on to the next sleeper's waking whenever everything else has come to rest. */
+/** A clock that moves to the next end of a sleep whenever everything else waits. */
 export function virtualClock(): Clock {
   const sleepers: Sleeper[] = [];
   let now = 0;

@@ -3,7 +3,7 @@ import type { Encoding, Format } from "../../src/files/input-file.ts";
 import { type GivenItem, itemsIn, type RowShape } from "../../src/files/rows.ts";
 import type { ByteSource } from "../../src/platform/held-folder.ts";
 
-/** A content that arrives in pieces of a few bytes. */
+/** Returns a content that arrives in pieces of `size` bytes. */
 export function contentOf(content: string | Uint8Array, size = 7): ByteSource {
   const bytes = Buffer.from(content);
   return async function* () {
@@ -11,7 +11,7 @@ export function contentOf(content: string | Uint8Array, size = 7): ByteSource {
   };
 }
 
-/** How a file is read. */
+/** How to read a file. */
 interface As {
   readonly format?: Format;
   readonly encoding?: Encoding;
@@ -25,7 +25,7 @@ function reader<Item>(shape: RowShape<Item>) {
 export const readOptionFile = reader(optionRows);
 export const readContextFile = reader(contextRows);
 
-/** The problem of something given that cannot be used. */
+/** Returns the problem of an item that cannot be used; undefined if it can. */
 export function problemOf(given: GivenItem<unknown> | undefined): unknown {
   return given !== undefined && "reason" in given ? (given.reason.detail?.problem ?? given.reason.code) : undefined;
 }

@@ -17,7 +17,7 @@ async function folders() {
   return { one, two, other, allowed: [one, two] };
 }
 
-/** What is thrown, message and remedy together. */
+/** Returns the message and remedy of the error that is thrown. */
 async function refusal(work: Promise<unknown>): Promise<string> {
   try {
     await work;

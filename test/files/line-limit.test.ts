@@ -6,13 +6,13 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** The bytes of a text in pieces of so many bytes. */
+/** Returns a text as pieces of `size` bytes. */
 async function* pieces(text: string, size: number): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text);
   for (let from = 0; from < bytes.length; from += size) yield bytes.subarray(from, from + size);
 }
 
-/** What comes through, whatever the size of the pieces; the message where one is refused. */
+/** Returns what is passed on, or the error message. Both must be the same for all sizes of pieces. */
 async function through(text: string, unit: BoundedUnit, mostBytes: number): Promise<string> {
   const results = new Set<string>();
   for (const size of [1, 3, 1000]) {

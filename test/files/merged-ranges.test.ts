@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Archive } from "../../src/files/xlsx/archive.ts";
 import { readSheet } from "../../src/files/xlsx/sheet.ts";
 
-/** An archive with one part: rows that each have one filled cell, and merged ranges. */
+/** Returns a worksheet whose rows have one filled cell each, with these merged ranges. */
 function sheetOf(rows: readonly string[], ranges: readonly string[]): Archive {
   const cells = rows.map(
     (text, at) => `<row r="${at + 1}"><c r="A${at + 1}" t="inlineStr"><is><t>${text}</t></is></c></row>`,

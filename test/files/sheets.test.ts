@@ -20,7 +20,7 @@ import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 import { problemOf } from "./content.ts";
 
-// Files that LibreOffice, openpyxl and editors made; each holds what its test says.
+// Files that LibreOffice, openpyxl and editors have saved. The tests say what each contains.
 
 const FOLDER = join(import.meta.dirname, "sheets");
 const RULES = { allowedDirs: [FOLDER], maxLineBytes: 1_048_576 };
@@ -28,14 +28,14 @@ const RULES = { allowedDirs: [FOLDER], maxLineBytes: 1_048_576 };
 async function read<Item>(name: string, shape: RowShape<Item>, given: SheetArguments = {}) {
   const opened = await openFile(join(FOLDER, name), given, RULES);
   const { bytes } = opened;
-  // Whether how it is read was found out before or not, its rows are the same.
+  // The rows must be the same, whether the form was detected before or is detected while reading.
   const unread = await itemsIn(bytes, { ...opened.file }, shape);
   const file = { ...opened.file, ...(await withDetectedForm(bytes, opened.file, shape)) };
   expect(await itemsIn(bytes, file, shape)).toEqual(unread);
   return { file, items: await itemsIn(bytes, file, shape), notes: sheetNotes(file) };
 }
 
-/** Items without the cells that they were taken from, which only planning needs. */
+/** Returns items without the cells from which they were read. Only planning needs those. */
 const items = (given: readonly object[]) =>
   given.map((one) => {
     if (!("item" in one) || typeof one.item !== "object" || one.item === null) return one;
@@ -164,7 +164,7 @@ test("German headings of a sheet with one Context ID a row are known", async () 
   const { file, bytes } = await openFile("artikel.csv", {}, { ...RULES, allowedDirs: [folder] });
   expect(items(await itemsIn(bytes, file, optionRows))).toMatchObject([
     { name: "Schuhe", contexts: ["4711", "4712"] },
-    // Among Context IDs that are numbers, its number may be one as well.
+    // The total of this column could be a Context ID, too, because the others are also numbers.
     { name: "Zwischensumme", contexts: ["2"] },
     { name: "Hemden", contexts: ["4713"] },
   ]);
@@ -222,7 +222,7 @@ const AS_OPTION = (line: number) =>
   `line ${line} read as an option, not as a row of totals: its numbers do not add up the rows above`;
 const SKIPPED = (line: number) => `line ${line} skipped as a row of totals`;
 
-/** What is noted about a sheet of two options, one row, and another option if the row is not the last one. */
+/** Returns the notes on a sheet with two options and one more row. `isLast` says whether that row is the last one. */
 async function noteOn(row: string, { isLast }: { readonly isLast: boolean }) {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   const rows = ["Option,Group,Is Group,Context IDs,Price,Share", "One,,,a,1,40%", "Two,,,b,2,60%", row];
@@ -250,10 +250,10 @@ test.each<readonly [header: string, names: readonly string[] | "refused"]>([
   ["Produktname;Preis;Kategorie", ["One"]],
   ["상품명;기사 번호;가격", ["One"]],
   ["Product;Article number;Category", ["One"]],
-  // A better heading beside it.
+  // Another column has a better heading.
   ["Artikelnr.;Bezeichnung;Artikel", ["4711"]],
   ["Artikel;Artikelbezeichnung;Artikelnr.", ["4711"]],
-  // It may be the number as well.
+  // This heading may mean the article number as well.
   ["Artikel;Preis;Warengruppe", "refused"],
   ["Produktname;Artikelname;Artikelnr.", "refused"],
 ])("the option of a price list with the header %s is %j", async (header, names) => {
@@ -285,11 +285,11 @@ test.each<readonly [row: string, inMiddle: "option" | "named" | "skipped", last:
   ["Total,,,2,5", "named", "named"],
   ["Total,,,,3", "skipped", "skipped"],
   ["Summe:,,,,3.00", "skipped", "skipped"],
-  // A brand of this name, with a price.
+  // This may be a brand with this name, and a price.
   ["Total,,,,5", "named", "named"],
   ["합계,,,,5", "named", "named"],
   ["Total,,,,3,100%", "skipped", "skipped"],
-  // Percentages do not add up, so only the place tells.
+  // Percentages do not add up, so only the position of the row can decide.
   ["Total,,,,,50%", "named", "skipped"],
   ["\nTotal,,,,5", "named", "skipped"],
   ["Total,,,=SUM(D2:D3),5", "skipped", "skipped"],
@@ -376,7 +376,7 @@ test("cells of a workbook: formulas without values, rounded numbers, dates and e
 
 test.each<readonly [name: string, given: SheetArguments, right: readonly (readonly string[] | string)[], note: string]>(
   [
-    // Each row as its option and its Context IDs, or what is wrong with it.
+    // Each row as its option and Context IDs, or as the problem of the row.
     [
       "odd-mac-line-ends.csv",
       {},

@@ -13,9 +13,12 @@ import { openArchive } from "../../src/files/xlsx/archive.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
-// Sheets as people have them. How each must be read was written by hand first.
+// Sheets as people have them. How each must be read was written down before the code.
 
-/** Each row of a file as its option and its Context IDs, or what is wrong with it, and the notes about it. */
+/**
+ * Reads a file. Returns each row as its option and Context IDs, or as the problem of the row, and the notes on the
+ * file.
+ */
 async function read(name: string, content: string | Uint8Array, given: SheetArguments = {}) {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   await writeFile(join(folder, name), content);
@@ -36,13 +39,13 @@ const row = (...cells: readonly string[]) =>
 
 interface Parts {
   readonly formats?: readonly string[];
-  /** The prefix of elements, and of the relations that sheets refer to. */
+  /** The XML prefix of elements, and in `relations` the one of references to sheets. */
   readonly prefix?: string;
   readonly relations?: string;
   readonly sheets?: readonly string[];
 }
 
-/** A workbook of hand-written sheets. */
+/** Returns a workbook whose XML is written by hand. */
 function workbook(content: string, { formats = [], prefix = "", relations = "r", sheets = ["Data"] }: Parts = {}) {
   const office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
   const related = (targets: readonly (readonly [string, string])[]) => {

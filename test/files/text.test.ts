@@ -8,7 +8,7 @@ async function decoded(bytes: readonly number[] | Uint8Array, encoding: "utf-8" 
   return text;
 }
 
-// "가뷁\n" as Korean Excel saves it: the second syllable is in CP949 only, not in KS X 1001.
+// "가뷁\n" as a Korean Excel saves it. The second syllable is only in CP949, not in KS X 1001.
 const KOREAN = [0xb0, 0xa1, 0x94, 0xee, 0x0a];
 
 test.each([1, 2, 3, 100])("all syllables of Korean Excel are read, in pieces of %i bytes", async (size) => {
@@ -48,7 +48,7 @@ test("a stray byte at the beginning of a part is named, although the part ends i
   await expect(decoded(bytes, "utf-8", bytes.length)).rejects.toThrow("line 83 ");
 });
 
-/** CP949, by hand. */
+/** Texts and their bytes in CP949, written by hand. */
 const IN_CP949 = {
   옵션: [0xbf, 0xc9, 0xbc, 0xc7],
   "한국 · 미국": [0xc7, 0xd1, 0xb1, 0xb9, 0x20, 0xa1, 0xa4, 0x20, 0xb9, 0xcc, 0xb1, 0xb9],

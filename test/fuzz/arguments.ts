@@ -31,7 +31,7 @@ const TEXTS = fc.oneof(
 /** Any JSON value. */
 export const ANYTHING = fc.jsonValue({ maxDepth: 3 });
 
-/** Values as a schema wants them, and sometimes others. */
+/** Values that match a schema, and sometimes others. */
 export function valuesOf(given: unknown): fc.Arbitrary<unknown> {
   const { type, enum: words, anyOf, items, properties } = schema.parse(given);
   const fitting = (): fc.Arbitrary<unknown> => {
@@ -50,8 +50,8 @@ export function valuesOf(given: unknown): fc.Arbitrary<unknown> {
 }
 
 /**
- * Arguments that cannot fit a schema, whatever else they hold: no object, one field too many, or one of another type,
- * where that is checked.
+ * Arguments that can never match a schema: not an object, an unknown field, or a field with a wrong type, if
+ * `isChecked`.
  */
 export function misfitsOf(given: unknown, isChecked: (field: string) => boolean = () => true): fc.Arbitrary<unknown> {
   const { properties = {} } = schema.parse(given);
@@ -72,7 +72,7 @@ export function misfitsOf(given: unknown, isChecked: (field: string) => boolean 
   return fc.oneof(noObject, extra, ...wrong);
 }
 
-/** A value that is of none of the types that a field takes, nor a text that could be read as one. */
+/** Returns a value that has none of the types of a field and is not a text that could be read as one. */
 function outside(field: unknown): unknown {
   const { type, enum: words, anyOf } = schema.parse(field);
   if (anyOf !== undefined || (words === undefined && type === undefined)) return undefined;

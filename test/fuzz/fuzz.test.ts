@@ -9,12 +9,17 @@ import { served } from "../support/stub-server.ts";
 import { ANYTHING, misfitsOf, valuesOf } from "./arguments.ts";
 import { startWatched } from "./heap.ts";
 
-/** Fast-check prints the seed and the smallest failing case. */
+/**
+ * The seed, and how many times as many inputs as in the quick run. If a test fails, fast-check prints the seed and the
+ * smallest failing case.
+ */
 const { seed, times } = inject("fuzz") ?? { seed: 20_260_728, times: 1 };
-/** How many inputs the quick run takes: of each tool, and over the HTTP face. */
+/** How many inputs the quick run tries for each tool, and in RAW over plain HTTP. */
 const PER_TOOL = { fitting: 25, misfit: 8 } as const;
 const RAW = 150;
-/** What the heap may have grown by after the whole, in bytes; with a leak of 2 KB an input it is 30 MB in the long run. */
+/**
+ * By how many bytes the heap may grow in the whole test. A leak of 2 KB for each input would be 30 MB in the long run.
+ */
 const MAX_GROWTH = 12 * 1_048_576;
 
 let inputs = 0;
@@ -39,7 +44,7 @@ const answered = z.union([
   z.object({ error: z.looseObject({ code: z.number() }) }),
 ]);
 
-/** A server in front of a service of its own, with a counter of what arrives there. */
+/** Starts a server with its own service, and counts the requests that arrive there. */
 async function start(more: Readonly<Record<string, string>> = {}) {
   const service = await startService();
   let arrived = 0;
@@ -70,7 +75,7 @@ async function start(more: Readonly<Record<string, string>> = {}) {
   return { ...server, tools, arrived: () => arrived };
 }
 
-/** Runs a property on many inputs. */
+/** Checks a property with many inputs. */
 async function overMany<T>(values: fc.Arbitrary<T>, count: number, check: (value: T) => Promise<void>): Promise<void> {
   const property = fc.asyncProperty(values, async (value) => {
     inputs += 1;
@@ -79,12 +84,12 @@ async function overMany<T>(values: fc.Arbitrary<T>, count: number, check: (value
   await fc.assert(property, { seed, numRuns: Math.ceil(count), endOnFailure: true });
 }
 
-/** Calls a tool with arguments of any kind; gives the answer, which is one in all cases. */
+/** Calls a tool with any arguments. Returns the answer, which must always exist. */
 function called(url: string, name: string, args: unknown) {
   return answerOf(post(url, "tools/call", { name, arguments: args }));
 }
 
-/** Calls a tool with arguments that are too deep for JSON.stringify. */
+/** Calls a tool with arguments as JSON text, because JSON.stringify cannot write such deep ones. */
 function calledWithJson(url: string, name: string, args: string) {
   const mark = "arguments stand here";
   const body = JSON.stringify({
@@ -99,7 +104,7 @@ function calledWithJson(url: string, name: string, args: string) {
 async function answerOf(sent: Promise<Response>) {
   const response = await sent;
   const text = await response.text();
-  // What is too large for a tool is refused as a body.
+  // A body that is too large for a tool is refused as a whole.
   expect([200, 400, 413]).toContain(response.status);
   expect(text).not.toContain("for a reason inside this server");
   expect(text).not.toContain("Internal");
@@ -111,7 +116,7 @@ function isRefused(answer: unknown): boolean {
   return "error" in given || given.result.isError === true;
 }
 
-/** Does some work twice over; the second time nothing more may stay in memory than bounded stores keep. */
+/** Does the same work twice. After the second time, memory may have grown only by what limited caches keep. */
 async function withoutLeak(heap: () => Promise<number>, work: () => Promise<void>): Promise<void> {
   await work();
   const before = await heap();
@@ -132,7 +137,10 @@ test("no arguments make a tool fail in an unforeseen way, or stay in memory", { 
   expect(logged().filter(({ level }) => level === "error")).toEqual([]);
 });
 
-/** Parameters of an event are judged as the service would, whatever they are. */
+/**
+ * Returns whether a field is a parameter of the event. These may have any value, because they are judged as the service
+ * would do it.
+ */
 function isJudged(field: string): boolean {
   return !["uid", "eventName", "extra", "dryRun"].includes(field);
 }
@@ -160,7 +168,7 @@ test("arguments nested very deep are refused like others, as they are and as JSO
         const args = `{"${fields[inputs % fields.length]}":${nested}}`;
         inputs += 1;
         const { text, isRefused: refused } = await calledWithJson(url, name, args);
-        // A text is taken as one where a text is taken.
+        // Where a text is allowed, deeply nested JSON in a text is only a text.
         if (!nested.startsWith('"')) expect(refused, text).toBe(true);
       }
     }
@@ -180,9 +188,9 @@ const ID_TOOLS = [
 ] as const;
 
 test("IDs that are none, and names that break the rules, are refused, and nothing is sent for them", async () => {
-  // On a busy machine a run takes its time to fail, and its call waits for it.
+  // On a busy machine, a run may need long to fail, so the call waits longer.
   const { url, arrived } = await start({ TARGETING_MCP_WAIT_MS: "20000" });
-  // An empty ID counts as none given.
+  // An empty ID counts as missing.
   const noUlid = fc.oneof(
     fc.string({ unit: "binary", minLength: 1, maxLength: 40 }),
     fc.stringMatching(/^[0-9A-Z]{26}U$/),
@@ -199,7 +207,7 @@ test("IDs that are none, and names that break the rules, are refused, and nothin
   expect(arrived()).toBe(0);
 });
 
-/** Sends bytes as they are; gives what came back before the connection was closed. */
+/** Sends raw bytes. Returns what was received before the connection was closed. */
 function sendRaw(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {

@@ -2,8 +2,8 @@ import { randomInt } from "node:crypto";
 import { defineConfig } from "vitest/config";
 
 /**
- * The long run: more than 20,000 inputs, another seed each time unless FUZZ_SEED gives one. The quick one, with a fixed
- * seed, is a part of all tests.
+ * The long run: more than 20,000 inputs, with a random seed unless FUZZ_SEED is set. The ordinary tests include a quick
+ * run with a fixed seed.
  */
 const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
 

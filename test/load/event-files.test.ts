@@ -156,7 +156,7 @@ test("a sheet of events comes back with the rows that were not sent, in its form
     expect(sheet[at]).toEqual([...header, "Result", "Problem", "How to fix"]);
     expect(sheet.slice(at + 1)).toEqual([[...bad, "Failed", expect.stringContaining("price"), expect.any(String)]]);
 
-    // The command writes the same; fixed, it is sent, and nothing twice.
+    // The command saves the same sheet. After it is fixed, only the failed events are sent.
     const to = join(folder, `command.${ending}`);
     expect(await startCommand(["runs", sent.runId, "--to", to], env).exited).toMatchObject({ code: 0 });
     expect(await sheetAt(await readFile(to), ending)).toEqual(sheet);
@@ -176,7 +176,7 @@ test("a sheet of events comes back with the rows that were not sent, in its form
   }
 });
 
-/** The rows of a sheet that was written, as it is read again. */
+/** Returns the rows of a saved sheet. */
 async function sheetAt(bytes: Uint8Array, ending: "xlsx" | "csv"): Promise<readonly (readonly string[])[]> {
   const content = async function* () {
     yield bytes;

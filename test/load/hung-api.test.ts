@@ -11,13 +11,13 @@ import { checkedReport } from "../support/writing.ts";
 
 const answer = z.looseObject({ error: z.looseObject({ message: z.string(), remedy: z.string() }) });
 
-/** A service, and a folder for the files and the state of all servers in front of it. */
+/** A service, and a folder for the files and states of all servers that use it. */
 const begun = perFile(async () => ({
   sandbox: await startService(),
   folders: await mkdtemp(join(tmpdir(), "targeting-mcp-")),
 }));
 
-/** What servers in front of the service are told. */
+/** Returns the settings of a server that uses this service. */
 async function environment(more: Readonly<Record<string, string>>) {
   const { sandbox, folders } = await begun();
   return {
@@ -33,12 +33,12 @@ async function connect(more: Readonly<Record<string, string>>): Promise<TestClie
   return CLIENTS["2025 client"]({ args: [COMMAND], env: cleanEnvironment(await environment(more)) });
 }
 
-/** A client of a server that all tests share which ask for the same settings. */
+/** A client of a server. Tests with the same settings share it. */
 const shared = perFile(connect);
 
 let made = 0;
 
-/** A targeting of two options, and a folder for what is saved. */
+/** Creates a targeting with two options, and a folder for saved files. */
 async function service() {
   const { sandbox, folders } = await begun();
   const folder = await mkdtemp(join(folders, "saved-"));
@@ -184,7 +184,7 @@ describe("an API that hangs", () => {
     const rest = await client.callTool("list_options", { ...search, cursor: first.cursor });
     const found = page.parse(rest.structuredContent);
     expect(found.options).toMatchObject([{ name: "Full" }]);
-    // Counted from the first call on, each option once.
+    // Both calls together have read each option once.
     expect(found.scanned).toBe(11);
   });
 
@@ -234,7 +234,7 @@ describe("a change that cannot be planned", () => {
     expect(text).toContain("nothing was changed");
     expect(text).toContain("resume_run");
     await via.close();
-    // Another process knows it only by what was kept.
+    // Another process knows only what was stored.
     const other = await shared({ TARGETING_MCP_CONFIRM: "off" });
     expect((await ended(other, going.runId)).report).toMatchObject({
       status: "interrupted",

@@ -4,14 +4,14 @@ import { checkedReport, warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
 
-/** The limits of the documents, by hand. */
+/** The limits of the API documents, repeated here by hand. */
 const OPTIONS_OF_A_TARGETING = 100_000;
 const CONTEXT_IDS_OF_AN_OPTION = 50_000;
 const LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 const contextIds = (count: number, prefix = "c") => Array.from({ length: count }, (_, number) => `${prefix}${number}`);
 
-/** A ULID for a number. */
+/** Returns a different ULID for each number. */
 function ulid(number: number): string {
   let rest = number;
   let digits = "";

@@ -5,7 +5,7 @@ import { startService } from "../support/service.ts";
 
 const WAIT_MS = "400";
 
-/** A server whose calls answer soon, on a service that reads slowly, with a targeting of two options. */
+/** Starts a server whose calls answer early, with a service that reads slowly and a targeting with two options. */
 async function slowlyRead(more: Record<string, string> = {}) {
   const service = await startService();
   const env = cleanEnvironment({
@@ -14,7 +14,7 @@ async function slowlyRead(more: Record<string, string> = {}) {
     TARGETING_MCP_WAIT_MS: WAIT_MS,
     ...more,
   });
-  /** Calls another process of the same state folder. */
+  /** Starts another process with the same state folder. Returns a function that calls its tools. */
   const other = async () => callsOf(await CLIENTS["2025 client"]({ args: [COMMAND], env }));
   const call = await other();
   const targetingId = await service.targeting("News");
@@ -23,7 +23,7 @@ async function slowlyRead(more: Record<string, string> = {}) {
     ["One", "Two"].map((name) => ({ name, contexts: ["a", "b"] })),
   );
   const releases: (() => Promise<void>)[] = [];
-  /** Has the service keep requests of an operation until it is fast again. */
+  /** Makes the service hold requests of an operation until `fast` is called. */
   const slow = async (operation: string) => {
     releases.push(await service.hold(operation));
   };
@@ -33,7 +33,7 @@ async function slowlyRead(more: Record<string, string> = {}) {
   return { call, other, targetingId, options, slow, fast, arrived: service.count };
 }
 
-/** Lets the service be fast again, and waits for a run to be planned and to end. */
+/** Makes the service fast again, and waits until a run has been planned and has ended. */
 async function ended(service: Awaited<ReturnType<typeof slowlyRead>>, runId: string | undefined) {
   await service.fast();
   for (;;) {
@@ -144,7 +144,7 @@ test("the same call made twice at once has one run", async () => {
   const args = { targetingId: service.targetingId, items: [{ name: "Three" }], onExisting: "skip" };
   const calls = Promise.all([service.call("bulk_add_options", args), service.call("bulk_add_options", args)]);
   await expect.poll(() => service.arrived("listOptions")).toBeGreaterThan(0);
-  // Once it answers what came later, it has both calls.
+  // The answer to this later call shows that the server has received both calls.
   await service.call("get_run", {});
   await service.fast();
   const [first, second] = await calls;

@@ -27,13 +27,13 @@ const answer = z.looseObject({
 });
 const seeded = z.object({ targetings: z.array(z.string()), options: z.array(z.string()) });
 
-/** A service, and a folder for its files and the state of all its servers. */
+/** A service, and a folder for its files and the states of all servers. */
 const begun = perFile(async () => ({
   service: await startService(),
   folder: mkdtempSync(join(tmpdir(), "long-plans-")),
 }));
 
-/** Starts a server whose calls answer soon. */
+/** Starts a server whose calls answer early. */
 async function startServer(more: Readonly<Record<string, string>> = {}) {
   const { service, folder } = await begun();
   const server = startCommand([], {
@@ -56,10 +56,10 @@ async function startServer(more: Readonly<Record<string, string>> = {}) {
 }
 type Server = Awaited<ReturnType<typeof startServer>>;
 
-/** A server that all tests share which ask for these settings. */
+/** A server. Tests with the same settings share it. */
 const shared = perFile(startServer);
 
-/** A targeting of a service that can be slow, and its desired state in a file. */
+/** Creates a targeting in a service that can be slow, and saves its desired state to a file. */
 async function slowlyPlanned() {
   const { service, folder } = await begun();
   const seed = async (body: object) => seeded.parse(await service.control("POST", "/seed", body));
@@ -71,14 +71,14 @@ async function slowlyPlanned() {
   const state = { version: 1, targeting: { _id: targetingId, name: "Spring" }, options: rows };
   writeFileSync(file, JSON.stringify(state));
   const releases: (() => Promise<void>)[] = [];
-  /** Has the service keep lists of options until it is fast again. */
+  /** Makes the service hold requests for lists of options until `release` is called. */
   const slow = async () => {
     releases.push(await service.hold("listOptions"));
   };
   const release = async () => {
     for (const one of releases.splice(0)) await one();
   };
-  /** Lets the service be fast again, and waits until a run has ended. */
+  /** Makes the service fast again, and waits until a run has ended. */
   const ended = async ({ call }: Server, runId: string | undefined) => {
     await release();
     for (;;) {
@@ -162,7 +162,7 @@ test("a plan that could not be made says why, and that the call is to be made ag
   expect(failed.text).toContain("Make the call again");
   expect(failed.text).not.toContain("resume_run");
   await fast();
-  // The reason is in the journal: another process tells the same.
+  // The reason is stored in the journal, so another process reports the same.
   expect((await (await shared(PATIENT)).call("get_run", { runId })).failures[0]?.message).toBe(
     failed.failures[0]?.message,
   );
@@ -240,7 +240,7 @@ test("apply_plan that has to look again for long goes on in the background, and 
   expect(going).toMatchObject({ status: "running", runId });
   expect(await ended(server, runId)).toMatchObject({ status: "succeeded", tool: "apply_plan" });
   expect(await writes()).toBe(1);
-  // What was agreed to is done, and what is done already is left.
+  // What was approved is now done. What was already done before is skipped.
   const agreed = await server.call("apply_plan", { confirmation: waiting.confirmation?.token });
   const done = await ended(server, agreed.runId);
   expect(done).toMatchObject({

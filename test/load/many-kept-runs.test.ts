@@ -10,7 +10,7 @@ import { sentEvents } from "../support/sent-events.ts";
 
 const operations = vi.hoisted(() => ({ count: 0 }));
 
-// Counted at the one door to the file system that runs have.
+// All access of runs to the file system goes through this module, so its calls are counted.
 vi.mock("node:fs/promises", async (original) => {
   const real = await original<typeof import("node:fs/promises")>();
   const counted = Object.entries(real).map(([name, value]) => {
@@ -41,7 +41,7 @@ function runsIn(folder: string): Sent {
   });
 }
 
-/** A call as `track_events` makes it. */
+/** Sends one event in the same way as `track_events`. */
 async function call(runs: Sent, uid: string): Promise<void> {
   const planned = { source: sourceOfEvents([{ uid, eventName: "app_open" }]), items: 1, onUnknown: "report" } as const;
   const { going } = await runs.findEarlierRun(planned, "me");
@@ -50,8 +50,8 @@ async function call(runs: Sent, uid: string): Promise<void> {
 }
 
 /**
- * How many file operations a call takes, once nothing else is going on: the fewest of three calls, because a call that
- * takes long on a busy machine also renews its leases.
+ * Returns how many file operations a call needs while nothing else runs. This is the fewest of three calls, because a
+ * slow call on a busy machine also renews its leases.
  */
 async function costOf(work: (uid: string) => Promise<void>): Promise<number> {
   const costs: number[] = [];

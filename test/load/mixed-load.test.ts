@@ -4,10 +4,10 @@ import { startWatched } from "../fuzz/heap.ts";
 import { startService } from "../support/service.ts";
 
 const CALLERS = 4;
-/** How long the load goes on before the heap is looked at, and while it is. */
+/** How long the load runs before the heap is measured, and between the measurements. */
 const BEFORE_MS = 1500;
 const PART_MS = 2500;
-/** What the heap may grow by while the load goes on, in bytes; `npm run bench -- load` looks for longer. */
+/** By how many bytes the heap may grow during the load. `npm run bench -- load` measures for longer. */
 const MAX_GROWTH = 6 * 1_048_576;
 
 test("a mixed load ends without errors, and leaves nothing in memory", async () => {

@@ -10,7 +10,10 @@ import { startService } from "../support/service.ts";
 const ROWS = 100_000;
 const answer = z.looseObject({ runId: z.string(), status: z.string(), counts: z.looseObject({ items: z.number() }) });
 
-/** A server that may read a workbook with many new options, and a function that calls its tools until they ended. */
+/**
+ * Starts a server that may read a workbook with many new options. Returns a function that calls a tool and waits until
+ * its run has ended.
+ */
 async function withWorkbook() {
   const service = await startService();
   const targetingId = await service.targeting("News");

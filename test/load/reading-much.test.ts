@@ -9,7 +9,7 @@ import { perFile } from "../support/ends.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
-/** What an answer that reads may hold in all, data and text together (contract). */
+/** The most tokens of an answer that reads, data and text together. */
 const PAGE_TOKENS = 3500;
 
 const rows = z.looseObject({
@@ -36,7 +36,7 @@ const started = perFile(async (folder?: string) => {
   return { sandbox, call };
 });
 
-/** A server that tests share, with an empty sandbox. */
+/** Returns the server that tests share, with an empty sandbox. */
 async function connected(...of: Parameters<typeof started>) {
   const { sandbox, call } = await started(...of);
   await sandbox.control("POST", "/reset", {});
@@ -145,7 +145,7 @@ test("a page holds many options, names their groups, and says why it ends", asyn
   );
   const page = async (args: object) => rows.parse(await call("list_options", { targetingId, limit: 1000, ...args }));
   const top = await page({});
-  // The sandbox's IDs are random, and some take more tokens than others: see list-options.test.ts for the number.
+  // The sandbox's IDs are random, and some take more tokens than others. list-options.test.ts checks the exact number.
   expect(top.options.length).toBeGreaterThanOrEqual(50);
   expect(top.note).toContain(`Only ${top.options.length} of the 240 requested options fit`);
   for (const args of [{ parent: group }, { search: "Child" }, { search: "Child", sortBy: "name" }]) {

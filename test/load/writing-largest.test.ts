@@ -6,7 +6,7 @@ import { checkedReport, type Report, startSession } from "../support/writing.ts"
 
 const idsOf = ({ results }: Report) => results.flatMap(({ _id }) => _id ?? []);
 
-/** Names of 36 letters, nearly all of which cost three tokens: no letter that is allowed costs more. */
+/** Returns a name of 36 letters that mostly take three tokens each. No allowed letter takes more. */
 const longName = (number: number) => `${"\uAD82".repeat(31)}${String(number).padStart(5, "0")}`;
 
 test("the largest answers stay below the limit", async () => {
@@ -15,7 +15,7 @@ test("the largest answers stay below the limit", async () => {
   const items = Array.from({ length: 200 }, (_, number) => ({ name: longName(number), contexts: ["c"] }));
   const made = await session.write("bulk_add_options", { targetingId, items });
   expect(made.results.length).toBeGreaterThan(5);
-  // Another call than before: what the same call created would be already done.
+  // The same items in another order are another call. The same call would find its objects already created.
   const again = await session.write("bulk_add_options", { targetingId, items: items.toReversed() });
   expect(again).toMatchObject({ failures: [{ count: 200 }] });
   const names = [...items.map(({ name }) => name), ...items.map(({ name }) => `${name}_`)];

@@ -14,7 +14,7 @@ function schemaOf(name: string) {
   return schema;
 }
 
-/** What a tool takes its arguments for, as they come from a host that sends everything. */
+/** Returns how a tool reads the arguments of a host that sends every field. */
 const read = (name: string, given: unknown) => {
   const schema = schemaOf(name);
   return parseStringifiedArguments(withUpperIds(withoutAbsent(given, schema)), schema);

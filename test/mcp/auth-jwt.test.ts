@@ -45,7 +45,7 @@ describe("while the issuer is away", () => {
     vi.useRealTimers();
   });
 
-  /** Says what a verifier makes of a token that is valid at any time of the test. */
+  /** Returns a function that says what a verifier thinks of a token. The token is valid at any time of the test. */
   async function start() {
     vi.useFakeTimers({ toFake: ["Date"] });
     const issuer = await startIssuer();
@@ -168,7 +168,7 @@ describe("what an issuer answers", () => {
 describe("the keys that an issuer publishes", () => {
   const ISSUER = "https://login.example";
 
-  /** A verifier of what is published, and tokens that these keys sign. */
+  /** Creates a verifier with these published keys, and tokens that the keys sign. */
   async function published(make: (keys: readonly Record<string, unknown>[]) => readonly unknown[], count = 2) {
     const pairs = await Promise.all(Array.from({ length: count }, () => generateKeyPair("ES256")));
     const keys = await Promise.all(pairs.map(async ({ publicKey }) => ({ ...(await exportJWK(publicKey)) })));

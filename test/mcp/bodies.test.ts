@@ -8,7 +8,10 @@ const LONG = 3_600_000;
 const SMALL = JSON.stringify({ method: "ping" });
 const LARGE = JSON.stringify({ method: "tools/call", params: { name: "bulk", items: "x".repeat(1_200_000) } });
 
-/** A server that reads bodies, and how far it is with them; each is worked on until its answer is sent. */
+/**
+ * Starts a server that reads bodies, and records how much of each has arrived. A body counts as in work until its
+ * answer is sent.
+ */
 async function reading() {
   const read = bodyReader(new Set(["bulk"]), LONG);
   const arrived: (number | undefined)[] = [];
@@ -56,7 +59,7 @@ test("a body of very many values is worked on alone, however short they are", as
   sent.push(send(LARGE));
   await expect.poll(whole).toBe(2);
   bodies[0]?.held?.planned();
-  // By the time that a small one is answered, the large one would have been let in.
+  // After the answer to a small body, the server would have accepted the large one if it could.
   await send(SMALL);
   expect(bodies.length).toBe(1);
   bodies[0]?.answer();

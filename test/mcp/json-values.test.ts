@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { membersIn, valuesIn } from "../../src/mcp/read-arguments.ts";
 
-/** Counted as JSON.parse makes them. */
+/** Counts the values that JSON.parse creates. */
 function made(value: unknown): number {
   if (typeof value !== "object" || value === null) return 1;
   return Object.values(value).reduce((count: number, inner) => count + made(inner), 1);
@@ -26,7 +26,7 @@ describe("values of a JSON text, counted in its bytes", () => {
     const seed = 13;
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1, "\t"), (value, space) => {
-        // Members of one name are as many values to the parser.
+        // The parser counts each of several members with the same name.
         const text = JSON.stringify(value, undefined, space);
         expect(valuesIn(Buffer.from(text), 1_000_000)).toBe(made(JSON.parse(text)));
       }),

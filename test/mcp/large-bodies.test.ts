@@ -12,7 +12,7 @@ function work() {
   return { done, end: () => end() };
 }
 
-/** Lets everything that is ready go on. */
+/** Waits until everything that is ready has run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 afterEach(() => {

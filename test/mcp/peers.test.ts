@@ -7,7 +7,7 @@ test.each([
   ["2001:db8:1:2:3:4:5:6", undefined, "2001:db8:1:2"],
   ["2001:db8:1:2::9", undefined, "2001:db8:1:2"],
   ["2001:db8::9", undefined, "2001:db8:0:0"],
-  // Only a proxy that stands near is believed, and only in what it wrote itself.
+  // Only a proxy in a private network is believed, and only for the last address, which it wrote itself.
   ["198.51.100.7", "203.0.113.9", "198.51.100.7"],
   ["127.0.0.1", "203.0.113.9", "203.0.113.9"],
   ["::ffff:10.1.2.3", "1.2.3.4, 203.0.113.9", "203.0.113.9"],

@@ -15,7 +15,7 @@ const TOOLS = await everyTool();
 
 const SECRET = "secret-key-0123456789";
 
-/** A server in this process, so that values reach it as they are; `call` gives its answer as text. */
+/** Starts a server in this process, so that values reach it unchanged. `call` returns the answer as text. */
 async function start() {
   const redactor = redactorFor([SECRET]);
   const tools = catalogue(TOOLS);
@@ -54,7 +54,7 @@ async function start() {
   return (name: string, args: Record<string, unknown>) => ask("tools/call", { name, arguments: args });
 }
 
-/** Fails whoever looks at what is in it. */
+/** Returns an object that throws when something reads it. */
 function untouchable(): object {
   const refuse = (): never => {
     throw new Error("somebody looked");

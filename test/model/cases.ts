@@ -1,7 +1,7 @@
 import type { Change } from "../../src/model/targeting-model.ts";
 import { randomFrom } from "../faults/random.ts";
 
-/** An option of a tree as these tests have it. */
+/** An option in the form of these tests. */
 export interface TreeOption {
   name: string;
   readonly group: boolean;
@@ -13,14 +13,14 @@ export interface TreeOption {
 /** The options of a targeting, by ID. */
 export type Tree = Map<string, TreeOption>;
 
-/** A tree, the tree that is wanted, and the changes that lead from one to the other. */
+/** The options before and after, and the changes between them. */
 export interface Case {
   readonly before: Tree;
   readonly after: Tree;
   readonly changes: readonly Change[];
 }
 
-/** Random decisions of a seed. */
+/** A source of random decisions. The same seed gives the same decisions. */
 export function randomOf(seed: number) {
   const { next, between, chance } = randomFrom(seed);
   const shuffled = <T>(list: readonly T[]): T[] =>
@@ -51,14 +51,14 @@ function copyWithout(tree: Tree, isGone: (id: string) => boolean): Tree {
 
 const groupsIn = (tree: Tree): readonly string[] => [...tree].flatMap(([id, { group }]) => (group ? [id] : []));
 
-/** Groups without anything get a Context ID that nothing else has. */
+/** Gives each empty group a new Context ID, because the service has no empty groups. */
 function fillEmpty(tree: Tree, fresh: () => string): void {
   const filled = new Set([...tree.values()].flatMap(({ parent }) => parent ?? []));
   for (const [id, { group, contexts }] of tree)
     if (group && contexts.size === 0 && !filled.has(id)) contexts.add(fresh());
 }
 
-/** Deals names anew to some options: of what is deleted, of each other, and new ones. */
+/** Gives some options new names: those of deleted options, of each other, or unused ones. */
 function dealNames(random: Random, before: Tree, after: Tree, share: number): void {
   const renamed = [...after].filter(([id]) => !before.has(id) || random.chance(share));
   const names = [
@@ -71,7 +71,7 @@ function dealNames(random: Random, before: Tree, after: Tree, share: number): vo
   for (const [, one] of renamed) one.name = dealt.pop() ?? one.name;
 }
 
-/** A random tree, and another one that shares much of it. */
+/** Returns random options, and others that have much in common with them. */
 export function randomCase(random: Random): Case {
   const share = random.pick(0.15, 0.4, 0.8, 1);
   const size = random.pick(1, 1, 1, 2, 4);
@@ -123,7 +123,7 @@ export function randomCase(random: Random): Case {
   return { before, after, changes: random.shuffled(changesBetween(before, after)) };
 }
 
-/** Groups with one thing each, which change places: sub-options, Context IDs and names that are swapped. */
+/** Returns groups with one sub-option or Context ID each, which all swap places or names. */
 export function tightCase(random: Random): Case {
   const before: Tree = new Map();
   const count = random.between(2, 5);
@@ -155,7 +155,7 @@ export function tightCase(random: Random): Case {
   return { before, after, changes: random.shuffled(changesBetween(before, after)) };
 }
 
-/** The changes that lead from one tree to another. */
+/** Returns the changes that lead from some options to others. */
 export function changesBetween(before: Tree, after: Tree): readonly Change[] {
   const changes: Change[] = [];
   for (const [ref, now] of before) {

@@ -9,7 +9,7 @@ const option = (name: string, more: Partial<Omit<TreeOption, "contexts">> & { co
 const group = (name: string, ...contexts: readonly string[]) => option(name, { group: true, contexts });
 const inside = (name: string, parent: string, ...contexts: readonly string[]) => option(name, { parent, contexts });
 
-/** Changes that were left half applied once, each with what they lead to. */
+/** Changes that an earlier version left half applied, with the state that they should lead to. */
 const FOUND: Readonly<Record<string, { readonly before: Tree; readonly after: Tree }>> = {
   "a group loses its last Context ID for an option that enters under a name which another one has to leave": {
     before: new Map([
@@ -76,7 +76,8 @@ describe("a targeting that is full", () => {
   });
 
   test("is not begun to be changed where a free place would be needed", () => {
-    // The group is kept by the option that comes, which cannot come before the other one goes.
+    // The group needs the new option so that it is not empty. But the new option cannot come before the other one
+    // leaves.
     const after: Tree = new Map([
       ["g0", group("group 0")],
       ["n0", inside("new 0", "g0")],

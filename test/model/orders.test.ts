@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { tryOrders } from "./orders.ts";
 
-/** Cases of each kind; `npm run test:orders` tries 100,000. */
+/** How many cases of each kind are tried. `npm run test:orders` tries 100,000. */
 const COUNT = Number(process.env.TARGETING_MCP_TEST_ORDERS ?? 2000);
 const SEED = Number(process.env.TARGETING_MCP_TEST_SEED ?? 1);
 

@@ -3,19 +3,19 @@ import { TargetingModel, Work } from "../../src/model/targeting-model.ts";
 import { type Case, type Random, randomCase, randomOf, type Tree, tightCase } from "./cases.ts";
 import { StrictService, textOf } from "./strict-service.ts";
 
-/** What cases came to. */
+/** The results of many cases. */
 export interface Tried {
   readonly cases: number;
   readonly requests: number;
-  /** A line for each case that was refused, stuck or wrong. */
+  /** One line for each case that was refused, could not continue, or ended in a wrong state. */
   readonly wrong: readonly string[];
 }
 
 const KINDS: Readonly<Record<"random" | "tight", (random: Random) => Case>> = { random: randomCase, tight: tightCase };
-/** In a third of the cases a request takes no more items than this. */
+/** The most items of a request, for each case one of these. So half of the cases have small requests. */
 const FEW_ITEMS = [1, 2, 3, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] as const;
 
-/** Plans so many cases of a kind, from a seed on, and carries them out on the strict service. */
+/** Plans many random cases of a kind, and applies them to the strict service. */
 export function tryOrders(kind: keyof typeof KINDS, seed: number, count: number): Tried {
   const wrong: string[] = [];
   let [cases, requests] = [0, 0];
@@ -33,7 +33,7 @@ export function tryOrders(kind: keyof typeof KINDS, seed: number, count: number)
   return { cases, requests, wrong };
 }
 
-/** Carries a case out, each request cut so that none has more than `most` items; gives the number of requests. */
+/** Applies a case in requests of at most `most` items. Returns the number of requests. */
 export function tryCase({ before, after, changes }: Case, random: Random, most: number, room = 1000): number {
   const work = new Work(modelOf(before), new Map(changes.map((change) => [change.ref, change])), {
     placeholders: { nameOf: (ref) => `tmp ${ref}`, contextIdOf: (group) => `tmp-${group}` },

@@ -2,9 +2,10 @@ import type { CreateItem, Item, UpdateItem } from "../../src/model/targeting-mod
 import type { Random, Tree } from "./cases.ts";
 
 /**
- * The options of a targeting by the rules of the documents, written by hand: no rule of it is taken from the model.
- * Updates run at the same time (management-api 4.1): a request of them is tried in several orders, and must be accepted,
- * and come to the same, in each. Creations and deletions are one unit, in their order.
+ * The options of a targeting with the rules of the API documents, written by hand. No rule is taken from the code under
+ * test. The updates of a request run at the same time (management-api 4.1). So the request is tried in several orders,
+ * and each must be accepted and lead to the same result. A request that creates or deletes is applied as one unit, in
+ * its order.
  */
 export class StrictService {
   tree: Tree;
@@ -15,7 +16,10 @@ export class StrictService {
     this.#random = random;
   }
 
-  /** Does a request. Throws an Error that names the rule where one of its items would be refused in some order. */
+  /**
+   * Applies a request. Throws an Error that names the broken rule if the service would refuse one of the items in some
+   * order.
+   */
   apply(items: readonly Item[]): void {
     checkNames(this.tree, items);
     const { shuffled } = this.#random;
@@ -41,7 +45,7 @@ function copyOf(tree: Tree): Tree {
   return new Map([...tree].map(([id, one]) => [id, { ...one, contexts: new Set(one.contexts) }]));
 }
 
-/** A tree as a text: the same for the same tree. */
+/** Returns options as a text that is the same for equal options. */
 export function textOf(tree: Tree | undefined): string {
   const rows = [...(tree ?? [])].map(([id, one]) =>
     JSON.stringify([id, { ...one, contexts: [...one.contexts].sort() }]),
@@ -49,7 +53,7 @@ export function textOf(tree: Tree | undefined): string {
   return rows.sort().join("\n");
 }
 
-/** Names follow the order of the items: each must be free when its item comes (management-api 4.1). */
+/** Checks names in the order of the items: each name must be free when its item is applied (management-api 4.1). */
 function checkNames(tree: Tree, items: readonly Item[]): void {
   const holders = new Map([...tree].map(([id, { name }]) => [name, id]));
   const take = (name: string, id: string): void => {
@@ -124,7 +128,8 @@ function remove(tree: Tree, ref: string): void {
   const one = tree.get(ref);
   if (one === undefined) throw new Error(`${ref} does not exist`);
   tree.delete(ref);
-  // Whether sub-options go with their group or come to the top level: none may be in it that is to stay.
+  // The documents do not say whether sub-options are deleted with their group or move to the top level. So a group that
+  // is deleted must not have any that should stay.
   for (const child of tree.values()) if (child.parent === ref) child.parent = null;
   checkFilled(tree, one.parent);
 }

@@ -10,7 +10,7 @@ import { mcpbManifest } from "./schemas.ts";
 let folder: string;
 let manifest: ReturnType<typeof mcpbManifest.parse>;
 
-/** Unpacks the bundle far away from any node_modules. */
+/** Unpacks the bundle into a folder without any node_modules above it. */
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "targeting-mcp-bundle-"));
   for (const [path, content] of Object.entries(unzipSync(bundleContents()))) {
@@ -20,7 +20,7 @@ beforeAll(() => {
   }
 });
 
-/** Starts the bundle as a host does: what the person left out stays as it stands in the manifest. */
+/** Starts the bundle as a host does. Settings that the person left empty keep the text of the manifest. */
 function install(given: Readonly<Record<string, string | readonly string[]>>) {
   const filled = (text: string): readonly string[] => {
     const [whole, field] = /^\$\{user_config\.(\w+)\}$/.exec(text) ?? [];

@@ -10,8 +10,9 @@ import * as z from "zod";
 import { fileAt } from "../../scripts/packaging/generated.ts";
 
 /**
- * What a container does without an engine: the command is the first process of a namespace, over a read-only root. Its
- * files are copied, as an installation does: a clone may lie in a folder that only its owner reads.
+ * Runs the command as in a container, but without a container engine: as the first process of a namespace, with a
+ * read-only root. The files are copied as by an installation, because only the owner may be able to read the clone's
+ * folder.
  */
 const CONTAINED = `
 set -e
@@ -31,7 +32,7 @@ mount -o remount,ro,bind /
 if touch /etc/written 2>/dev/null; then exit 9; fi
 exec setpriv --reuid 1000 --regid 1000 --clear-groups --bounding-set -all --no-new-privs /mnt/node "$@"`;
 const NAMESPACES = ["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"];
-/** Only root may make namespaces, and not everywhere. */
+/** Whether namespaces can be created here. This needs root and is not allowed everywhere. */
 const isPossible =
   process.platform === "linux" &&
   spawnSync("unshare", [...NAMESPACES, "sh", "-c", "mount --make-rprivate / && setpriv --help"]).status === 0;

@@ -33,7 +33,7 @@ const compose = z.looseObject({
   services: z.looseObject({
     ...{ one: server, two: server, worker: server, migrate: server },
     postgres: z.looseObject({ healthcheck: z.looseObject({ test: z.array(z.string()) }) }),
-    // Compose refuses to put the text of a configuration into a container whose root is read-only.
+    // Compose cannot write a configuration from compose.yaml into a container whose root is read-only.
     proxy: z.looseObject({ configs: z.array(z.unknown()).min(1), read_only: z.literal(false).optional() }),
   }),
   configs: z.looseObject({ proxy: z.object({ content: z.string() }) }),
@@ -42,13 +42,13 @@ const { services, configs } = compose.parse(parse(textOf("compose.yaml"), { merg
 const OURS = [services.one, services.two, services.worker, services.migrate];
 const variables = new Set(SETTING_LIST.map(({ variable }) => variable));
 
-/** The exec form of an instruction of the Dockerfile. */
+/** Returns the command of an instruction of the Dockerfile in exec form. */
 function execForm(instruction: string): readonly string[] {
   const [, list = "[]"] = new RegExp(`^${instruction}(?: .*CMD)? (\\[.*\\])$`, "m").exec(textOf("Dockerfile")) ?? [];
   return z.array(z.string()).parse(JSON.parse(list));
 }
 
-/** The check of a container, as it would run where the server listens on another port. */
+/** Runs the health check of a container against another port. */
 async function checked([, ...check]: readonly string[], port: string): Promise<number> {
   const [program = "", ...args] = check.map((one) => one.replace(":3000", `:${port}`));
   expect(program).toBe("node");
@@ -60,7 +60,7 @@ async function checked([, ...check]: readonly string[], port: string): Promise<n
   }
 }
 
-/** How a command with its settings ends that is to end at once. */
+/** Runs a command that must end at once. Returns its exit code and output. */
 async function ended(args: readonly string[], settings: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, [COMMAND, ...args], { env: cleanEnvironment(settings) });
   let told = "";
@@ -74,7 +74,7 @@ async function ended(args: readonly string[], settings: Readonly<Record<string, 
 test("the settings of compose.yaml are settings, and its commands are taken", async () => {
   for (const { environment, command } of OURS) {
     expect(Object.keys(environment).filter((one) => !variables.has(one))).toEqual([]);
-    // Without a store each command that needs one says just that: nothing about its options is wrong.
+    // Without a store, each of these commands only says that it needs one. This shows that its options are valid.
     const [name = ""] = command;
     if (name === "http") continue;
     const { code, told } = await ended(command, {});
@@ -94,7 +94,8 @@ test("a replica of compose.yaml and the image serve with their own arguments, an
   for (const command of [image, services.one.command.filter((one) => one !== "--no-migrate")]) {
     const [name, ...args] = command;
     expect(name).toBe("http");
-    // On any address but loopback it starts only where it asks who calls, as the access file of compose.yaml says.
+    // On an address that is not loopback, the server starts only with authentication. In compose.yaml, the access file
+    // provides it.
     expect((await ended(command, service.live)).told).toContain("TARGETING_MCP_ACCESS_FILE");
     expect(args.join(" ")).toBe("--host 0.0.0.0 --port 3000");
   }
@@ -118,7 +119,7 @@ test("the image and compose.yaml give one user the folder of its state, and time
   expect(image).toContain(`mkdir -m 700 /state && chown ${user}:${user} /state\n`);
   for (const { tmpfs, stop_grace_period: grace } of OURS) {
     expect(tmpfs).toEqual(["/tmp", `/state:uid=${user},gid=${user},mode=0700`]);
-    // A process has ended 25 seconds after it was asked to.
+    // A process needs up to 25 seconds to end, so it must get more time than that.
     expect(Number.parseInt(grace, 10)).toBeGreaterThan(25);
   }
 });
@@ -143,7 +144,7 @@ test("the proxy of compose.yaml leads to the replicas, and lets no body fail tha
   const [, documented = ""] = /```nginx\n([\s\S]*?)```/.exec(textOf("docs/guides/run-for-a-team.md")) ?? [];
   for (const one of ["client_max_body_size 16m;", "Host $http_host;", "proxy_buffering off;"])
     expect(documented).toContain(one);
-  // The address of a container that is gone answers nothing.
+  // The address of a stopped container does not answer at all, so the proxy must give up quickly.
   expect(content).toMatch(/proxy_connect_timeout [1-5]s;/);
 });
 
@@ -182,7 +183,8 @@ test("through the proxy of compose.yaml a person approves what is asked for thro
   }
   const headers = { authorization: `Bearer ${TOKENS.agent}` };
   const statusOf = async (at: string, path: string) => (await fetch(`${at}${path}`, { headers })).status;
-  // The server keeps an idle connection for 65 s, the proxy for 5: a client that believed 65 would send into a closed one.
+  // The server keeps idle connections for 65 s, the proxy only for 5 s. A client that was told 65 s would use
+  // connections that are already closed.
   const own = `timeout=${proxy.keepAliveTimeout / 1000}`;
   expect((await fetch(`${origin}/page/`)).headers.get("keep-alive")).toBe(own);
   for (const path of ["/metrics", "/healthz", "/readyz"]) {

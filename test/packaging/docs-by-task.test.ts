@@ -18,7 +18,7 @@ const blocks = (name: string, language: string): readonly string[] =>
 
 const call = z.strictObject({ tool: z.string(), arguments: z.record(z.string(), z.unknown()) });
 
-/** Guides whose calls are made, one after another. */
+/** Guides whose calls this test makes, in order. */
 const GUIDES = ["clean-up-safely", "undo-a-change", "test-tracking", "find-lost-conversions"].map(
   (name) => `guides/${name}.md`,
 );
@@ -45,7 +45,7 @@ test("the call that the quickstart makes from a shell changes a targeting of the
   const [line = ""] = blocks("quickstart.md", "sh").filter((text) => text.includes("--tool-name"));
   const given = [...line.matchAll(/--tool-arg '(\w+)=([^']*)'/g)].map(([, name = "", value = ""]) => [name, value]);
   const { items, ...rest } = z.looseObject({ items: z.string() }).parse(Object.fromEntries(given));
-  // Nothing is set: the server has the sample data by itself, as it does for a new user.
+  // Without settings, the server starts with sample data, as for a new user.
   const env = cleanEnvironment({ TARGETING_MCP_SANDBOX_SEED: "" });
   const client = await CLIENTS["2026 client, modern"]({ args: [COMMAND], env });
   const tool = /--tool-name (\w+)/.exec(line)?.[1] ?? "";
@@ -104,7 +104,7 @@ test("every message that the page of troubles quotes stands in the built command
   );
 });
 
-/** The longest run of plain words in a message: what stands in the sources around it is put in. */
+/** Returns the longest part of a message without inserted values, so that it can be searched for in the source. */
 function wordsIn(message: string): string {
   return message
     .split(/["`:,]/)
@@ -124,7 +124,7 @@ const IMPORT = "guides/import-a-spreadsheet.md";
 
 test("a price list goes into a targeting in three messages, as the guide to spreadsheets says", async () => {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-guide-"));
-  // As a European Excel saves it.
+  // The file as a European Excel saves it.
   writeFileSync(join(folder, "prices.csv"), Buffer.from(blocks(IMPORT, "csv")[0] ?? "", "latin1"));
   const client = await CLIENTS["2026 client, modern"]({
     args: [COMMAND],
@@ -151,7 +151,7 @@ test("a price list goes into a targeting in three messages, as the guide to spre
   expect((await answer(replace)).counts).toMatchObject({ items: 1, succeeded: 1 });
 });
 
-/** Replaces cells of a workbook, as a person does in a spreadsheet program. */
+/** Replaces cells of a workbook, as a person does with a spreadsheet program. */
 async function fixCells(path: string, fixes: Readonly<Record<string, string>>): Promise<void> {
   const bytes = readFileSync(path);
   const rows = async function* () {

@@ -5,7 +5,7 @@ import { fileAt } from "../../scripts/packaging/generated.ts";
 const BUILT = readdirSync(fileAt("dist")).filter((file) => file.endsWith(".js"));
 const textOf = (file: string) => readFileSync(fileAt(`dist/${file}`), "utf8");
 
-/** The files that loading one loads with it: what it imports at once, and not by a call of `import()`. */
+/** Returns the files that are loaded together with a file, because it imports them directly and not with `import()`. */
 function loadedWith(file: string, seen: Set<string> = new Set()): ReadonlySet<string> {
   if (seen.has(file)) return seen;
   seen.add(file);
@@ -13,7 +13,7 @@ function loadedWith(file: string, seen: Set<string> = new Set()): ReadonlySet<st
   return seen;
 }
 
-/** What only some calls need, each in a file of its own. */
+/** Files that only some calls need. */
 const LATER = {
   undici: /^dispatcher-/,
   "sheets and encodings": /^(?:lib|workbook|sheet-rows)-/,
@@ -26,7 +26,7 @@ test.each([
   ["doctor", 600_000, ["undici", "sheets and encodings", "the sandbox"]],
   ["stdio", 440_000, ["undici", "sheets and encodings", "the sandbox"]],
   ["http", 850_000, ["undici", "sheets and encodings", "the sandbox"]],
-  // What each call that writes loads beside stdio: no server of a page.
+  // What every call that writes loads in addition to stdio. The server of the page is not part of it.
   ["decision-page", 12_000, ["undici", "sheets and encodings", "the sandbox"]],
   ["sandbox-line", 450_000, ["undici", "sheets and encodings"]],
 ] as const)("%s loads no more than it needs", (command, most, later) => {

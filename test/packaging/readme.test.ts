@@ -23,7 +23,7 @@ const PAGES = [
 
 interface Block {
   readonly page: string;
-  /** The heading above it. */
+  /** The heading above the block. */
   readonly under: string;
   readonly language: string;
   readonly text: string;
@@ -45,7 +45,7 @@ const BLOCKS: readonly Block[] = PAGES.flatMap((page) =>
 const blocks = (page: string, language: string) =>
   BLOCKS.filter((block) => block.page === page && block.language === language);
 
-/** Shell lines without comments and continuations. */
+/** Returns the shell commands of a page, without comments, each on one line. */
 const shellLines = (page: string) =>
   blocks(page, "sh").flatMap(({ text }) =>
     text
@@ -54,7 +54,7 @@ const shellLines = (page: string) =>
       .flatMap((line) => line.replace(/(^|\s+)#.*$/, "") || []),
   );
 
-/** The pages whose commands are run. */
+/** The pages whose commands this test runs. */
 const WITH_COMMANDS = [
   "README.md",
   "docs/quickstart.md",
@@ -151,7 +151,8 @@ describe("commands of the README and of the pages by task", () => {
       Object.hasOwn(packageJson.scripts, /^npm run ([\w:]+)( -- \w+)?$/.exec(line)?.[1] ?? "") ||
       /^(claude|codex) mcp add (--scope user )?targeting (--env \w+=\S+ )*-- npx -y targeting-mcp$/.test(line) ||
       line === `npm install --global ./targeting-mcp-${packageJson.version}.tgz` ||
-      // The Inspector's --tool-arg takes all words up to the next option, those behind `--` too, so that none stands last.
+      // The Inspector's --tool-arg takes all words up to the next option, even those after `--`, so it must not be the
+      // last option.
       /^npx -y @modelcontextprotocol\/inspector --cli .* --tool-name \w+ -- npx -y targeting-mcp$/.test(line) ||
       OURS.test(line);
     expect(commands.filter((line) => !known(line))).toEqual([]);
@@ -175,7 +176,10 @@ describe("commands of the README and of the pages by task", () => {
     );
   });
 
-  /** Nobody can say yes here, so that setup writes nothing; and the routes of the example are not the sandbox's. */
+  /**
+   * Returns the output that an example must print. Nobody can answer here, so setup writes nothing. The routes of the
+   * example are not those of the sandbox.
+   */
   function sentence([word, option, ...rest]: readonly (string | undefined)[]): string {
     if (word === "setup") return isRemoval(rest) ? "has no entry of this server" : "Nothing was written";
     return option === undefined ? "Nothing must be fixed" : "FIX  management API, addOptions";
@@ -183,7 +187,7 @@ describe("commands of the README and of the pages by task", () => {
 
   const isRemoval = (args: readonly (string | undefined)[]): boolean => args.includes("--remove");
 
-  /** Starts one of our commands as it is written, but on a free port and with a home of its own. */
+  /** Starts one of our commands as the documentation has it, but on a free port and with its own home folder. */
   function start(args: readonly string[]) {
     const home = mkdtempSync(join(tmpdir(), "targeting-mcp-readme-"));
     const file = join(home, "routes.json");

@@ -24,7 +24,7 @@ describe("workflows", () => {
         expect(version).toMatch(/^ # v\d+\.\d+\.\d+$/);
       }
       expect(text).toMatch(/^permissions:\n {2}contents: read$/m);
-      // What others write, such as the title of a change, is never part of a script.
+      // Text of other people, such as the title of a pull request, must never become part of a script.
       for (const [, script = ""] of text.matchAll(/run: (.*(?:\n {10}.*)*)/g)) expect(script).not.toContain("${" + "{");
       expect(text).not.toMatch(/secrets\./);
     },
@@ -80,7 +80,7 @@ test("--version --json names the commit, and what is bundled as the lock file ha
   for (const name of ["@modelcontextprotocol/server", "zod", "undici", "yauzl", "sax", "hucre", "iconv-lite", "hono"]) {
     expect(bundled[name], name).toBe(locked[`node_modules/${name}`]?.version);
   }
-  // What only tests and builds need is not among them.
+  // Packages that only tests and builds need are not in the bundle.
   for (const name of ["@modelcontextprotocol/client", "vitest", "esbuild"]) expect(bundled).not.toHaveProperty(name);
 });
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-// The two formats by hand, from their published descriptions.
+// The two formats, written by hand from their published descriptions.
 
 const userConfigField = z.strictObject({
   type: z.enum(["string", "number", "boolean", "directory", "file"]),
@@ -12,7 +12,7 @@ const userConfigField = z.strictObject({
   sensitive: z.boolean().optional(),
 });
 
-/** The manifest of a bundle: MCPB, manifest_version 0.3, the fields that are used here. */
+/** The manifest of a bundle (MCPB, manifest_version 0.3), with the fields that we use. */
 export const mcpbManifest = z.strictObject({
   manifest_version: z.literal("0.3"),
   name: z.string().regex(/^[a-z0-9-]+$/),
@@ -49,7 +49,7 @@ export const mcpbManifest = z.strictObject({
   user_config: z.record(z.string(), userConfigField),
 });
 
-/** The entry of the registry of MCP servers: schema of 2025-12-11, the fields that are used here. */
+/** The entry in the registry of MCP servers (schema of 2025-12-11), with the fields that we use. */
 export const registryEntry = z.strictObject({
   $schema: z.literal("https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"),
   name: z

@@ -7,14 +7,14 @@ import { fileAt } from "../../scripts/packaging/generated.ts";
 import { startHttp } from "../support/http-server.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 
-/** Words of the driver, of its protocol and of our own tables: a file with one of them belongs to the store. */
+/** Words of the PostgreSQL driver, its protocol and our tables. A file with one of them belongs to the store. */
 const OF_THE_STORE = /SCRAM-SHA-256|targeting_mcp\.run|pg-pool/;
 const storeFiles = readdirSync(fileAt("dist")).filter(
   (name) => name.endsWith(".js") && OF_THE_STORE.test(readFileSync(fileAt(`dist/${name}`), "utf8")),
 );
 const coverage = z.object({ result: z.array(z.object({ url: z.string() })) });
 
-/** The files of dist/ that a process has loaded, as V8 tells at its end. */
+/** Returns the files of dist/ that a process has loaded, according to V8's coverage data. */
 function loaded(folder: string): readonly string[] {
   const told = readdirSync(folder).map((name) => coverage.parse(JSON.parse(readFileSync(join(folder, name), "utf8"))));
   return told

@@ -7,8 +7,8 @@ import { OPENING, startNode, toolCall } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
 /**
- * In how many files of the source a write runs code once the server is warm. It only shrinks: the goal is 60, so that a
- * reader who follows a write does not get lost.
+ * In how many source files a write runs code after earlier writes have loaded everything. This number may only shrink,
+ * so that a reader can follow a write. The goal is 60.
  */
 const MAX_FILES = 71;
 
@@ -29,7 +29,7 @@ test("a write of a warm server runs code in few files of the source", async () =
   const targetingId = await sandbox.targeting("Shop");
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-warm-"));
   const hook = join(import.meta.dirname, "..", "support", "take-coverage.mjs");
-  // From the source, where each file is a script of its own.
+  // Starts the server from the source, where each file is a separate script.
   const server = startNode(["--import", "tsx", "--import", hook, join(SOURCE, "main.ts"), "stdio"], {
     ...{ NODE_V8_COVERAGE: folder, TARGETING_MCP_PAGE: "off" },
     ...{ TARGETING_MCP_MODE: "live", TARGETING_API_URL: sandbox.url, TARGETING_API_KEY: "sandbox-key" },
@@ -42,7 +42,7 @@ test("a write of a warm server runs code in few files of the source", async () =
     server.send(toolCall(calls, "bulk_add_options", { targetingId, items }));
     expect(result.parse(await server.answer(calls)).result.structuredContent.status).toBe("succeeded");
   };
-  /** The files in which functions ran since it was asked before. */
+  /** Returns the files in which functions have run since the last call. */
   const ranSince = async (before: readonly string[]): Promise<readonly string[]> => {
     server.child.kill("SIGUSR2");
     let ran: readonly string[] = [];
@@ -67,7 +67,7 @@ test("a write of a warm server runs code in few files of the source", async () =
   const all = await ranSince([]);
   expect(all.length).toBeGreaterThan(MAX_FILES);
   const before = await readdir(folder);
-  // What one write leaves to be done afterwards is counted with the next.
+  // Each write leaves some work for later, which would be counted with the next one.
   for (let more = 0; more < 3; more += 1) await write();
   const ran = await ranSince(before);
   expect(ran).toContain("tools/bulk-add-options.ts");

@@ -15,7 +15,7 @@ export type Service = Awaited<ReturnType<typeof startService>>;
 
 const signal = new AbortController().signal;
 
-/** Makes a targeting of the model in the sandbox; gives it as it is read back. */
+/** Creates a targeting of the model in the sandbox. Returns it as read from the service. */
 async function madeOf(world: World, name: string, service: Service): Promise<ServiceTargeting> {
   const targetingId = await service.targeting(name);
   const all = [...world.values()];
@@ -39,7 +39,7 @@ async function madeOf(world: World, name: string, service: Service): Promise<Ser
   return readTargeting(service.api, targetingId, { signal });
 }
 
-/** What was read, as the model has it. */
+/** Returns what was read from the service as a targeting of the model. */
 function worldOf({ options }: ServiceTargeting): World {
   return new Map(
     options.map(({ _id, name, parent, type, exposeChildren = false, contexts }): [string, Thing] => [
@@ -49,7 +49,7 @@ function worldOf({ options }: ServiceTargeting): World {
   );
 }
 
-/** Keeps a plan as a run, and carries it out. */
+/** Stores a plan as a run, and applies it. */
 export async function apply(plan: StatePlan, there: ServiceTargeting, { changes, url }: Service) {
   const origin = { environment: "sandbox", apiUrl: url, fileDigest: "", prune: false, byName: false } as const;
   const text = JSON.stringify(planDocument(plan, origin, {}));
@@ -64,7 +64,7 @@ export async function apply(plan: StatePlan, there: ServiceTargeting, { changes,
   return run;
 }
 
-/** What the service does wrong while a plan is applied: on some writes, once each. */
+/** Returns random faults of the service, each for one write while a plan is applied. */
 function randomFaults(random: Random): readonly object[] {
   return Array.from({ length: 1 + random.below(3) }, () => {
     const when = { on: "write", nth: 1 + random.below(4), times: 1 };
@@ -78,12 +78,12 @@ function randomFaults(random: Random): readonly object[] {
   });
 }
 
-/** How often a run is taken up again that could not tell everything at once. */
+/** How often a run is resumed at most, if its outcome could not be found out at once. */
 const MAX_RESUMED = 3;
 
 /**
- * Checks that applying a plan to the service gives what the file means with the requests that were planned, and that
- * planning again finds nothing; with faults, once the run was taken up again as often as it takes.
+ * Checks that applying a plan makes the service equal to the file with the planned number of requests, and that a new
+ * plan then has nothing to do. If `withFaults`, the run is resumed as often as needed.
  */
 export async function checkApplied(runs: number, service: Service, withFaults = false): Promise<void> {
   let applied = 0;
@@ -92,7 +92,7 @@ export async function checkApplied(runs: number, service: Service, withFaults = 
     fc.asyncProperty(fc.integer(), fc.boolean(), async (seed, prune) => {
       const random = randomOf(seed);
       targetings += 1;
-      // No two groups of a project share Context IDs.
+      // Empties the service, because two groups of a project may not share Context IDs.
       await service.control("POST", "/reset");
       const there = await madeOf(randomWorld(random), `Targeting ${targetings}`, service);
       const before = worldOf(there);
@@ -122,6 +122,6 @@ export async function checkApplied(runs: number, service: Service, withFaults = 
     }),
     { numRuns: runs },
   );
-  // Else the edits are such that little of it was looked at.
+  // If fewer plans could be applied, the random edits test too little.
   expect(applied).toBeGreaterThan(runs / 4);
 }

@@ -2,7 +2,7 @@ import { inject, test } from "vitest";
 import { startService } from "../changes/service.ts";
 import { checkApplied } from "./applied-properties.ts";
 
-// Without the long run's seeds, the quick ones.
+// The number of seeds of the long run; by default 60.
 const runs = inject("faultSchedules")?.count ?? 60;
 
 test("applying a plan gives what the file means, and planning again finds nothing", async () => {

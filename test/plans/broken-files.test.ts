@@ -3,7 +3,7 @@ import * as z from "zod";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { rowsOf } from "../support/rows.ts";
 
-// A hundred files that cannot be planned from, each with the place and the words of its (first) problem.
+// A hundred files that cannot be planned, each with the position and the text of its first problem.
 
 const many = (count: number, of: (index: number) => string): string =>
   Array.from({ length: count }, (_, at) => of(at)).join("");
@@ -15,7 +15,7 @@ const laughs = many(9, (at) => `b${at}: &b${at} [${many(10, () => `*${at === 0 ?
 type Format = "yaml" | "json" | "csv" | "ndjson";
 type Broken = readonly [format: Format, name: string, string | Buffer, line: number, column: number, words: string];
 
-/** Those that are large, or no text. */
+/** Files that are large, or not text. They are made here instead of stored. */
 const MADE: readonly Broken[] = [
   ["yaml", "lists in lists", `${"[".repeat(5000)}${"]".repeat(5000)}`, 1, 21, "20 levels"],
   ["yaml", "2 MB of brackets", "[".repeat(2_000_000), 1, 21, "20 levels"],

@@ -12,7 +12,7 @@ async function read(format: "yaml" | "json" | "csv" | "ndjson", text: string, fo
   return { desired, problems };
 }
 
-/** The options of a file that has no problems, without their places. */
+/** Reads a file without problems. Returns its options, without their positions in the file. */
 async function options(format: "yaml" | "json" | "csv" | "ndjson", text: string, folder?: string) {
   const { desired, problems } = await read(format, text, folder);
   expect(problems).toEqual([]);

@@ -12,7 +12,7 @@ const schema = z.fromJSONSchema(
     .parse(JSON.parse(readFileSync(new URL("../../docs/desired-state.schema.json", import.meta.url), "utf8"))),
 );
 
-/** Texts that other readers of YAML take for something else where they stand without quotes. */
+/** Texts that some YAML readers interpret as other types if they are not in quotes. */
 const TRICKY = [
   ..."007 1e3 0x1F 0o17 no Yes off null true y 1_000 12:30:45 2024-01-01 NaN - +1 ~ %a &a".split(" "),
   "a b",

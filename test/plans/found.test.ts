@@ -5,13 +5,15 @@ import { byNames, CALM, modelled, put, type Trouble } from "./modelled.ts";
 import { desiredOf } from "./plan-properties.ts";
 import { appliedTo, checkUndone, sharedServices } from "./undone-properties.ts";
 
-// What random plans and their undos found, as small as it can be.
+// Cases that random plans and undos found, made as small as possible.
 
 function thing(id: string, fields: Partial<Thing> = {}): Thing {
   return { id, name: `Option ${id}`, parent: null, isGroup: false, expose: false, contexts: new Set(), ...fields };
 }
 
-/** Applies options of a file to a targeting, checks that it is undone and redone, and gives what was applied. */
+/**
+ * Applies options of a file to a targeting, and checks that this can be undone and redone. Returns what was applied.
+ */
 async function applied(
   things: readonly Thing[],
   options: (idOf: (name: string) => string) => object,
@@ -62,7 +64,7 @@ test("a new group comes back after its deletion, whose first answer was lost", a
   const told = await applied(
     [thing("A")],
     (idOf) => [{ name: "Group", children: [{ _id: idOf("Option A"), name: "Option A" }] }],
-    // Each request is sent twice.
+    // The answer to every second request is lost, so each request is sent twice.
     { ...CALM, faults: new Map([0, 2, 4, 6, 8].map((on) => [on, lost])) },
   );
   expect(told).toContain('["Spring","Option A","Group",false,false,[]]');
@@ -76,7 +78,8 @@ test("a new group goes again whose name goes back to another option, while the o
   expect(told).toContain('["Spring","Option A","Taken",false,false,[]]');
 });
 
-// The new option waits for its name, and the group must hold something all the time.
+// The new sub-option must wait until its name is free. Until then, the group would be empty, which the service does not
+// allow.
 test.each([
   ["loses its last Context IDs", new Set(["own", "other"]), "Sub"],
   ["has none of its own", new Set<string>(), "Sub"],

@@ -6,7 +6,7 @@ import { driftFromFile, driftSince, lookAgain } from "../../src/plans/match.ts";
 import type { StatePlan } from "../../src/plans/plan.ts";
 import { baseAt, idOf, option, plan, there } from "./sides.ts";
 
-/** What keeps a plan from being applied, with the option to change or the name to create that each belongs to. */
+/** Returns what prevents a plan from being applied, each with the option to change or the name to create. */
 function differencesByItem(made: StatePlan, now: ServiceTargeting) {
   return lookAgain(made, now).stale.map(({ at, difference }) => {
     const item = made.items[at];

@@ -10,7 +10,7 @@ import { desiredOf, LOOSE } from "./plan-properties.ts";
 
 const MANY = 5001;
 
-/** A targeting with two options and a group, and a plan that frees the name Spring and adds many options. */
+/** Creates a targeting with two options and a group. Returns a plan that renames Spring and adds many options. */
 async function planMany() {
   const service = await startService();
   const targetingId = await service.targeting("Seasons");
@@ -28,7 +28,7 @@ async function planMany() {
   return { service, read, there, plan, desired };
 }
 
-/** The names of options, with their group and Context IDs. */
+/** Returns the name, group and Context IDs of each option. */
 function shown({ options }: Awaited<ReturnType<typeof readTargeting>>) {
   const names = new Map(options.map(({ _id, name }) => [_id, name]));
   return options.map(({ name, parent, contexts }) => [name, names.get(parent ?? "") ?? null, [...contexts].sort()]);

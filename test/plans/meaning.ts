@@ -1,5 +1,5 @@
-// What a desired state means, written by hand from its description and without the code: the test of the plan compares
-// what a plan makes of a targeting with what this says. Imports nothing from src/.
+// An independent definition of what a desired state means, written from its documentation without the code. Tests
+// compare it with what plans do. Imports nothing from src/.
 
 /** An option of the model. */
 export interface Thing {
@@ -11,10 +11,10 @@ export interface Thing {
   contexts: ReadonlySet<string>;
 }
 
-/** A targeting of the model, by ID. */
+/** A targeting of the model: its options by ID. */
 export type World = ReadonlyMap<string, Thing>;
 
-/** An option as a file has it: `parent` is null, or the position of a row. */
+/** An option in a file. `parent` is null or the position of another row. */
 export interface FileRow {
   readonly id?: string | undefined;
   readonly name: string;
@@ -25,11 +25,14 @@ export interface FileRow {
   readonly atLeast?: boolean | undefined;
 }
 
-/** Whether two sets hold the same. */
+/** Returns whether two sets are equal. */
 export const same = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean =>
   one.size === other.size && [...one].every((each) => other.has(each));
 
-/** What a file comes to: the targeting afterwards, or that both sides changed the same. New options have the ID `new NAME`. */
+/**
+ * Returns what a file leads to: the targeting afterwards, or that both sides changed the same field. New options have
+ * the ID `new NAME`.
+ */
 export function meaningOf(
   rows: readonly FileRow[],
   base: World,
@@ -73,7 +76,7 @@ export function meaningOf(
       world.set(id, { id, name: row.name, parent, isGroup: row.isGroup, expose, contexts: row.contexts ?? new Set() });
       continue;
     }
-    // A row without children says nothing about the type.
+    // A row without children may be an option or a group, so it does not change the type.
     if ((row.isGroup && !now.isGroup) || (now.isGroup && parent !== null)) {
       refused = true;
       continue;
@@ -121,7 +124,10 @@ function pruned(
   return { ids, conflicts };
 }
 
-/** Whether the service could hold such a targeting: names, groups and what groups own (management-api 7.2, 7.4, 8.3). */
+/**
+ * Returns whether the service allows such a targeting: its names, groups, and the groups' own Context IDs
+ * (management-api 7.2, 7.4, 8.3).
+ */
 export function isPossible(world: World): boolean {
   const names = new Set<string>();
   const owned = new Set<string>();

@@ -18,24 +18,24 @@ import { wasStarted } from "../support/records.ts";
 import type { Thing, World } from "./meaning.ts";
 import type { Random } from "./random-edits.ts";
 
-// Runs over the model of the service, in virtual time: with faults, and in processes that die.
+// Executes runs with the model of the service in virtual time, with faults and with processes that die.
 
 const CALLER = "tester";
 
-/** What goes wrong while a run is carried out: faults by the number of the write, and when processes die. */
+/** What goes wrong while a run is executed: faults by the number of the write request, and when processes die. */
 export interface Trouble {
   readonly faults: ReadonlyMap<number, Fault>;
   readonly kills: readonly number[];
-  /** Bodies above so many bytes are 413. */
+  /** The service refuses larger bodies with 413. */
   readonly bodyBytes: number;
-  /** What another writer does before the write request of a number. */
+  /** Lets another writer change something before the write request with this number. */
   readonly others?: (request: number) => void;
 }
 
 const BODY_BYTES = 8 * 1_048_576;
 export const CALM: Trouble = { faults: new Map(), kills: [], bodyBytes: BODY_BYTES };
 
-/** Trouble that passes: once all is quiet, a run that is taken up again comes to its end. */
+/** Returns random trouble that ends. Afterwards, a resumed run can finish. */
 export function randomTrouble(random: Random): Trouble {
   const effect = () =>
     random.one(["none", "whole", "whole", "part", { lateMs: random.one([30, 400, 5000]) ?? 0 }] as const) ?? "none";
@@ -51,13 +51,13 @@ export function randomTrouble(random: Random): Trouble {
       () => ({ kind: "slow", ms: 700, moment: random.chance(0.5) ? "before" : "after" }),
     ])?.() ?? { kind: "notSent" };
   const faults = new Map(Array.from({ length: 8 }, (_, on) => [on, fault()] as const).filter(() => random.chance(0.4)));
-  // What fails unexpectedly three times is given up.
+  // After three unexpected failures, an item counts as failed, so this fault happens at most once.
   if (random.chance(0.3)) faults.set(random.below(4), { kind: "uncatched", from: random.next(), addFirst: false });
   const kills = random.chance(0.4) ? Array.from({ length: 1 + random.below(3) }, () => random.below(20)) : [];
   return { faults, kills, bodyBytes: random.chance(0.2) ? 900 + random.below(900) : BODY_BYTES };
 }
 
-/** A project of the model, and processes that carry runs out in it. `context` is that of the tools. */
+/** Creates a project of the model, and functions that execute runs in it. `context` is that of the tools. */
 export function modelled(seed: number, services: ToolContext) {
   const { project, time } = emptyWorld();
   const { signal } = new AbortController();
@@ -75,7 +75,7 @@ export function modelled(seed: number, services: ToolContext) {
     });
   const quiet = serviceWith(CALM);
   const api: ManagementApi = managementOverModel(quiet);
-  /** The tools of a process that lives. */
+  /** Returns the tools of a new process without faults. */
   const tools = () => {
     const { changes, runs } = processOf(quiet);
     const context: ToolContext = {
@@ -86,10 +86,10 @@ export function modelled(seed: number, services: ToolContext) {
     return { changes, runs, context };
   };
 
-  /** Carries a kept run out, in as many processes as die, and until nothing is in doubt. */
+  /** Executes a stored run in as many processes as die, and then resumes it until nothing is unknown. */
   const carriedOut = async (header: ChangeHeader, trouble: Trouble): Promise<ChangeRun> => {
     const { runId, call } = header;
-    // Clocks are known to some 20 ms.
+    // The service's clock is known to only about 20 ms, so earlier writes must be clearly older.
     time.advance(1000);
     const service = serviceWith(trouble);
     for (const dieAt of [...trouble.kills, Number.POSITIVE_INFINITY]) {
@@ -117,7 +117,7 @@ export function modelled(seed: number, services: ToolContext) {
     return run;
   };
 
-  /** Plans the way back from a run by its tool; undefined where nothing goes back. */
+  /** Plans the undo of a run with its tool; undefined if nothing can be undone. */
   const wayBack = async (runId: string) => {
     const { context, changes } = tools();
     const answer = await undoRun.handler({ runId }, context);
@@ -132,7 +132,7 @@ export function modelled(seed: number, services: ToolContext) {
 
 export type Modelled = ReturnType<typeof modelled>;
 
-/** Makes a targeting of the model of files; gives its ID. */
+/** Creates a targeting of the files' model in the project. Returns the targeting's ID. */
 export function put(world: World, name: string, { project, time }: Pick<Modelled, "project" | "time">): string {
   const { id: targeting } = project.createTargeting("before", { name });
   const ids = new Map<string, string>();
@@ -157,7 +157,7 @@ export function put(world: World, name: string, { project, time }: Pick<Modelled
   return targeting;
 }
 
-/** A targeting of the project as the model of files has it. */
+/** Returns a targeting of the project in the form of the files' model. */
 export function worldIn(project: Project, targeting: string): Map<string, Thing> {
   return new Map(
     project
@@ -169,7 +169,7 @@ export function worldIn(project: Project, targeting: string): Map<string, Thing>
   );
 }
 
-/** Everything in a project by its names, so that what came back under new IDs compares as the same. */
+/** Returns everything in a project by name, so that restored objects, which have new IDs, compare as equal. */
 export function byNames(project: Project): readonly string[] {
   const nameOf = (id: string | undefined): string | null =>
     id === undefined ? null : (project.options.get(id)?.name ?? id);
@@ -182,7 +182,7 @@ export function byNames(project: Project): readonly string[] {
   return [...targetings, ...[...project.options.values()].map(line)].sort();
 }
 
-/** Does another writer's edits: makes of one state of a targeting the other one, whose options keep their IDs. */
+/** Changes a targeting as another writer: from one state to the wanted one. Options keep their IDs. */
 export function overwrite(project: Project, targeting: string, wanted: World): void {
   const ids = new Map<string, string>();
   const idOf = (id: string): string => ids.get(id) ?? id;

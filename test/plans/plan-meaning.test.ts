@@ -1,7 +1,7 @@
 import { inject, test } from "vitest";
 import { checkExported, checkMeaning } from "./plan-properties.ts";
 
-/** The long run of `npm run test:faults` has parts, which together make 10,000. */
+/** How many random files to try. The long run, `npm run test:faults`, has several parts with 10,000 together. */
 const runs = inject("faultSchedules")?.count ?? 600;
 
 test("applying a plan gives what the file means, and planning again finds nothing", () => checkMeaning(runs));

@@ -19,7 +19,7 @@ export const TARGETING = { _id: "01J0000000000000000000000T", name: "Spring" };
 export const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
 export const AT = "2026-01-01T00:00:00.000Z";
 
-/** A targeting of the model as it is read from the service. */
+/** Returns a targeting of the model in the form in which it is read from the service. */
 function thereOf(world: World): ServiceTargeting {
   const all = [...world.values()];
   const tops = all.filter(({ parent }) => parent === null);
@@ -36,7 +36,7 @@ function thereOf(world: World): ServiceTargeting {
   return { targeting: TARGETING, options };
 }
 
-/** New options are named by the model as `new NAME`. */
+/** Gives new options the ID `new NAME`, as the model does. */
 export function asModel(world: World, before: World): World {
   const idOf = (thing: Thing): string => (before.has(thing.id) ? thing.id : `new ${thing.name}`);
   const ids = new Map([...world.values()].map((thing) => [thing.id, idOf(thing)]));
@@ -48,7 +48,7 @@ export function asModel(world: World, before: World): World {
   );
 }
 
-/** The rows as a JSON file, written by hand. */
+/** Returns the rows as the text of a JSON file. */
 export function fileOf(
   rows: readonly FileRow[],
   targeting: { readonly _id: string; readonly name: string } = TARGETING,
@@ -72,7 +72,7 @@ export async function desiredOf(text: string, format: "json" | "yaml" | "csv" | 
   return desired;
 }
 
-/** Does what the items of a plan say, item by item; new options get the ID `new NAME`, as the model has it. */
+/** Applies the items of a plan to a targeting of the model, one by one. New options get the ID `new NAME`. */
 export function applied(world: World, { items }: StatePlan): World {
   const next = new Map([...world].map(([id, thing]) => [id, { ...thing }]));
   const idOf = (item: PlanItem | undefined): string => (item?.kind === "create" ? `new ${item.name}` : "");
@@ -118,7 +118,7 @@ export function comparable(world: World) {
     .sort((one, other) => (one.id < other.id ? -1 : 1));
 }
 
-/** What an apply of all items writes, for the base. */
+/** Returns what applying all items writes, which then becomes the new base. */
 function wroteOf({ items }: StatePlan): readonly WrittenOption[] {
   return items.map((item): WrittenOption => {
     if (item.kind === "create") return { _id: `new ${item.name}`, fields: "created" };
@@ -130,7 +130,7 @@ function wroteOf({ items }: StatePlan): readonly WrittenOption[] {
   });
 }
 
-/** Checks that applying a plan gives what the file means, and that planning again finds nothing. */
+/** Checks that applying a plan makes the targeting equal to the file, and that a new plan then has nothing to do. */
 export async function checkMeaning(runs: number): Promise<void> {
   const seen = { applied: 0, conflicts: 0, refused: 0, pruned: 0 };
   await fc.assert(
@@ -147,7 +147,7 @@ export async function checkMeaning(runs: number): Promise<void> {
 
       const { world: wanted, conflicts, refused } = meaningOf(rows, before, service, prune);
       if (refused) {
-        // What cannot be at all may be in conflict besides.
+        // A file that the service would refuse may also have conflicts, so only this is checked.
         expect(isApplicable(plan)).toBe(false);
         seen.refused += 1;
         return;
@@ -177,7 +177,7 @@ export async function checkMeaning(runs: number): Promise<void> {
         problems: [],
         conflicts: [],
       });
-      // What others changed stays drift, but for Context IDs to which the plan added, and nothing else becomes it.
+      // The drift stays the same, except for fields that the plan has written.
       const wrote = new Set(
         wroteOf(plan).flatMap(({ _id, fields }) =>
           Array.isArray(fields) ? fields.map((field) => `${_id} ${field}`) : [],
@@ -190,11 +190,11 @@ export async function checkMeaning(runs: number): Promise<void> {
     }),
     { examples: [[127412382, false]], numRuns: runs },
   );
-  // Else the edits are such that little of it was looked at.
+  // If these were fewer, the random edits would test too little.
   for (const [what, many] of Object.entries(seen)) expect(many, what).toBeGreaterThan(runs / 50);
 }
 
-/** Checks that a plan of what was just exported has nothing to do, in every form. */
+/** Checks that a plan of a file that was just exported has nothing to do, in each format. */
 export async function checkExported(runs: number): Promise<void> {
   await fc.assert(
     fc.asyncProperty(

@@ -12,7 +12,7 @@ const TWO_GROUPS = there(
   option("A", { type: "collection", contexts: ["a"] }),
   option("C", { type: "collection", contexts: ["c"] }),
 );
-/** Two groups of one name, as edits in the web console can leave them. */
+/** Two groups with the same name, which edits in the web console can lead to. */
 const TWO_SALES = there(
   option("A", { type: "collection", name: "Sale" }),
   option("B", { name: "Boots", parent: A, contexts: ["b"] }),
@@ -21,7 +21,7 @@ const TWO_SALES = there(
 );
 const TWINS = there(option("A", { name: "Shoes" }), option("B", { name: "Shoes" }));
 
-/** Options of a YAML file, or a CSV file, with what is wrong in them before anything is sent. */
+/** Options of a YAML or CSV file, each with the problems that the plan must find before it sends anything. */
 test.each<readonly [string, string, ServiceTargeting, readonly RegExp[]]>([
   [
     "an _id that neither side knows",
@@ -108,7 +108,7 @@ test("a file with two groups of one name is planned by the IDs of its rows", asy
     `_id,name,parentName,contexts\n${A},Sale,,\n${idOf("B")},Boots,Sale,${boots}\n${idOf("C")},${name},,\n${idOf("D")},Dresses,Sale,\n`;
   const unchanged = await planText("csv", rows("Sale", "b"), TWO_SALES);
   expect([unchanged.problems, unchanged.items]).toEqual([[], []]);
-  // The sub-options of a renamed group stay in it, whether or not their rows have its new name.
+  // The sub-options of a renamed group stay in it, even if their rows have the old name of the group.
   const made = await planText("csv", rows("Outlet", "b|b2"), TWO_SALES);
   expect(made.problems).toEqual([]);
   expect(made.items).toEqual([

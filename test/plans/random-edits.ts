@@ -1,7 +1,7 @@
 import { randomFrom } from "../faults/random.ts";
 import { type FileRow, isPossible, type Thing, type World } from "./meaning.ts";
 
-/** Random numbers of a seed. */
+/** A source of random numbers. The same seed gives the same numbers. */
 export function randomOf(seed: number) {
   const { next, below, chance } = randomFrom(seed);
   return { next, below, chance, one: <T>(list: readonly T[]): T | undefined => list[below(list.length)] };
@@ -15,19 +15,19 @@ const nameFor = (random: Random): string => random.one(NAMES) ?? "Name";
 const contextsFor = (random: Random, least = 0): ReadonlySet<string> =>
   new Set(Array.from({ length: least + random.below(3) }, () => random.one(CONTEXTS) ?? "c"));
 
-/** An ID in the form of the service that hardly any other has. */
+/** Returns an ID in the service's format that is very probably unused. */
 const newId = (random: Random): string => `01J${Array.from({ length: 23 }, () => random.below(10)).join("")}`;
 
-/** A targeting that the service could hold. */
+/** Returns a random targeting that the service would allow. */
 export function randomWorld(random: Random): World {
   const world = new Map<string, Thing>();
   for (let tries = 0; tries < 10; tries += 1) edit(world, random, addOne);
-  // Groups that have sub-options alone come of changes.
+  // A group that has only sub-options can only come from changes.
   for (let tries = 0; tries < 6; tries += 1) edit(world, random, change);
   return world;
 }
 
-/** The same targeting after edits of others, which the service allows. */
+/** Returns the same targeting after edits by other users that the service allows. */
 export function editedWorld(world: World, random: Random, edits: number): World {
   const next = new Map([...world].map(([id, thing]) => [id, { ...thing }]));
   for (let count = 0; count < edits; count += 1)
@@ -35,7 +35,7 @@ export function editedWorld(world: World, random: Random, edits: number): World 
   return next;
 }
 
-/** Does an edit that leaves a possible targeting; of others nothing stays. */
+/** Makes a random edit. If the service would not allow the result, undoes it. */
 function edit(
   world: Map<string, Thing>,
   random: Random,
@@ -77,7 +77,7 @@ function remove(world: Map<string, Thing>, random: Random): void {
   for (const other of world.values()) if (other.parent === thing.id) other.parent = null;
 }
 
-/** A row of a file that is edited; its group is another one. */
+/** A row of a file while it is edited. Its group is another row. */
 interface Draft {
   id: string | undefined;
   name: string;
@@ -88,7 +88,7 @@ interface Draft {
   atLeast: boolean;
 }
 
-/** The rows of a file that was exported from a targeting and edited by hand: renamed, moved, filled, cut and added. */
+/** Returns the rows of an exported file after a person has renamed, moved, filled, removed and added rows. */
 export function editedFile(world: World, random: Random, edits: number): readonly FileRow[] {
   let drafts = draftsOf(world);
   for (let count = 0; count < edits; count += 1) drafts = editDraft(drafts, random);
@@ -148,7 +148,7 @@ function editDraft(drafts: Draft[], random: Random): Draft[] {
   return drafts;
 }
 
-/** Two rows change hands of their names or Context IDs. */
+/** Swaps the names or Context IDs of two rows. */
 function swap(one: Draft, other: Draft | undefined, field: "name" | "contexts"): void {
   if (other === undefined) return;
   const before = { name: one.name, contexts: one.contexts, atLeast: one.atLeast };

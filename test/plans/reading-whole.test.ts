@@ -3,7 +3,7 @@ import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
 
 const targetingId = ulidOf(0);
-/** Long before the clock of the service. */
+/** Long before the present time of the service. */
 const old = "2025-01-01T00:00:00Z";
 
 const held = (id: number, contexts: readonly string[], more: Partial<HeldOption> = {}): HeldOption => ({

@@ -12,7 +12,7 @@ import { desiredText, sheetOf } from "../../src/plans/file/write-desired.ts";
 import { trimContextId } from "../../src/spec/names-and-contexts.ts";
 import { idOf, option, there } from "./sides.ts";
 
-// What one tool saves as a sheet, every other reads as it was.
+// Every tool must read a sheet that another tool has saved as the same data.
 
 const FORMS: Readonly<Record<string, SheetFormat>> = {
   "workbook.xlsx": { format: "xlsx" },
@@ -40,7 +40,7 @@ async function planOfSaved(state: ServiceTargeting, path: string, form: SheetFor
   return planOf({ desired, there: state, prune: false, byName: false, thresholds, base: undefined });
 }
 
-/** The items of a file as a tool reads them. */
+/** Returns the items of a file in the form that a tool gets. */
 async function itemsOf<Item>(
   bytes: Uint8Array,
   path: string,
@@ -133,7 +133,7 @@ test("saved NDJSON holds the same for every tool", async () => {
     { _id: idOf("B"), calledName: "Football", add: ["00123", "a|b"] },
     { _id: idOf("C"), calledName: "러닝화", add: ["신발"] },
   ]);
-  // As get_option saves the Context IDs of one option.
+  // The form in which get_option saves the Context IDs of one option.
   const one = Buffer.from(
     `${JSON.stringify({ _id: idOf("B"), name: "Football", op: "set", contexts: ["a|b", "00123"] })}\n`,
   );

@@ -14,9 +14,9 @@ import { kept } from "./undone-properties.ts";
 
 const signal = new AbortController().signal;
 
-/** How the states between plan and apply are compared. */
+/** A targeting at the times that are compared. */
 interface Sides {
-  /** When it was planned, right before it was applied, and after that. */
+  /** When it was planned, right before the plan was applied, and afterwards. */
   readonly planned: World;
   readonly found: World;
   readonly left: World;
@@ -28,7 +28,10 @@ function areSame(one: Thing, other: Thing): boolean {
   return FIELDS.every((field) => one[field] === other[field]) && same(one.contexts, other.contexts);
 }
 
-/** Whatever was changed is as it was when that was planned; what is deleted as a whole. */
+/**
+ * Checks that each changed field had the same value when it was planned, and each deleted option was unchanged since
+ * then.
+ */
 function checkNothingOverwritten({ planned, found, left }: Sides): void {
   for (const [id, now] of found) {
     const [before, then] = [planned.get(id), left.get(id)];
@@ -38,7 +41,7 @@ function checkNothingOverwritten({ planned, found, left }: Sides): void {
       continue;
     }
     for (const field of FIELDS) {
-      // The sub-options of a deleted group go to the top level.
+      // When a group is deleted, its sub-options move to the top level.
       if (now[field] === then[field] || (field === "parent" && !left.has(now.parent ?? ""))) continue;
       expect(before?.[field], `${field} of ${id}`).toBe(now[field]);
     }
@@ -48,19 +51,19 @@ function checkNothingOverwritten({ planned, found, left }: Sides): void {
   }
 }
 
-/** The IDs that the run under test deleted, from an entry of the log on. */
+/** Returns the IDs that the run under test has deleted since this entry of the log. */
 function deletedIn({ project }: Modelled, from: number): readonly string[] {
   return project.log
     .slice(from)
     .flatMap((change) => (change.actor === "run" && change.what === "optionDeleted" ? [change.id] : []));
 }
 
-/** How close to each other two writers make an option so that nothing tells which one is whose. */
+/** If two writers create the same option within this time, nothing shows which one is whose. */
 const ONE_INSTANT_MS = 50;
 
 /**
- * The options that a run made, and those that it takes for its own since another writer made them, with the same name, in
- * the instant in which its own request was lost.
+ * Returns the options that a run created, and those that it reports as its own by mistake. Such options have the same
+ * name, and another writer created them in the instant in which the run's request was lost.
  */
 function createdIn(log: Modelled["project"]["log"], { state }: ChangeRun): readonly string[] {
   const told = new Set(objectResults(state).flatMap(({ did, _id }) => (did === "created" && _id ? [_id] : [])));
@@ -72,15 +75,16 @@ function createdIn(log: Modelled["project"]["log"], { state }: ChangeRun): reado
   });
 }
 
-/** Another writer's edits, of a possible targeting. */
+/** Makes random edits as another writer. The service would allow the result. */
 function editAsOther(scene: Modelled, targetingId: string, random: Random): void {
   const now = worldIn(scene.project, targetingId);
   overwrite(scene.project, targetingId, editedWorld(now, random, 1 + random.below(3)));
 }
 
 /**
- * Another writer edits between a plan and its applying, and meanwhile where there is trouble; then the same for its undo.
- * Nothing is deleted that the base, or the undone run, did not hold, and nothing is written over what changed since.
+ * Applies a plan, and then its undo. Another writer edits before each is applied, and with trouble also while it is
+ * applied. Checks that nothing is deleted that the base or the undone run did not have, and that no later change is
+ * overwritten.
  */
 export async function checkOtherWriter(seed: number, withTrouble: boolean, services: ToolContext): Promise<boolean> {
   const random = randomOf(seed);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { baseAt, idOf, option, planText, there, wordsOf } from "./sides.ts";
 
-// What the columns Action and Context Action of a sheet mean for a plan.
+// How the columns Action and Context Action of a sheet change a plan.
 
 const A = option("A", { name: "Football", contexts: ["a", "b"] });
 const B = option("B", { name: "Running", contexts: ["c"] });
@@ -19,7 +19,7 @@ test("Remove deletes the option of a row: by its ID, or by its name where there 
   expect(deleted(await planText("csv", "작업,옵션\n삭제,Football\n", state, { base: baseAt(state) }))).toEqual([
     "Football",
   ]);
-  // It is gone already: nothing is left to do.
+  // The option does not exist, so there is nothing to remove.
   expect((await planText("csv", "Action,Option\nRemove,Golf\n", there(A, B))).items).toEqual([]);
 });
 

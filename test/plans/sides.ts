@@ -10,7 +10,7 @@ import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import type { StatePlan } from "../../src/plans/plan.ts";
 
-// The sides of a plan, as tests write them.
+// The inputs of a plan (file, base, current targeting) in a short form for tests.
 
 const TARGETING = { _id: "01J0000000000000000000000T", name: "Spring" };
 export const idOf = (letter: string) => `01J0000000000000000000000${letter}`;
@@ -36,7 +36,7 @@ export const baseAt = (state: ServiceTargeting): Base => baseOf(state, "2026-01-
 
 type More = Partial<Pick<Parameters<typeof planOf>[0], "base" | "prune" | "byName" | "thresholds">>;
 
-/** The plan of YAML options onto what is there. */
+/** Plans options in YAML for the current targeting. */
 export async function plan(options: string, state: ServiceTargeting | undefined, more: More = {}): Promise<StatePlan> {
   return planText("yaml", `version: 1\noptions:\n${options}`, state, more);
 }

@@ -7,7 +7,7 @@ import { isPossible, same, type Thing, type World } from "./meaning.ts";
 import { applied, comparable, TARGETING } from "./plan-properties.ts";
 import { editedWorld, randomOf, randomWorld } from "./random-edits.ts";
 
-/** What a run did that made one targeting of the other. */
+/** Returns what a run did that changed one targeting into the other. */
 function doneBetween(before: World, after: World): Done {
   const options = [...after.values()].flatMap((thing): OptionEffect[] => {
     const was = before.get(thing.id);
@@ -43,7 +43,7 @@ function presentOf(world: World): Present {
   return { targeting: TARGETING, options: new Map(options) };
 }
 
-/** Plans the way back and applies it; options that come back have their old IDs in what is given. */
+/** Plans the undo and applies it. In the result, restored options have their old IDs. */
 function undone(done: Done, now: World) {
   const { targetings, rows } = undoPlan(done, new Map([[TARGETING._id, presentOf(now)]]));
   const [back, ...others] = targetings;
@@ -63,7 +63,7 @@ function undone(done: Done, now: World) {
   return { world: new Map(things.map((thing) => [thing.id, thing])), rows };
 }
 
-/** Checks that undoing gives the first state, and that undoing the undo gives the state before it. */
+/** Checks that an undo restores the first state, and that undoing the undo restores the state before it. */
 export async function checkWayBack(runs: number): Promise<void> {
   await fc.assert(
     fc.asyncProperty(fc.integer(), async (seed) => {
@@ -80,7 +80,9 @@ export async function checkWayBack(runs: number): Promise<void> {
   );
 }
 
-/** Checks that what others changed since stays, and that the rest goes back, or says why it does not. */
+/**
+ * Checks that later changes by others stay, and that everything else is either restored or has a reason why it is not.
+ */
 export async function checkOthersKept(runs: number): Promise<void> {
   const seen = { exact: 0, caveat: 0, notOurs: 0, impossible: 0 };
   await fc.assert(
@@ -98,7 +100,7 @@ export async function checkOthersKept(runs: number): Promise<void> {
       for (const thing of now.values()) checkThing(thing, world.get(thing.id), { before, after, excused });
       for (const [id, was] of before) {
         if (after.has(id) || now.has(id) || excused.has(id)) continue;
-        // An equal option that others created in the meantime counts as back.
+        // If another user has created an equal option since, that option counts as restored.
         const back = world.get(id) ?? [...now.values()].find((thing) => isBackAs(thing, was) && world.has(thing.id));
         expect(back?.name).toBe(was.name);
       }
@@ -118,7 +120,7 @@ function isBackAs(thing: Thing, was: Thing): boolean {
 interface Sides {
   readonly before: World;
   readonly after: World;
-  /** Those of which the way back says that they, or fields of them, do not go back. */
+  /** The options that the undo does not restore, or not completely, and for which it gives a reason. */
   readonly excused: ReadonlySet<string | undefined>;
 }
 

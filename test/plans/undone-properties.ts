@@ -34,7 +34,7 @@ import { editedFile, editedWorld, randomOf, randomWorld } from "./random-edits.t
 
 const signal = new AbortController().signal;
 
-/** What all seeds share of a context. */
+/** Creates the part of a context that all seeds share. */
 export function sharedServices(): ToolContext {
   const { api } = readingApi([]);
   return {
@@ -47,7 +47,7 @@ export function sharedServices(): ToolContext {
   };
 }
 
-/** Keeps a plan as a run. */
+/** Stores a plan as a run. */
 export async function kept(plan: StatePlan, there: ServiceTargeting, scene: Modelled): Promise<ChangeHeader> {
   const origin = { environment: "sandbox", apiUrl: "test", fileDigest: "", prune: false, byName: false } as const;
   const text = JSON.stringify(planDocument(plan, origin, {}));
@@ -61,8 +61,9 @@ function toldOf({ state, status }: ChangeRun): string {
 }
 
 /**
- * Whether all that is left of a run could not be told from what others make: its process died in the instant in which the
- * service made it. Then it is told as unknown, and not made again.
+ * Returns whether everything that the run did not finish is unclear: its process died in the instant in which the
+ * service created something, which another user could have created as well. It is then reported as unknown, and not
+ * created again.
  */
 function isUnclear({ state }: ChangeRun): boolean {
   const left = objectResults(state).filter(({ outcome }) => outcome !== "succeeded" && outcome !== "alreadyDone");
@@ -70,7 +71,7 @@ function isUnclear({ state }: ChangeRun): boolean {
   return codes.includes("OWNER_UNCLEAR") && codes.every((code) => code === "OWNER_UNCLEAR" || code === "NEEDS_FAILED");
 }
 
-/** Plans a desired state onto a targeting, and carries that out. */
+/** Plans a desired state for a targeting, and applies the plan. */
 export async function appliedTo(targetingId: string, desired: Desired, scene: Modelled) {
   const there = await readTargeting(scene.api, targetingId, { signal });
   const plan = planOf({ desired, there, prune: false, byName: false, thresholds: LOOSE });
@@ -79,8 +80,8 @@ export async function appliedTo(targetingId: string, desired: Desired, scene: Mo
 }
 
 /**
- * Undoes a run, and undoes that: the state before the run, and the one after it, are there again, by names. Gives how
- * many objects went back.
+ * Undoes a run, and then undoes that. Checks that this restores the state before the run, and then the one after it.
+ * Compares by name. Returns how many objects were restored.
  */
 export async function checkUndone(
   run: ChangeRun,
@@ -111,8 +112,8 @@ export async function checkUndone(
 }
 
 /**
- * Applies the plan of a random file, which others may have changed the targeting for since its base, and undoes it; gives
- * whether there was anything to apply. Throws where anything is not as an independent model says.
+ * Plans a random file, although others may have changed the targeting since its base, applies the plan and undoes it.
+ * Returns whether there was anything to apply. Throws if the result differs from the independent model.
  */
 export async function checkPlanUndone(seed: number, withTrouble: boolean, services: ToolContext): Promise<boolean> {
   const random = randomOf(seed);
@@ -148,19 +149,21 @@ export async function checkPlanUndone(seed: number, withTrouble: boolean, servic
   return true;
 }
 
-/** A call about a targeting that is not there is not even planned. */
+/** Ignores the error if the targeting of a call does not exist, so that the call cannot be planned. */
 function unlessUnplannable(thrown: unknown): undefined {
   if (!isApiError(thrown) || thrown.effect !== "rejected") throw thrown;
 }
 
-/** Makes a random call of any tool and undoes it; gives whether it changed anything of which all is known. */
+/**
+ * Makes a random call of any tool and undoes it. Returns whether the call changed anything, with all outcomes known.
+ */
 export async function checkCallUndone(seed: number, withTrouble: boolean, services: ToolContext): Promise<boolean> {
   const random = randomOf(seed);
   const scene = modelled(seed, services);
   const trouble = (): Trouble => (withTrouble ? randomTrouble(random) : CALM);
   const { project, time } = scene;
   fillWorld(project, time, randomFrom(seed));
-  // What campaigns use does not go back into groups.
+  // Options that campaigns use cannot move back into groups, so nothing may be in use.
   for (const one of [...project.targetings.values(), ...project.options.values()])
     Object.assign(one, { locked: false });
   const call = randomCall(project, randomFrom(seed * 7919 + 13), random.chance(0.05) ? "many" : "small");

@@ -2,7 +2,7 @@ import { describe, expect, inject, test } from "vitest";
 import { checkOtherWriter } from "./second-writer.ts";
 import { checkCallUndone, checkPlanUndone, sharedServices } from "./undone-properties.ts";
 
-/** The long run of `npm run test:faults` has parts, which together make 10,000. */
+/** Which seeds to try. The long run, `npm run test:faults`, has several parts with 10,000 seeds together. */
 const { from, count } = inject("faultSchedules") ?? { from: 1, count: 40 };
 
 const CHECKS = [
@@ -30,7 +30,7 @@ describe.each(CHECKS)("%s", (_, check) => {
           throw new Error(`seed ${seed}`, { cause: thrown });
         }
       }
-      // Else the edits are such that little of it was looked at.
+      // If fewer seeds changed anything, the random edits test too little.
       expect(looked).toBeGreaterThan(count / 4);
     },
     3_600_000,

@@ -1,7 +1,7 @@
 import { inject, test } from "vitest";
 import { checkOthersKept, checkWayBack } from "./undo-properties.ts";
 
-/** The long run of `npm run test:faults` has parts, which together make 10,000. */
+/** How many random cases to try. The long run, `npm run test:faults`, has several parts with 10,000 together. */
 const runs = inject("faultSchedules")?.count ?? 600;
 
 test("undoing gives the first state, and undoing that the state before it", () => checkWayBack(runs));

@@ -6,7 +6,7 @@ import { type ReadFormat, readDesired } from "../../src/plans/file/read-desired.
 import { withIds as bytesWithIds } from "../../src/plans/file/write-ids.ts";
 
 const idOf = (letter: string) => `01J0000000000000000000000${letter}`;
-/** The IDs of rows by their numbers. */
+/** Returns the IDs of rows by row number. */
 const mapOf = (ids: readonly (string | undefined)[]) =>
   new Map(ids.flatMap((id, at) => (id === undefined ? [] : [[at, id] as const])));
 const withIds = async (text: string, format: ReadFormat, ids: readonly (string | undefined)[]) =>
@@ -84,7 +84,7 @@ test("CSV with one Context ID a row: each row of an option gets its ID", async (
 const FOLDER = join(import.meta.dirname, "..", "files", "sheets");
 const WORKBOOKS = readdirSync(FOLDER).filter((name) => /^(korean|two).*\.xls[xm]$/.test(name));
 
-/** The parts of a workbook by their names, unpacked. */
+/** Returns the unpacked parts of a workbook by name. */
 function partsOf(packed: Uint8Array) {
   return new Map(Object.entries(unzipSync(packed)).map(([name, bytes]) => [name, Buffer.from(bytes).toString("utf8")]));
 }

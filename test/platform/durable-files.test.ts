@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { appendLine, createFile, makeFolder, replaceFile, syncFolder } from "../../src/platform/files.ts";
 
-// The order of what reaches the disk is in test/durability.
+// test/durability checks in which order data reaches the disk.
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "durable-"));
 

@@ -18,7 +18,7 @@ async function folders() {
   return { root, inner, deep, outside, aside, place: { root, steps, path: join(root, ...steps) } };
 }
 
-/** Held by descriptors, where the platform has them, and looked at again and again, as elsewhere. */
+/** With descriptors that hold the folder, which only Linux has, and with repeated checks, as on other platforms. */
 describe.each(process.platform === "linux" ? [true, false] : [false])("held by a descriptor: %s", (isFirm) => {
   test("a file is read, and the path of the folder is checked", async () => {
     const { place } = await folders();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { moveIntoPlace } from "../../src/platform/files.ts";
 
-/** A system whose renaming fails with these codes, one after the other, before it works. */
+/** A system on which renaming fails with these codes, in this order, before it succeeds. */
 function system(platform: NodeJS.Platform, codes: readonly string[]) {
   let tries = 0;
   let slept = 0;

@@ -7,12 +7,12 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Ntfs } from "../support/ntfs.ts";
 import { startRun, wasStarted } from "../support/records.ts";
 
-// What is kept on the disk, on a file system that behaves like NTFS: what somebody has open cannot be moved, replaced or
-// removed. Scanners and hosts have files open for a moment, so that everything here must wait for that moment to pass.
+// Stores data on a file system that behaves like NTFS: a file that a program has open cannot be moved, replaced or
+// removed. Virus scanners and hosts open files for a moment, so all code must wait until that moment is over.
 
 const system = vi.hoisted(() => {
   const real = process.platform;
-  // Read once by the modules below, when they are loaded.
+  // The modules below read the platform once, when they are loaded.
   Object.defineProperty(process, "platform", { value: "win32" });
   const made: { ntfs?: Ntfs } = {};
   return { real, made };
@@ -35,7 +35,10 @@ const { systemClock } = await import("../../src/platform/clock.ts");
 const { dataFile, readDataFile } = await import("../../src/sandbox/state-dump.ts");
 Object.defineProperty(process, "platform", { value: system.real });
 
-/** How long another program has a file open: longer than the first tries, shorter than all of them. */
+/**
+ * How long another program has a file open. This is longer than the first tries take, and shorter than all tries
+ * together.
+ */
 const A_MOMENT_MS = 60;
 
 function ntfs(): Ntfs {
@@ -43,13 +46,13 @@ function ntfs(): Ntfs {
   return system.made.ntfs;
 }
 
-/** Lets another program have a file open for a moment. */
+/** Makes another program open a file for a moment. */
 function holdForAMoment(path: string): void {
   const release = ntfs().hold(path);
   setTimeout(release, A_MOMENT_MS);
 }
 
-// Node, too, asks where it runs when it looks for the folder of temporary files.
+// Node itself uses the platform to find the folder for temporary files, which must be the real one.
 const TEMPORARY = system.real === "win32" ? tmpdir() : (process.env.TMPDIR ?? "/tmp");
 const folder = (): string => mkdtempSync(join(TEMPORARY, "targeting-mcp-ntfs-"));
 

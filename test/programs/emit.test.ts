@@ -17,7 +17,7 @@ import { startReferenceService } from "../events/reference-service.ts";
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const modules = join(repository, "node_modules");
 const suite = generateEventTests({ seed: 3, uid: `o'brien "$HOME" \`x\` \${y}` });
-/** Every kind of case, of some events. */
+/** Cases of every kind for some events. */
 const SOME = {
   eventNames: [
     ...["purchase", "add_to_cart", "view_item", "begin_checkout", "view_content", "begin_lead_form", "generate_lead"],
@@ -34,7 +34,7 @@ interface Ended {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "event-suite-"));
-  // As in a project that has installed this package and vitest: npx then starts what is installed.
+  // The folder looks like a project that has installed this package and vitest, so npx starts these.
   const installed = join(folder, "node_modules");
   await mkdir(join(installed, ".bin"), { recursive: true });
   for (const name of await readdir(modules)) {
@@ -48,7 +48,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Whether a process runs; a signal that is none reaches only one that does. */
+/** Returns whether a process runs. Signal 0 only checks this. */
 function isRunning(id: number): boolean {
   try {
     return process.kill(id, 0);
@@ -57,7 +57,7 @@ function isRunning(id: number): boolean {
   }
 }
 
-/** Emits a suite and runs the file against a service; against a sandbox of its own where no service is named. */
+/** Writes a suite to a file, and runs it against a service. Without `url`, the suite starts its own sandbox. */
 async function run(emitted: EventSuite, format: "vitest" | "curl", url = ""): Promise<Ended> {
   const file = join(folder, SUITE_FORMATS[format].fileName);
   await writeFile(file, await emitSuite(emitted, format, DEFAULT_URL));
@@ -139,7 +139,7 @@ it("is TypeScript for Playwright too, which `npm run test:browser` runs in a bro
   expect(code).toContain('from "@playwright/test"');
 });
 
-/** What the emitted page test uses of Playwright's expectations; what fails is told in full. */
+/** The parts of Playwright's `expect` that the page test uses. Prints failures completely. */
 function pageExpect(actual: unknown, note = "") {
   const must = (holds: boolean): void => {
     if (!holds) throw new Error(`${note} ${Array.isArray(actual) ? actual.join("; ") : String(actual)}`);
@@ -151,7 +151,7 @@ function pageExpect(actual: unknown, note = "") {
   };
 }
 
-/** What a page must do for the emitted test, and what that then says: run with a stand-in for Playwright. */
+/** Runs the page test with a replacement for Playwright. Returns what the page had to do, and what the test reports. */
 async function testPage(emitted: EventSuite, bodies: readonly string[], expected = "") {
   const { code } = await transform(await emitSuite(emitted, "playwright", DEFAULT_URL), {
     loader: "ts",

@@ -11,11 +11,11 @@ import { packPublished } from "../../scripts/packaging/published.ts";
 import { startRegistry } from "../support/registry.ts";
 import { OPENING, startProgram } from "../support/server-process.ts";
 
-// The package as people install it; `setup` then writes a command, and exactly that command is started.
+// Installs the package as people do. `setup` then writes a command, and exactly that command is started.
 
 const ON_WINDOWS = process.platform === "win32";
 
-/** Where each host looks, under a home folder of Linux. */
+/** Where each host keeps its configuration on Linux, below the home folder. */
 const FILES = {
   "claude-desktop": ".config/Claude/claude_desktop_config.json",
   "claude-code": ".claude.json",
@@ -38,7 +38,7 @@ const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-installed-"));
 const cache = join(folder, "cache");
 const archive = { path: "" };
 
-/** Runs a program to its end, without a setting of this machine; gives what it printed. */
+/** Runs a program until it ends, without any settings of this machine. Returns what it printed. */
 async function run(program: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   const env = { PATH: process.env.PATH ?? "", HOME: folder, USERPROFILE: folder, npm_config_cache: cache };
   const child = spawn(program, [...args], { env: { ...env, ...environment }, cwd: folder, shell: ON_WINDOWS });
@@ -59,7 +59,7 @@ beforeAll(async () => {
   archive.path = join(folder, (await packPublished(folder)).filename);
 });
 
-/** The entry that a host's file holds. */
+/** Returns our entry in a host's configuration file. */
 function entryIn(home: string, host: HostName) {
   const text = readFileSync(join(home, FILES[host]), "utf8");
   const { mcpServers, servers, mcp_servers } = lists.parse(host === "codex" ? parse(text) : JSON.parse(text));
@@ -68,16 +68,16 @@ function entryIn(home: string, host: HostName) {
   return found;
 }
 
-/** A home folder with a folder for each host. */
+/** Creates a home folder with a folder for each host. */
 async function home(): Promise<string> {
   const made = mkdtempSync(join(folder, "home-"));
   for (const file of Object.values(FILES)) await mkdir(dirname(join(made, file)), { recursive: true });
   return made;
 }
 
-/** Starts a command as a host does, and lists the tools. */
+/** Starts a command as a host does. Returns the names of its tools. */
 async function toolsOf({ command, args }: z.infer<typeof entry>, environment: Readonly<Record<string, string>>) {
-  // In the folder of this repository, npx would take the package from there, and build it.
+  // In this repository's folder, npx would use and build the package from there.
   const server = startProgram(command, args, environment, folder);
   for (const message of OPENING) server.send(message);
   expect(await server.answer("open")).toMatchObject({ result: { serverInfo: { name: "targeting-mcp" } } });
@@ -90,7 +90,7 @@ async function toolsOf({ command, args }: z.infer<typeof entry>, environment: Re
   return result.tools.map(({ name }) => name);
 }
 
-/** As hosts start programs from a desktop: with a PATH on which there is no Node. */
+/** Hosts that were started from a desktop may have a PATH without Node. */
 const WITHOUT_NODE = { PATH: join(folder, "nothing-here") };
 
 describe.skipIf(ON_WINDOWS)("the command that setup writes starts the server", { timeout: 300_000 }, () => {

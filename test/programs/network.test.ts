@@ -7,7 +7,8 @@ import { startProxy } from "../support/proxy.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { type Certificate, closedPort, type Received, type Reply, startStub } from "../support/stub-server.ts";
 
-// The package holds only parts of the HTTP client, so that the network is tried on the built command, by what agents see.
+// The package contains only parts of the HTTP client, so the built command is tested with many kinds of networks. The
+// checks use what agents see.
 
 const TARGETING = "01JABCDEFGHJKMNPQRSTVWXYZ0";
 const KEY = "key-of-targetings";
@@ -29,7 +30,7 @@ const diagnosis = z.object({
   checks: z.array(z.object({ about: z.string(), state: z.string(), found: z.string(), remedy: z.string().optional() })),
 });
 
-/** A service that answers whatever is asked. */
+/** A service that has an answer to every request. */
 const answers = ({ url, method, body }: Received): unknown => {
   if (url.endsWith("/event")) return { message: "ok" };
   if (method === "GET") return { _id: TARGETING, name: "Spring" };
@@ -44,7 +45,7 @@ async function startService(certificate?: Certificate) {
   });
 }
 
-/** Both APIs at one address. Nothing is tried for long. */
+/** Both APIs at one address, with short times for retries. */
 const at = (url: string, more: Readonly<Record<string, string>> = {}) => ({
   TARGETING_API_URL: url,
   TARGETING_API_KEY: KEY,
@@ -55,7 +56,7 @@ const at = (url: string, more: Readonly<Record<string, string>> = {}) => ({
 });
 
 const READ = ["get_targeting", { targetingId: TARGETING }] as const;
-/** More than fits into one slice of a request. */
+/** More than one part of a request can hold. */
 const names = Array.from({ length: 3000 }, (_, number) => ({
   name: `Option ${number}`,
   contexts: [`context-${number}`],
@@ -63,7 +64,7 @@ const names = Array.from({ length: 3000 }, (_, number) => ({
 const WRITE = ["bulk_add_options", { targetingId: TARGETING, items: names }] as const;
 const EVENT = ["track_event", { uid: "u-1", eventName: "app_open", platform: "web" }] as const;
 
-/** The answers of a read, a write and an event. */
+/** Returns the answers to a read, a write and an event. */
 async function calls(environment: Readonly<Record<string, string>>) {
   const command = startCommand([], environment);
   for (const message of OPENING) command.send(message);
@@ -74,7 +75,7 @@ async function calls(environment: Readonly<Record<string, string>>) {
   return { read: await call(1, READ), written: await call(2, WRITE), event: await call(3, EVENT) };
 }
 
-/** The remedies in the answers of a read, a write and an event, and of what doctor says of each API. */
+/** Returns the remedies in the answers to a read, a write and an event, and those of doctor for each API. */
 async function remedies(environment: Readonly<Record<string, string>>) {
   const { read, written, event } = await calls(environment);
   const command = startCommand(["doctor", "--json"], environment);
@@ -105,7 +106,7 @@ const succeeded = ({ read, written, event }: Awaited<ReturnType<typeof calls>>) 
   expect(event.structuredContent.status, JSON.stringify(event)).toBe("succeeded");
 };
 
-/** Looked up by no machine: only the proxy knows it. */
+/** A host name that only the proxy knows. */
 const HOST = "api.example.test";
 const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toString("base64")}`;
 
@@ -168,7 +169,7 @@ describe("a proxy on the way", () => {
     const proxy = await startProxy({ to: service.url, credentials: basic("jo@corp:p:ss") });
     const address = proxy.url.replace("http://", "http://jo%40corp:p%3Ass@");
     const environment = at(`${scheme}://${HOST}`, { NODE_EXTRA_CA_CERTS: authority.file });
-    // Without a scheme, too.
+    // The proxy's address may have no scheme.
     for (const given of [address, address.replace("http://", "")]) {
       succeeded(await calls({ ...environment, [variable]: given }));
     }
@@ -258,7 +259,7 @@ describe("answers that were changed on the way", () => {
     const pack = {
       gzip: gzipSync,
       deflate: deflateSync,
-      // Some servers send it without the two bytes of zlib.
+      // Some servers send this encoding without the header of zlib.
       Deflate: deflateRawSync,
       br: brotliCompressSync,
       "gzip, br": (body: Buffer) => brotliCompressSync(gzipSync(body)),

@@ -10,7 +10,7 @@ const journal = z.object({ requests: z.array(z.looseObject({ operation: z.string
 const UNKNOWN = "01JABCDEFGHJKMNPQRSTVWXYZ0";
 const never = new AbortController().signal;
 
-/** A targeting with so many options, and a group with so many sub-options; gives their IDs. */
+/** Creates a targeting with this many options, and a group with this many sub-options. Returns their IDs. */
 async function targetingWith({ run, targeting }: Service, name: string, options: number, children = 0) {
   const targetingId = await targeting(name);
   const items = [
@@ -34,7 +34,7 @@ async function targetingWith({ run, targeting }: Service, name: string, options:
   };
 }
 
-/** Counts the reads of some work, by operation. */
+/** Does some work, and counts the reads that it makes, by operation. */
 async function readsOf<T>({ control }: Service, work: () => Promise<T>) {
   const seen = async () => journal.parse(await control("GET", "/requests")).requests;
   const before = (await seen()).length;
@@ -55,7 +55,7 @@ describe("options are found by ID", () => {
   ])("%s", async (_case, held, wanted, reads) => {
     const service = await startService();
     const { options, targetingId } = await targetingWith(service, "Spring", held);
-    // The last of the list, so that only its last page holds them.
+    // The last options, which only the last page of the list contains.
     const ids = options.slice(-wanted);
     const { value, ...counted } = await readsOf(service, () => findOptions(service.api, ids, never));
     expect([...value.found.keys()].sort()).toEqual([...ids].sort());

@@ -11,13 +11,13 @@ import { getOption } from "../../src/tools/get-option.ts";
 import { listOptions } from "../../src/tools/list-options.ts";
 import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
 
-/** By hand, from management-api 8.1. */
+/** From management-api 8.1, repeated here by hand. */
 const PAGE = 1000;
 const CONTEXT_PAGE = 10_000;
 
 const never = new AbortController().signal;
 const targetingId = ulidOf(0);
-/** More reads than this for what takes a few pages is going round in circles. */
+/** A reading that needs a few pages, but makes more reads than this, is in an endless loop. */
 const MAX_READS = 40;
 
 const plain = (count: number, from = 1): HeldOption[] =>
@@ -32,7 +32,7 @@ const plain = (count: number, from = 1): HeldOption[] =>
 type List = ManagementApi["listOptions"];
 type Get = ManagementApi["getOption"];
 
-/** A service whose reads behave as they are told; more of them than there can be a reason for are a failed test. */
+/** A service whose reads behave as the test says. The test fails if there are more reads than can be necessary. */
 function service(
   options: readonly HeldOption[],
   behave: { readonly list?: (list: List) => List; readonly get?: (get: Get) => Get },
@@ -132,7 +132,7 @@ describe("Context IDs of an option", () => {
       return async (...asked) => {
         const page = await read(...asked);
         pages += 1;
-        // Somebody takes the first away between two pages of the first reading.
+        // Another user removes the first one between two pages of the first reading.
         if (pages === 1) contexts.shift();
         return { ...page, option: { ...page.option, updatedAt: pages === 1 ? "before" : "after" } };
       };
@@ -152,7 +152,7 @@ describe("Context IDs of an option", () => {
 });
 
 describe("a list that shifts while it is walked", () => {
-  /** Changes the list after the pages of some numbers, counted from 1. */
+  /** Changes the list after the pages with these numbers; the first is 1. */
   const changing = (held: HeldOption[], after: readonly number[], change: (held: HeldOption[]) => unknown) => {
     let pages = 0;
     return (list: List): List => {

@@ -3,7 +3,7 @@ import { AmbiguousError, BusyError, RejectedError } from "../../src/api/errors.t
 import { AdaptiveConcurrency } from "../../src/api/management.ts";
 import { sideBySide } from "../../src/reads/side-by-side.ts";
 
-/** Promises that are settled by hand, by number; and what was begun, so far and at the same time. */
+/** Promises that the test resolves by number. Also counts how many were started, in total and at the same time. */
 function byHand() {
   const open = new Map<number, { resolve: () => void; reject: (error: unknown) => void }>();
   const begun: number[] = [];
@@ -27,7 +27,7 @@ function byHand() {
 }
 
 const numbers = (count: number) => () => Array.from({ length: count }, (_, number) => number);
-/** Lets everything run that waits for nothing outside. */
+/** Waits until everything that is ready has run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("reading side by side", () => {
@@ -40,7 +40,7 @@ describe("reading side by side", () => {
     })();
     await settled();
     expect(begun).toEqual([0, 1, 2, 3]);
-    // All but the first: what is behind it waits, and no more than twice the width is read ahead.
+    // All except the first are ready. The results after it wait, and at most twice the width is read ahead.
     for (let round = 0; round < 20; round += 1) {
       for (const number of [...open.keys()].filter((one) => one > 0).reverse()) open.get(number)?.resolve();
       await settled();
@@ -91,7 +91,7 @@ describe("reading side by side", () => {
     })();
     await settled();
     for (let round = 0; round < 1000 && open.size > 0; round += 1) {
-      // The latest first, and the first of all last.
+      // The last is resolved first, and the first one last.
       [...open.values()].at(-1)?.resolve();
       if (round === 100) pace.width = 1;
       await settled();
@@ -142,7 +142,7 @@ describe("reading side by side", () => {
         for await (const { from } of sideBySide(job)) told.push(from);
       })();
       await expect.poll(() => begun).toEqual([0, 100, 200, 300]);
-      // The first one is slow: no more than twice the width is read ahead, whatever needs no read.
+      // The first read is slow. At most twice the width is read ahead, even if many objects need no read.
       for (let round = 0; round < 10_000 && begun.length < 8; round += 1) {
         for (const number of [...open.keys()].filter((one) => one > 0)) open.get(number)?.resolve();
         await settled();

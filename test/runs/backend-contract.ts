@@ -9,7 +9,7 @@ import { reopenRun, restRun, startRun, summaryOf, wasStarted } from "../support/
 import { transitionContract } from "./transitions.ts";
 
 const newRunId = ulidSource(Date.now, Math.random);
-/** How often a stop is asked for just when a request is announced. */
+/** How often a stop is requested at the moment when a request is announced. */
 const STOPS = 40;
 const never = new AbortController().signal;
 const HOUR_MS = 3_600_000;
@@ -41,8 +41,8 @@ async function* pieces(...texts: readonly string[]): AsyncGenerator<string> {
 }
 
 /**
- * What every backend has to do. `make` gives an empty one twice, as two processes have it that share it: what the one
- * keeps, the other finds. The first one has the clock.
+ * Tests that every backend must pass. `make` creates an empty backend for two processes that share it: each finds what
+ * the other has stored. `clock` is that of the first process.
  */
 export function backendContract(name: string, make: (clock?: Clock) => Promise<readonly [Backend, Backend]>): void {
   transitionContract(name, make);
@@ -145,7 +145,7 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       await expect(runs.parts.keep(second.runId, "input", pieces("x".repeat(500)))).rejects.toThrow(ShareFullError);
       await expect(suites.put("keys:3 me", "a1", "s".repeat(900))).rejects.toThrow(ShareFullError);
       expect(await suites.list("keys:3 me")).toEqual([]);
-      // Another caller whose name ends alike has a share of its own.
+      // A caller whose name ends in the same way still has its own share.
       const theirs = headerOf({ caller: "not me" });
       await runs.create(theirs);
       await runs.parts.keep(theirs.runId, "input", pieces("x".repeat(1000)));
@@ -278,7 +278,7 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
           return stopAsked ?? (await runs.stops.asked(runId)).length > 0;
         };
         const [there, isToStop] = await Promise.all([asking(), intending()]);
-        // What may leave was announced before the one who asked was answered.
+        // If the driver did not see the stop, the request was announced before the stop was confirmed.
         if (!isToStop) expect(there).toEqual(['{"t":"intent"}']);
         await journal.close();
         await lease.release();
@@ -291,7 +291,7 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       const told: string[] = [];
       const off = runs.stops.watch?.(runId, () => told.push(runId));
       if (off === undefined) return;
-      // The driver has its connection by then.
+      // After this, the driver is connected to the store and gets notices.
       await runs.lease(runId);
       await others.stops.ask(other.runId);
       await others.stops.ask(runId);

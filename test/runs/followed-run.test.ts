@@ -6,7 +6,7 @@ import { followedRun } from "../../src/runs/kept-runs.ts";
 
 const NOTHING = new RunState();
 
-/** A clock that moves only when it is told to. */
+/** A clock that moves only when the test moves it. */
 function handClock(): Clock & { advance(ms: number): Promise<void> } {
   let now = 0;
   let sleepers: readonly { readonly at: number; readonly wake: () => void }[] = [];
@@ -27,7 +27,7 @@ function handClock(): Clock & { advance(ms: number): Promise<void> } {
   };
 }
 
-/** A run that another process drives, with the times at which it was read. */
+/** Follows a run that another process executes. Returns the times at which the run was read. */
 function start(isTold: boolean, readingMs = 0) {
   const clock = handClock();
   const reads: number[] = [];

@@ -13,7 +13,7 @@ import { sentEvents } from "../support/sent-events.ts";
 
 const newRunId = ulidSource(Date.now, Math.random);
 
-/** Runs of events whose store counts how many journals are read. */
+/** Creates runs of events, with a store that counts how many journals are read. */
 async function counted() {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   const store = fileRunStore(folder, systemClock);
@@ -53,7 +53,7 @@ test("a run that is looked at again is not read again, unless it changed", async
   await appendFile(journal, `${JSON.stringify({ t: "resume", resend: false, at: 1 })}\n`);
   expect(await readsOf(() => runs.find(runId))).toBe(before + 1);
   expect((await runs.find(runId))?.status()).toBe("interrupted");
-  // Another one of the same size in its place.
+  // Replaces the journal by another one of the same size.
   await writeFile(`${journal}.other`, (await readFile(journal, "utf8")).replace('"finished"', '"canceled"'));
   await rename(`${journal}.other`, journal);
   expect(await readsOf(() => runs.find(runId).catch(() => undefined))).toBe(before + 2);

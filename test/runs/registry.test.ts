@@ -10,7 +10,7 @@ import { virtualClock } from "../events/virtual-clock.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
 import { startRun } from "../support/records.ts";
 
-// A kind of its own, as small as one can be: a run that counts up to a number, one step at a time.
+// The smallest possible kind of run: it counts up to a number, one step at a time.
 
 const call = z.object({ tool: z.string(), to: z.number() });
 type Call = z.infer<typeof call>;
@@ -172,7 +172,7 @@ test("the runs of a process that ended are all taken over before the first of th
   const store = {
     ...memory,
     lease: async (runId: string) => {
-      // The store answers one after the other.
+      // The store answers for one run after another.
       await clock.sleep(headers.findIndex((one) => one.runId === runId) * 50);
       const lease = await memory.lease(runId);
       did.push("taken over");

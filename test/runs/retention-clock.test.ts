@@ -52,7 +52,7 @@ describe("no run is removed", () => {
     const behind = judge(undefined, 0);
     const right = judge(behind.seen, NOW, [NOW]);
     expect(right.doubt).toContain("jumped from 1970-01-01");
-    // The other clock did not confirm the time before the jump.
+    // The other clock did not confirm this clock before it jumped.
     expect(judge(right.seen, NOW + 5 * DAY_MS, [NOW + 5 * DAY_MS]).doubt).toBeDefined();
   });
 
@@ -80,7 +80,7 @@ test("a doubt is told once, and the clock is stored only where that says somethi
   for (let look = 0; look < 3; look += 1) expect(await watch.doubt()).toBeUndefined();
   expect(stored).toBe(1);
   watch.noteService(NOW);
-  // What the service said is not moved by a jump of the clock.
+  // What the service said about the time stays valid when this machine's clock jumps.
   now += 40 * DAY_MS;
   for (let look = 0; look < 3; look += 1) expect(await watch.doubt()).toContain("until they agree");
   expect(await watch.peek()).toContain("until they agree");

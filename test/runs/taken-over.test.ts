@@ -29,7 +29,7 @@ const newRunId = ulidSource(Date.now, Math.random);
 const CALL = { tool: "rename_targetings", input: { items: [{ _id: newRunId(), name: "Spring" }] } } as const;
 const SENT: JournalEntry = { t: "send", steps: [0], at: 1, again: false };
 
-/** A run of which a process drove a part before it stood still; `lease` is its lease. */
+/** Creates a run that a process executed in part before it was suspended. `lease` is the lease of that process. */
 async function halfDriven() {
   const store = fileRunStore(folder, systemClock);
   const header: ChangeHeader = {
@@ -53,7 +53,7 @@ async function halfDriven() {
   return { store, runId, lease, journal, takeOver, lines };
 }
 
-/** A journal that takes entries. */
+/** Returns a journal that accepts entries. */
 function writing(journal: RunJournal) {
   return {
     ...journal,

@@ -6,7 +6,7 @@ import type { Member } from "../../src/runs/postgres/member.ts";
 import type { OrphanedRuns } from "../../src/runs/store.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 
-/** How many runs are left by a worker that writes to as many projects as it may by default. */
+/** How many runs a worker leaves that writes to as many projects at a time as is allowed by default. */
 const LEFT = 50;
 /** How long a run takes, in milliseconds. */
 const RUN_MS = 190;

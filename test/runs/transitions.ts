@@ -3,11 +3,11 @@ import type { Backend } from "../../src/runs/backend.ts";
 import { moveRun, type RunRecord, type RunStore, type Status, transition } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 
-// The transitions of a run by hand, as the design lists them, and each of them against each other one.
+// All transitions of a run, repeated here by hand from the design. Each is tested together with each other one.
 
 const newRunId = ulidSource(Date.now, Math.random);
 
-/** Who makes a transition, from where to where. */
+/** For each transition, the statuses before it and the status after it. */
 export const MOVES = {
   "a plan is stored": { from: ["planning", "planned", "waiting"], to: "planned" },
   "an approval is asked for": { from: ["planning", "planned", "waiting"], to: "waiting" },
@@ -33,7 +33,7 @@ export const ALL = [
   ...["planning", "planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
 ] as const satisfies readonly Status[];
 
-/** The statuses by which a run comes to a status. */
+/** For each status, the statuses that lead to it in order. */
 const WAYS: Readonly<Record<Status, readonly Status[]>> = {
   planning: [],
   planned: ["planned"],
@@ -60,14 +60,14 @@ export function mayBe(move: Move, status: Status): boolean {
   return move.from.some((from) => from === status);
 }
 
-/** What a process does that has read the run: it comes too late, or its transition is the next one. */
+/** Makes a transition for a process that has read the record before. It fails if another process was faster. */
 async function moved(store: RunStore, runId: string, move: Move, read: RunRecord): Promise<boolean> {
   const isFinal = "isFinal" in move ? { isFinal: move.isFinal } : {};
   const after = mayBe(move, read.status) ? transition(read, { status: move.to, ...isFinal }) : undefined;
   return after !== undefined && store.update(runId, after);
 }
 
-/** What every store does with two processes that change the status of a run. */
+/** Tests that every store must pass when two processes change the status of a run. */
 export function transitionContract(name: string, make: () => Promise<readonly [Backend, Backend]>): void {
   describe(`${name}: transitions`, () => {
     test("of two transitions by what was read at the same time one counts, and the other fails", async () => {

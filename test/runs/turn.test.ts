@@ -9,7 +9,7 @@ import {
   type Turn,
 } from "../../src/runs/turn.ts";
 
-/** A clock of two hands that are set one by one. */
+/** A clock whose two times (wall clock and monotonic) the test sets separately. */
 function handSet() {
   const hands = { wall: 1_700_000_000_000, monotonic: 5 };
   return { hands, clock: { now: () => hands.wall, monotonic: () => hands.monotonic, sleep: async () => {} } };

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { expect, test } from "vitest";
 import { at, ROUTE, type SandboxService, withSandbox } from "./service.ts";
 
-/** The status of a request with headers that fetch does not let a page set. */
+/** Returns the status of a request with headers that fetch does not allow. */
 function statusWith(service: SandboxService, path: string, headers: Readonly<Record<string, string>>): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(service.url + path, { headers }, (response) => {

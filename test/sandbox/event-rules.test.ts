@@ -12,7 +12,7 @@ const events = z.object({
   dropped: z.number(),
 });
 
-/** Sends an event; gives the status, the message, and what the sandbox kept. */
+/** Sends an event. Returns the status, the message, and what the sandbox has stored. */
 async function sent(service: SandboxService, body: unknown, key?: string) {
   const reply = await service.event(body, key);
   const page = events.parse((await service.control("GET", "/events?limit=1")).body);

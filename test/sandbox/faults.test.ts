@@ -16,20 +16,20 @@ const journal = z.object({
 const create = (service: SandboxService, name: string) =>
   service.send("POST", ROUTE.createTargetings, { items: [{ name }] });
 
-/** What became of a create: its status, or "reset". */
+/** Creates a targeting. Returns the status, or "reset" if the connection was closed. */
 const outcome = async (service: SandboxService, name: string) =>
   create(service, name).then(
     ({ status }) => status,
     () => "reset",
   );
 
-/** Whether a targeting of that name is there. */
+/** Returns whether a targeting with this name exists. */
 async function exists(service: SandboxService, name: string): Promise<boolean> {
   const { body } = await service.control("GET", "/state");
   return JSON.stringify(body).includes(`"name":"${name}"`);
 }
 
-/** Waits until the only fault has struck so many requests. */
+/** Waits until the only fault has affected this many requests. */
 const untilHeld = (service: SandboxService, struck: number) =>
   expect.poll(() => service.control("GET", "/faults")).toMatchObject({ body: { faults: [{ struck }] } });
 

@@ -4,7 +4,7 @@ import { RULES, type Rule } from "./rules.ts";
 
 const HERE = new URL("./", import.meta.url);
 
-/** Where the table lies. */
+/** The file that contains the table of rules. */
 export const FIDELITY_DOC = fileURLToPath(new URL("../../docs/reference/sandbox-rules.md", HERE));
 
 const INTRODUCTION = `# The rules of the sandbox, each with its test
@@ -14,7 +14,7 @@ A rule without a test fails the build. _documented_: the API documents state the
 and this is the most likely behaviour. Sections are those of the management API document; "event" means the event API.
 `;
 
-/** The tests that hold rules: the file of each, by the rule's name. Throws when a rule is held twice. */
+/** Returns the file of the test for each rule, by the rule's name. Throws if two tests are for the same rule. */
 export function heldRules(): ReadonlyMap<string, string> {
   const held = new Map<string, string>();
   const files = readdirSync(HERE).filter((file) => file.endsWith(".test.ts"));
@@ -28,7 +28,7 @@ export function heldRules(): ReadonlyMap<string, string> {
   return held;
 }
 
-/** The table of rules as Markdown. */
+/** Returns the table of rules as Markdown. */
 export function fidelityTable(): string {
   const held = heldRules();
   const count = (basis: Rule["basis"]) => RULES.filter((rule) => rule.basis === basis).length;
@@ -45,7 +45,7 @@ ${markdownTable(["section", "rule", "basis", "test (in test/sandbox)"], rows)}
 `;
 }
 
-/** A Markdown table whose columns line up, as the formatter wants them. */
+/** Returns a Markdown table with aligned columns, as the formatter writes it. */
 function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)));
   const line = (cells: readonly string[]) =>

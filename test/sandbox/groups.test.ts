@@ -4,7 +4,7 @@ import { at, codes, ROUTE, type SandboxService } from "./service.ts";
 
 const NOT_SUPPORTED = "TARGETING_CATEGORY_NOT_SUPPORTED";
 
-/** A targeting with a group of sub-options, a group with own Context IDs, and a regular option. */
+/** Creates a targeting with a group of sub-options, a group with own Context IDs, and a regular option. */
 async function catalogue(service: SandboxService) {
   const targeting = await service.create("News");
   const [group = "", own = "", regular = ""] = await service.add(targeting, [

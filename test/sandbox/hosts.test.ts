@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { type SandboxService, withSandbox } from "./service.ts";
 
-// A page can point a name of its own at this machine (DNS rebinding): its requests then carry that name as `Host`, and
-// as `Origin` where they write. Both are public keys away from everything, so that only these headers tell.
+// A web page can point its own host name at this machine (DNS rebinding). Its requests then have that name as `Host`,
+// and writes have it as `Origin`. The sandbox's keys are public, so only these headers show where a request comes from.
 
 interface Sent {
   readonly method?: string;
@@ -14,7 +14,7 @@ interface Sent {
   readonly body?: unknown;
 }
 
-/** The status of a request with headers that fetch does not let a page set. */
+/** Returns the status of a request with headers that fetch does not allow. */
 function statusOf(url: string, { method = "GET", path, headers, body }: Sent): Promise<number> {
   return new Promise((resolve, reject) => {
     const keys = { "x-api-key": "sandbox-key", authorization: "sandbox-app-key", "content-type": "application/json" };
@@ -55,7 +55,7 @@ test.each(["evil.example", "127.0.0.1.evil.example:4010", "localhost.evil.exampl
 
 test("this machine's names, and addresses, which no page can take, are served", () =>
   withSandbox(async (service) => {
-    // 10.0.2.2 is how an Android emulator calls the machine that it runs on.
+    // Android emulators reach the machine on which they run as 10.0.2.2.
     for (const host of [
       ...["localhost:4010", "127.0.0.1", "[::1]:4010", "shop.localhost", "10.0.2.2:4010", "192.168.1.7"],
     ]) {
@@ -95,7 +95,7 @@ test("a name that is listed is served, as Host and as Origin", () =>
     { allowedHosts: ["sandbox.team.example"] },
   ));
 
-/** An address of this machine under which it is no loopback. */
+/** An address of this machine in the network, which is not a loopback address. */
 const [address] = Object.values(networkInterfaces()).flatMap((all) =>
   (all ?? []).flatMap(({ address, family, internal }) => (family === "IPv4" && !internal ? [address] : [])),
 );

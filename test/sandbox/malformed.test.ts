@@ -4,10 +4,10 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { ROUTE, type SandboxService, withSandbox } from "./service.ts";
 
-/** Statuses that the documents give for a request that is wrong or finds nothing, and 200 for one that is right. */
+/** 200, and the statuses that the documents give for wrong requests and missing objects. */
 const DOCUMENTED = [200, 400, 401, 403, 404, 405, 413];
 
-/** A refusal: with a message, or with a code; the event endpoint has its message alone. */
+/** The body of a refusal: a code with details, or for the event endpoint only a message. */
 const refusal = z.union([
   z.strictObject({
     statusCode: z.number(),
@@ -94,7 +94,7 @@ test("what is no HTTP at all, or breaks off, leaves the sandbox as it was", () =
     await stillServes(service);
   }));
 
-/** Writes to a connection and ends it; done when it is closed, whatever came back. */
+/** Sends raw text, and waits until the connection is closed. Ignores the answer. */
 function sendRaw(service: SandboxService, sent: string): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect(Number(new URL(service.url).port), "127.0.0.1", () => socket.end(sent));

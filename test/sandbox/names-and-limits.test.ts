@@ -6,7 +6,7 @@ const MIB = 1_048_576;
 const numbered = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
-/** Whether a targeting and an option may have the name. */
+/** Returns whether both a targeting and an option may have this name. */
 async function accepts(service: SandboxService, name: string): Promise<boolean> {
   const targeting = await service.send("POST", ROUTE.createTargetings, { items: [{ name }] });
   const options = [{ name }];
@@ -190,7 +190,7 @@ rule("limit-context-length", async (service) => {
   }
 });
 
-/** A targeting with one option that holds `contexts`. */
+/** Creates a targeting with one option that has these Context IDs. */
 async function optionWith(service: SandboxService, contexts: readonly string[]) {
   const { targetings } = await service.seed({ targetings: [{ name: "News" }] });
   const targeting = at(targetings, 0);

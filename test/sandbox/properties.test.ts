@@ -5,13 +5,13 @@ import { emptyProject, type Project } from "../../src/sandbox/rules/store.ts";
 import { dumpProject } from "../../src/sandbox/state-dump.ts";
 import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 
-/** A write as the generator makes it: IDs are given by position among those there are when it runs. */
+/** A random write. It names objects by their position among those that exist when it is executed. */
 interface Write {
   readonly operation: ManagementOperation;
   readonly bodyFor: (pick: Pick) => unknown;
 }
 
-/** Chooses an ID that exists, or one that does not. */
+/** Returns the ID of the object at a position, or one that does not exist. */
 interface Pick {
   targeting(position: number): string;
   option(position: number): string;
@@ -84,7 +84,7 @@ const write: fc.Arbitrary<Write> = fc.oneof(
   })),
 );
 
-/** A project that requests are applied to, with its own clock and IDs: the same requests always do the same. */
+/** Creates a project with its own clock and IDs, so that the same requests always have the same effect. */
 function freshProject() {
   let time = START;
   const now = () => {
@@ -110,7 +110,7 @@ function pickFrom(project: Project): Pick {
   };
 }
 
-/** Everything that must be true of a project after any sequence of API writes. */
+/** Checks what must be true of a project after any sequence of writes. */
 function checkInvariants(project: Project): void {
   const { targetings, options } = dumpProject(project);
   const unique = (values: readonly string[]) => expect(values).toEqual([...new Set(values)]);

@@ -56,7 +56,7 @@ rule("product-limit-detach", async (service) => {
     errorCode: POLICY,
     detail: { limit: 500, count: 501, products },
   });
-  // The detached one is now required itself, and so cannot move back.
+  // The detached option is now in use itself, so it cannot move back.
   const back = await service.bulk(ROUTE.updateOptions, { items: [{ _id: subs[0], parent: groupId }] });
   expect(codes(back)).toEqual(["TARGETING_CATEGORY_LOCKED"]);
 });

@@ -1,17 +1,17 @@
 import * as z from "zod";
 import { rowsOf } from "../support/rows.ts";
 
-/** One rule of the service, written by hand from the documents. */
+/** One rule of the service, written down from the documents by hand. */
 const rule = z.strictObject({
-  /** Name by which the test that holds the rule refers to it. */
+  /** The name of the rule, by which its test refers to it. */
   id: z.string(),
-  /** Section of the management API document; with "event", of the event document. */
+  /** The section of the management API document. If the name begins with "event", of the event API document. */
   section: z.string(),
-  /** Whether the documents say it, or the page of assumptions does where they are silent. */
+  /** "documented": in the API documents. "assumed": in the page of assumptions, because the documents do not say it. */
   basis: z.enum(["documented", "assumed"]),
   says: z.string(),
 });
 export type Rule = z.infer<typeof rule>;
 
-/** Every rule that the sandbox keeps. A rule without a test fails the build. */
+/** Every rule that the sandbox follows. The tests fail if a rule has no test. */
 export const RULES = rowsOf("rules.ndjson", import.meta.dirname, rule);

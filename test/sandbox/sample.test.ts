@@ -27,7 +27,7 @@ describe("the sample", () => {
           { name: "Bags", type: "atomic", contextCount: 2 },
           { name: "Gift Cards", contextCount: 0 },
         ]);
-        // What an ad product requires, or a campaign uses, stays where it is, and so does its targeting.
+        // An option that a product or campaign uses cannot be moved, and its targeting cannot be deleted.
         const [clothing, , bags] = items;
         const move = [{ _id: bags?._id, parent: clothing?._id }];
         expect(await service.bulk(ROUTE.updateOptions, { items: move })).toMatchObject([
@@ -78,7 +78,7 @@ describe("the sample", () => {
   });
 });
 
-/** Starts the server, and gives the answer of a call. */
+/** Starts the server and makes a call. Returns the answer. */
 async function called(environment: Readonly<Record<string, string>>, tool: string, args: unknown = {}) {
   const server = startCommand([], environment);
   for (const message of OPENING) server.send(message);
@@ -88,7 +88,7 @@ async function called(environment: Readonly<Record<string, string>>, tool: strin
   return { answer, log: server.stderr() };
 }
 
-/** An empty text counts as not set. */
+/** Replaces the seed of other tests, because an empty text counts as not set. */
 const NOTHING_SET = { TARGETING_MCP_SANDBOX_SEED: "" };
 
 describe("a server for which nothing is set", () => {

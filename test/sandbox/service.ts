@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import * as z from "zod";
 import { type SandboxOptions, startSandbox } from "../../src/sandbox/index.ts";
 
-/** An answer as a client sees it. */
+/** An answer as the client gets it. */
 interface Reply {
   readonly status: number;
   readonly headers: Headers;
@@ -30,7 +30,7 @@ const seeded = z.looseObject({
   campaigns: z.array(z.string()),
 });
 
-/** The routes, as the documents and the page of assumptions give them. */
+/** The routes in the documents and in the page of assumptions. */
 export const ROUTE = {
   createTargetings: "/context-targeting/bulk/create",
   renameTargetings: "/context-targeting/bulk/update",
@@ -42,17 +42,17 @@ export const ROUTE = {
   options: "/context-targeting/category",
 } as const;
 
-/** A service under test: the sandbox, or a live one. */
+/** A client of a service under test: the sandbox, or a live service. */
 export interface Service {
   readonly url: string;
   send(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
-  /** Sends a body as it is. */
+  /** Sends a body exactly as it is. */
   sendText(method: string, path: string, text: string, headers?: Readonly<Record<string, string>>): Promise<Reply>;
-  /** Sends a bulk request that is processed, and gives its results. */
+  /** Sends a bulk request that must be processed. Returns its results. */
   bulk(path: string, body: unknown): Promise<readonly Result[]>;
-  /** Creates one targeting and gives its ID. */
+  /** Creates a targeting. Returns its ID. */
   create(name: string, options?: readonly unknown[]): Promise<string>;
-  /** Adds options to a targeting, all of which must succeed, and gives their IDs. */
+  /** Adds options to a targeting. All must succeed. Returns their IDs. */
   add(targeting: string, items: readonly Readonly<Record<string, unknown>>[]): Promise<readonly string[]>;
   /** Gets a record by its path. */
   get(path: string): Promise<z.infer<typeof record>>;
@@ -61,14 +61,14 @@ export interface Service {
   event(body: unknown, key?: string): Promise<Reply>;
 }
 
-/** A service, and the control plane that only a sandbox has. */
+/** A client of a sandbox, which also has a control plane. */
 export interface SandboxService extends Service {
   seed(seed: unknown): Promise<z.infer<typeof seeded>>;
   fault(...faults: readonly unknown[]): Promise<void>;
   control(method: string, path: string, body?: unknown): Promise<Reply>;
 }
 
-/** Where a service is, and which keys open it. */
+/** The addresses of a service, and its keys. */
 export interface Access {
   readonly targetingUrl: string;
   readonly targetingKey: string;
@@ -76,7 +76,7 @@ export interface Access {
   readonly appKey: string;
 }
 
-/** Makes a client of a service. */
+/** Returns a client of a service. */
 export function serviceAt(access: Access): Service {
   async function sendText(method: string, path: string, text: string, headers: Readonly<Record<string, string>> = {}) {
     const response = await fetch(access.targetingUrl + path, {
@@ -130,7 +130,7 @@ export function serviceAt(access: Access): Service {
   return service;
 }
 
-/** Starts a sandbox for one test, and stops it when the test is done. */
+/** Starts a sandbox for one test, and stops it when the test has ended. */
 export async function withSandbox(
   test: (service: SandboxService) => Promise<void>,
   options: SandboxOptions = {},
@@ -163,23 +163,23 @@ export async function withSandbox(
   }
 }
 
-/** The ID of what an item made; the item must have succeeded. */
+/** Returns the ID of the object that an item created. Throws if the item failed. */
 export function idOf(given: Result | undefined): string {
   if (given?.success !== true) throw new Error(`the item did not succeed: ${JSON.stringify(given)}`);
   return given.data._id;
 }
 
-/** The error of an item; undefined when it succeeded. */
+/** Returns the error of an item; undefined if it succeeded. */
 export function errorOf(given: Result | undefined): z.infer<typeof failure> | undefined {
   return given?.success === false ? given.error : undefined;
 }
 
-/** The codes of failed items, and "ok" for the others. */
+/** Returns the error code of each item; "ok" if it succeeded. */
 export function codes(results: readonly Result[]): readonly string[] {
   return results.map((given) => errorOf(given)?.errorCode ?? "ok");
 }
 
-/** An entry of a list that must have it. */
+/** Returns an entry of a list. Throws if there is none. */
 export function at<T>(list: readonly T[], index: number): T {
   const entry = list[index];
   if (entry === undefined) throw new Error(`there is no entry ${index} in ${JSON.stringify(list)}`);

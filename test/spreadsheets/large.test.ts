@@ -10,11 +10,11 @@ import * as z from "zod";
 import { writtenSheet } from "../../src/files/save-file.ts";
 import type { WrittenRow } from "../../src/files/written-rows.ts";
 
-// Large workbooks, made here: they are read or refused within bounds of memory.
+// Makes large workbooks, and checks that they are read or refused without using too much memory.
 
 const report = z.object({ rows: z.number().optional(), refused: z.string().optional(), megabytes: z.number() });
 
-/** Packages that are CommonJS call require. */
+/** Packages in CommonJS need `require`, which the bundle does not have by itself. */
 const REQUIRE = 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);';
 
 async function read(folder: string, name: string) {
@@ -55,7 +55,7 @@ test("a sheet of a gigabyte is refused, whatever its archive says of its size", 
   expect(megabytes).toBeLessThan(300);
 });
 
-/** A workbook of one sheet, whose only cell has a gigabyte of spaces. */
+/** Writes a workbook with a single cell, which contains a gigabyte of spaces. */
 function* gigabyte(): Generator<Uint8Array> {
   const ready: Uint8Array[] = [];
   const zip = new Zip((thrown, chunk) => {

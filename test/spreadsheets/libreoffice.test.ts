@@ -11,7 +11,8 @@ import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { sheetOf } from "../../src/plans/file/write-desired.ts";
 import { idOf, option, there } from "../plans/sides.ts";
 
-// What is written goes through LibreOffice, with German and Korean settings, and comes back as it was. Needs soffice.
+// Saves sheets, opens and saves them again with LibreOffice in German and Korean, and reads them back unchanged. Needs
+// soffice.
 
 const STATE = there(
   option("A", { name: "Ball games", type: "collection", exposeChildren: true }),
@@ -21,9 +22,9 @@ const STATE = there(
   option("E", { name: "-Minus" }),
 );
 
-/** The numbers that Windows has for languages. */
+/** The numbers that Windows uses for languages. */
 const LANGUAGES = { German: 1031, Korean: 1042 } as const;
-/** What a CSV is read with: UTF-8, quotes, from the first line, all columns as texts. */
+/** How LibreOffice reads a CSV: as UTF-8 with quotes, from the first line, with all columns as text. */
 const AS_TEXTS = Array.from({ length: 12 }, (_, at) => `${at + 1}/2`).join("/");
 
 async function saved(path: string, form: SheetFormat, rows: Iterable<WrittenRow>): Promise<void> {
@@ -37,7 +38,7 @@ async function saved(path: string, form: SheetFormat, rows: Iterable<WrittenRow>
   await writeFile(path, Buffer.concat(pieces));
 }
 
-/** Opens a file in LibreOffice and saves it; gives the names of the files that it wrote. */
+/** Opens a file with LibreOffice and saves it in another format. */
 async function converted(folder: string, file: string, to: string, filter?: string): Promise<void> {
   const profile = `-env:UserInstallation=file://${join(folder, "profile")}`;
   const how = filter === undefined ? [] : [`--infilter=${filter}`];

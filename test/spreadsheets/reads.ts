@@ -1,4 +1,5 @@
-// Reads a workbook as an import does, and prints how many rows it has, or why it is refused, and the most memory taken.
+// Reads a workbook like an import. Prints the number of rows or the reason for a refusal, and the most memory that was
+// used.
 import { optionRows } from "../../src/changes/rows/input-rows.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { rowsOf } from "../../src/files/rows.ts";

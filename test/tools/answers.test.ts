@@ -1,4 +1,5 @@
-// A typical answer of every tool, as text and as data: test/tools/answers/. `npm run snapshots` writes them anew.
+// Checks a typical answer of every tool, as text and as data, against test/tools/answers/. `npm run snapshots` updates
+// these files.
 import { expect, test } from "vitest";
 import { everyTool } from "../../src/tools/registry.ts";
 import { fixedTools } from "../support/fixed-tools.ts";
@@ -30,7 +31,7 @@ test("typical answers are what they were: else look at the difference, and run n
   }
 });
 
-/** What differs from run to run by its nature: the port of the sandbox, seals and the names of fences. */
+/** Replaces what differs each time: the port of the sandbox, tokens and the marks around foreign text. */
 function masked(text: string, url: string): string {
   return text
     .replaceAll(url, "http://127.0.0.1:4010")

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import type { ToolServices } from "../../src/tools/define-tool.ts";
 import { type Decision, type Refused, refusal } from "../../src/tools/write/decide.ts";
 
-// Who may decide on what, and where: each obstacle alone and each pair of them. `decide` starts nothing where one is found.
+// Checks each obstacle to a decision alone and together with each other one. If there is an obstacle, `decide` must
+// start nothing.
 
 type Services = Parameters<typeof refusal>[3];
 type Channel = Decision["channel"];
@@ -36,7 +37,7 @@ const page = (needsOther: boolean): NonNullable<ToolServices["page"]> => ({
   ...{ isOffered: () => true, show: async () => true, needsOther: () => needsOther },
 });
 
-/** What stands in the way, for which channels and answers, and with which reason. */
+/** The obstacles: for which channels and answers they count, and the reason that is given. */
 const OBSTACLES: readonly {
   readonly why: Refused;
   readonly channels: readonly Channel[];
@@ -120,7 +121,7 @@ test.each(CHANNELS)("%s: each obstacle refuses, and so does each pair of them", 
   }
 });
 
-/** `strict` is what refuses views and tokens, each where it is the channel. */
+/** `strict` refuses views and tokens with different reasons. Returns the reason for this channel. */
 function onlyStrict({ why }: { readonly why: Refused }, channel: Channel, answer: string): Refused | undefined {
   if (why === "NO_TOKENS" && channel === "view") return "VIEWS_NOT_TRUSTED";
   return why === "VIEWS_NOT_TRUSTED" && channel === "token" && answer === "approved" ? "NO_TOKENS" : undefined;

@@ -1,4 +1,4 @@
-// A file that takes longer to read than a call may: the call answers with its run, which goes on.
+// If a file takes longer to read than a call may wait, the call answers with its run, which continues.
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { startService } from "../changes/service.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 import { testServices } from "../support/tool-context.ts";
 
-/** A call that may wait for nothing that takes any time; its bytes can be read. */
+/** A call whose wait ends before anything that takes time, but whose file can be opened. */
 const AT_ONCE = {
   ...{ arrivedAt: 0, waitMs: 1 },
   clock: {
@@ -26,7 +26,7 @@ const AT_ONCE = {
   },
 } as const;
 
-/** A service, and the tools over it; `file` writes one. */
+/** Starts a service with its tools. `file` writes a file. */
 async function started() {
   const { changes, runs, api, targeting, option } = await startService();
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
@@ -39,7 +39,7 @@ async function started() {
     await writeFile(join(folder, name), text);
     return name;
   };
-  /** What a run that goes on comes to. */
+  /** Waits until a run that continues after its call has ended. Returns its report. */
   const ended = async (told: Readonly<Record<string, unknown>>) => {
     expect(told).toMatchObject({ status: "running" });
     const runId = String(told.runId);
@@ -202,7 +202,7 @@ test("rows of an import come back with results", async () => {
 
 test("a dry run of events, or of a plan, is answered in time, whatever its reading takes", async () => {
   const { context, file, ended, targetingId } = await started();
-  /** The file can be opened, and then the wait is over: how it is read is not known by then. */
+  /** The file can still be opened, but then the wait ends. The call does not know the format of the file by then. */
   const overOnceOpened = () => {
     let waits = 0;
     const sleep = () => (waits++ === 0 ? new Promise<never>(() => {}) : Promise.resolve());

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { DeadlineExceeded, fileWithinWait } from "../../src/tools/apis.ts";
 import { openedFile } from "../../src/tools/arguments.ts";
 
-/** A call that arrived a minute ago: its wait is over before anything can be read. */
+/** A call that arrived a minute ago, so its wait has ended before anything can be read. */
 const late = {
   ...{ arrivedAt: 0, waitMs: 45_000, maxLineBytes: 1_048_576 },
   clock: { ...systemClock, now: () => 60_000, sleep: () => Promise.resolve() },

@@ -15,7 +15,7 @@ const page = z.object({
   note: z.string(),
 });
 
-/** Numbers from 0 to 1, the same for the same seed (a linear congruential generator). */
+/** Returns a source of numbers from 0 to 1, the same for the same seed (a linear congruential generator). */
 function randomBy(seed: number): () => number {
   let state = seed * 7919;
   return () => {
@@ -30,7 +30,9 @@ const WORDS = (
   "Jackets Sneakers Lighting Bedroom Camping"
 ).split(" ");
 
-/** Options of a seed: their IDs begin as `beginning` says, and their names are words of 17 to 20 letters. */
+/**
+ * Returns random options of a seed. `beginning` makes the beginnings of their IDs. Their names have 17 to 20 letters.
+ */
 function optionsBy(seed: number, beginning: (random: () => number) => string) {
   const random = randomBy(seed);
   const letters = (count: number) => Array.from({ length: count }, () => CROCKFORD[Math.floor(random() * 32)]).join("");
@@ -57,10 +59,13 @@ function optionsBy(seed: number, beginning: (random: () => number) => string) {
   return { option, group };
 }
 
-/** One moment, as options of one request have it; the dearest tokens of any are among a few thousand. */
+/**
+ * The beginning of IDs that were created in one moment, as those of one request are. How many tokens it takes depends
+ * on the moment.
+ */
 const oneTime = (random: () => number) =>
   `01${Array.from({ length: 8 }, () => CROCKFORD[Math.floor(random() * 32)]).join("")}`;
-/** Moments of one year. */
+/** The beginning of IDs that were created within one year. */
 const oneYear = () => "01K";
 const dearest = () => "01J2W2B4XQ";
 
@@ -80,7 +85,7 @@ async function fullPage(options: readonly HeldOption[], given: object) {
 describe.each([
   ["of one moment", oneTime, 55, 35],
   ["of the dearest moment", dearest, 55, 35],
-  // Their IDs share the first three letters alone.
+  // Their IDs have only the first three letters in common.
   ["of one year", oneYear, 54, 35],
 ] as const)("a full page of options %s", (_, beginning, least, leastInGroup) => {
   test.each(SEEDS)(`holds at least ${least} without parents (seed %i)`, async (seed) => {
@@ -88,7 +93,7 @@ describe.each([
     const options = Array.from({ length: 90 }, option);
     const { rows, text } = await fullPage(options, {});
     expect(rows.length).toBeGreaterThanOrEqual(least);
-    // The text has the whole of each ID: what all begin with, and the rest.
+    // The text contains each ID completely: the common beginning once, and the rest in each row.
     const left = / Each ID begins with (\w+), which is omitted here\.\n/.exec(text)?.[1] ?? "";
     expect(left.length).toBeGreaterThanOrEqual(3);
     for (const { _id, name } of rows) {

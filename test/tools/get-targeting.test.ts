@@ -57,7 +57,7 @@ describe("the summary of a targeting", () => {
     expect(summary?.subOptions).toBeLessThan(120);
     expect(text).toContain(`cursor ${cursor}`);
     for (let calls = 1; cursor !== undefined; calls += 1) {
-      // In this context a later call has time for one read only.
+      // In this context, the time of each later call is enough for only one read.
       expect(calls).toBeLessThan(200);
       ({ summary, cursor, text } = await call({ targetingId, cursor }));
     }

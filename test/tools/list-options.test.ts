@@ -32,7 +32,7 @@ function caller(options: readonly HeldOption[], onRead?: (pass: (ms: number) => 
     const answer = await listOptions.handler(listOptions.input().parse(given), reported);
     return { ...structured.parse(answer.structured), text: answer.text };
   };
-  /** Follows cursors to the end. */
+  /** Follows the cursors until there are no more. Returns all names. */
   const callAll = async (given: Given) => {
     const names: string[] = [];
     let pages = 0;
@@ -276,7 +276,7 @@ describe("a scan for a Context ID", () => {
     let page = await call(given);
     expect(page).toMatchObject({ options: [], complete: false, note: expect.stringContaining("can be sorted only") });
     for (let calls = 1; found.length < 10; calls += 1) {
-      // In this context a later call has time for one read only.
+      // In this context, the time of each later call is enough for only one read.
       expect(calls).toBeLessThan(400);
       expect(page.cursor).toBeDefined();
       if (page.options.length > 0)
@@ -287,7 +287,7 @@ describe("a scan for a Context ID", () => {
     const most = groups.flatMap(({ subOptions = [] }) => subOptions).map(({ contextCount = 0 }) => contextCount);
     const largest = most.toSorted((one, other) => other - one).slice(0, 10);
     expect(found.slice(0, 10).map(({ contextCount }) => contextCount)).toEqual(largest);
-    // What was looked at is not looked at again for the first page.
+    // Later pages do not read again what the first page has read.
     expect(new Set(reads).size).toBeGreaterThan(40);
   });
 

@@ -47,7 +47,7 @@ test("of 5,000 events of a file the 27 that would be lost, with what each held, 
     expect(JSON.parse(line)).toMatchObject({ item_id: expect.any(String), reason: expect.any(String) });
   const again = await answerOf(trackEvents, { file: savedTo, autocorrect: true }, context);
   expect(again.structured).toMatchObject({ counts: { succeeded: 9, failed: 18 } });
-  // All that was not sent is among the failures, and not counted again.
+  // Everything that was not sent is among the failures, so it is not counted separately.
   expect(first.text).not.toContain("more kinds");
   const { results } = rows.parse(second.structured);
   expect(results).toHaveLength(27);

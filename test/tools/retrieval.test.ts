@@ -6,23 +6,23 @@ import { everyTool } from "../../src/tools/registry.ts";
 
 const TOOLS = await everyTool();
 
-// Hosts with many tools show a model only those that match its words. Plain word match on names and descriptions must
-// find the right tool among the first three, as BM25 ranks them.
+// Hosts with many tools show a model only those that match its words. A plain search in names and descriptions (ranked
+// by BM25) must find the right tool among the first three.
 
 const PHRASES = z
   .record(z.string(), z.array(z.string()).min(3))
   .parse(JSON.parse(readFileSync(join(import.meta.dirname, "phrases.json"), "utf8")));
 
-/** BM25's usual constants: how fast repetitions wear off, and how much the length of a text counts. */
+/** The usual constants of BM25: how little a repeated word adds, and how much the length of a text counts. */
 const K1 = 1.2;
 const B = 0.75;
 
-/** Words that stand in every text, and tell nothing. */
+/** Words that every text has, so they do not help the search. */
 const STOP = new Set(
   "a an and are as did do for from in is it of on or that the there these to was what which with".split(" "),
 );
 
-/** The words of a text that tell something, in small letters and without the ending of a plural. */
+/** Returns the important words of a text, in lower case and without a plural ending. */
 function wordsOf(text: string): readonly string[] {
   const words = (text.toLowerCase().match(/[a-z]+/g) ?? []).filter((word) => !STOP.has(word));
   return words.map((word) => (word.length > 3 ? word.replace(/s$/, "") : word));

@@ -1,4 +1,5 @@
-// What clients see of every tool, one file each: test/tools/schemas/. `npm run snapshots` writes them anew.
+// Checks what clients see of every tool against test/tools/schemas/, one file for each tool. `npm run snapshots`
+// updates these files.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { OPENING, startCommand } from "../support/server-process.ts";
 
-/** What the list of tools may cost a model (o200k): with output schemas, and without. */
-// Strict hosts refuse an object of which nothing is said; saying that it is open costs some 450 tokens.
+/** The most tokens (o200k) that the list of tools may cost a model, with and without output schemas. */
+// Some hosts refuse an object schema without properties, so each says that it is open. This costs about 450 tokens.
 const MAX_TOKENS = 8500;
 const MAX_TOKENS_WITHOUT_OUTPUT = 6500;
 
@@ -30,7 +30,7 @@ const listed = z.object({
   }),
 });
 
-/** The arguments of each tool, by hand from the contract, "Tools". */
+/** The arguments of each tool, repeated here by hand from the documentation. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   get_targeting: ["targetingId", "targetingName"],
   list_options: ["targetingId", "targetingName", "parent", "search", "contextId", "limit", "cursor", "detail"],
@@ -80,7 +80,7 @@ test("annotations tell what reads, what adds and what may take away", async () =
   for (const name of ["delete_targeting", "delete_options", "update_contexts"]) {
     expect(hints[name], name).toMatchObject({ readOnlyHint: false, destructiveHint: true, idempotentHint: true });
   }
-  // Given by name, a repeated swap swaps back.
+  // If a swap is given by names, repeating the call swaps the names back, so the call is not idempotent.
   for (const name of ["update_options", "rename_targetings"]) {
     expect(hints[name], name).toMatchObject({ readOnlyHint: false, destructiveHint: true, idempotentHint: false });
   }

@@ -86,7 +86,7 @@ test("answers within the wait; an equal call meanwhile sends nothing and waits f
   const run = await context.runs.find(String(runId));
   await run?.rest;
   expect(sandbox.events()).toHaveLength(1);
-  // What has ended is another event, the same call or not.
+  // The run has ended, so the same call means another event.
   const third = await answerOf(trackEvent, home, context);
   expect(third.structured.runId).not.toBe(runId);
   await (await context.runs.find(String(third.structured.runId)))?.rest;

@@ -139,7 +139,7 @@ test("autocorrect says of each event that it could not correct why", async () =>
   const sent = await answerOf(trackEvents, { events, autocorrect: true }, context);
   expect(why(sent)).toEqual(reasons);
   expect(sent.text).toContain("Autocorrect left unknown parameters as they were");
-  // A call that autocorrected is not advised to do so.
+  // The first call has autocorrected, so its answer does not advise it.
   expect(sent.text).not.toContain('"autocorrect": true');
   expect((await answerOf(trackEvents, { events }, context)).text).not.toContain("Autocorrect");
 });
@@ -255,7 +255,7 @@ test("of more kinds of verdicts than an answer shows it says how many are left o
     .parse(structured);
   expect(verdicts.length).toBeGreaterThan(0);
   expect(verdicts.length + verdictsOmitted).toBe(201);
-  // What is too manifold to be kept by its place is one kind by its rule.
+  // There are too many different fields to list each, so they are grouped by their rule.
   expect(verdicts[0]).toMatchObject({ predicted: "uncertain", count: 200, index: 200 });
   expect(text).toContain(`${verdictsOmitted} more kinds`);
   expect(tokensOf(JSON.stringify(structured)) + tokensOf(text)).toBeLessThan(2500);
@@ -269,7 +269,7 @@ test("the same call after its run has ended sends new events, and says so", asyn
   expect(first.structured).toMatchObject({ counts: { failed: 1, unknown: 1 } });
   await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" });
   const second = await answerOf(trackEvents, call, context);
-  // Only what had no answer is sent again.
+  // Only events without an answer are sent again.
   expect(second.structured).toMatchObject({
     runId: first.structured.runId,
     status: "partial",

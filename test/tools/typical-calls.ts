@@ -1,9 +1,9 @@
 import * as z from "zod";
 
-/** A call that people make, as one of a session against an empty sandbox. */
+/** A typical call, as a part of one session that starts with an empty sandbox. */
 interface TypicalCall {
   readonly tool: string;
-  /** The arguments; `before` gives the data of the answer that another tool has given in the session. */
+  /** Returns the arguments. `before` returns the answer that a tool has given earlier in the session. */
   readonly args: (before: (tool: string) => unknown) => Readonly<Record<string, unknown>>;
 }
 
@@ -12,7 +12,7 @@ const listed = z.object({ options: z.array(z.looseObject({ _id: z.string() })) }
 const started = z.object({ runId: z.string() });
 const suite = z.object({ suiteId: z.string() });
 
-/** The ID of what a call has just made. */
+/** Returns the ID of an object that a call has just created. */
 const idOf = (name: string, answer: unknown): string | undefined =>
   made.parse(answer).results.find((one) => one.name === name)?._id;
 

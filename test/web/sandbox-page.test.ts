@@ -6,7 +6,7 @@ const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
   "frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
-/** The session that loading the page gives. */
+/** Loads the page. Returns the session that this starts. */
 async function openSession(url: string) {
   const page = await fetch(url);
   const html = await page.text();

@@ -104,9 +104,10 @@ describe("pack", () => {
   });
 
   it("reaches what is possible where the bound of sums and dual feasible functions is not", () => {
-    // Three of these go together only if they average a third or less, so most go in pairs. Whatever the slope, f(size) =
-    // min(1/2, 1/3 + slope (size - 1/3)) adds up to at most 1 in a request: in a pair by its half, in a triple since the
-    // slope counts the distance of its sum from 1. So the sum of f is a bound.
+    // Three of these fit into a request only if they average a third of it or less, so most fit only in pairs. For any
+    // slope, f(size) = min(1/2, 1/3 + slope (size - 1/3)) adds up to at most 1 in a request: in a pair, each f is at
+    // most a half; in a triple, the slopes cancel out, because the sizes add up to at most 1. So the sum of all f is a
+    // lower bound for the number of requests.
     const random = randomFrom(1);
     const sizes = Array.from({ length: 250 }, () => 3000 + Math.floor(random() * 2000));
     const weights = sizes.map((size) => one({ contextIds: size, bytes: 60 + size * 14 }));

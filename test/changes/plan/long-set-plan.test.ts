@@ -10,7 +10,7 @@ const update = z.object({ contexts: z.object({ add: list, remove: list }) });
 const ids = (count: number, prefix: string): string[] =>
   Array.from({ length: count }, (_, number) => `${prefix}-${number}`);
 
-/** What an option holds after each step of a planned `set`, and how many steps there are. */
+/** Returns how many Context IDs an option has after each step of a planned `set`. */
 function held(before: readonly string[], set: readonly string[]) {
   const _id = ulidOf(1);
   const plan = new Plan();
@@ -32,7 +32,7 @@ function held(before: readonly string[], set: readonly string[]) {
   });
 }
 
-// By hand: a request carries 10,000 Context IDs, an option holds 50,000 (management-api 8.1).
+// From management-api 8.1: a request has at most 10,000 Context IDs, an option at most 50,000.
 test.each([
   ["12,000 become 12,000 others", 12_000, 12_000, [22_000, 16_000, 12_000]],
   ["11,000 become 50,000 others", 11_000, 50_000, [21_000, 31_000, 41_000, 50_000, 50_000, 50_000, 50_000]],

@@ -5,7 +5,7 @@ import { type RowBlock, RowWriter } from "../../../src/changes/rows/row-block.ts
 const targeting = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const other = "01BX5ZZKBKACTAV9WEVGEMMVRZ";
 
-/** Blocks of rows that follow each other, each row the next object, item and line. */
+/** Returns blocks of consecutive rows. Each row has the next object, item and line. */
 function blocksOf(rows: readonly { readonly name: string; readonly contexts: readonly string[] }[]): RowBlock[] {
   const writer = new RowWriter();
   const blocks = rows.map((row, at) => writer.add({ targeting, ...row }, { index: at, line: at + 2 }, at));

@@ -1,4 +1,4 @@
-// Names that are passed on, swapped and turned round take a handful of requests, however many there are.
+// Chains, swaps and cycles of renames need only a few requests, however many names there are.
 import { expect, test } from "vitest";
 import { startService } from "../service.ts";
 
@@ -10,7 +10,7 @@ async function serviceWith(count: number) {
   return { service, targetingId, options: await optionsOf(service, targetingId) };
 }
 
-/** Names by ID, in the order of their creation. */
+/** Returns the names of options by ID, in the order of their creation. */
 async function optionsOf({ api }: Awaited<ReturnType<typeof startService>>, targetingId: string) {
   const names = new Map<string, string>();
   for (let more = true; more; ) {
@@ -48,6 +48,7 @@ test("a chain of targetings over several requests", async () => {
   const items = made.results.map(({ _id = "" }, at) => ({ _id, name: `Targeting ${at + 1}` }));
   const result = await service.run({ tool: "rename_targetings", input: { items } });
   expect(result.counts).toEqual({ items: 250, succeeded: 250 });
-  // Three to learn who is in whose way, of which the last one moves the last name, and three in turn.
+  // The first three show which name is in the way of which. The third also renames the last targeting. Then three
+  // rename the others in order.
   expect(result.requests.sent).toBe(6);
 });

@@ -7,7 +7,7 @@ import { entriesOf, fakeDriver, idAt, sent } from "../fake-driver.ts";
 const IDS = [idAt(0), idAt(1)] as const;
 const taken = (id: string) => ({ code: "TARGETING_CATEGORY_NAME_DUPLICATE", detail: { existingIds: [id] } });
 
-/** Two options that were refused each other's name. `more` is what else each changes. */
+/** Two options that should swap their names, and were both refused. `more` returns what else each of them changes. */
 function swapped(more: (index: number) => object) {
   const make = StepMaker.after({ length: 0 });
   const steps = IDS.map(

@@ -16,13 +16,13 @@ const START = Date.UTC(2026, 2, 1, 12);
 const BUDGET_MS = 60_000;
 const INVALID = { kind: "validation", statusCode: 400 } as const;
 
-/** What the service makes of a request: its names, and how many requests there were before. */
+/** Returns the service's answer to a request: its names, how many requests there were before, and the time. */
 type Reply = (names: readonly string[], request: number, time: VirtualTime) => readonly BulkResult[];
 
 const made = (index: number): BulkResult => ({ index, success: true, data: { _id: ulidOf(index) } });
 const refused = (index: number, error: BulkResult["error"]): BulkResult => ({ index, success: false, error });
 
-/** Creates targetings through a service that answers in its way, in virtual time. */
+/** Creates targetings in virtual time with a service that answers with `reply`. */
 async function creating(count: number, reply: Reply) {
   const time = new VirtualTime(START);
   const sent: { readonly at: number; readonly items: number }[] = [];

@@ -1,4 +1,4 @@
-// Sends one batch of steps. It is announced, sent, waited for and sent again in an order in which a crash does no harm.
+// A request is announced, sent, waited for and sent again in an order in which a crash does no damage.
 import { describe, expect, test } from "vitest";
 import { AmbiguousError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
 import type { BulkAnswer } from "../../../src/api/management.ts";
@@ -21,7 +21,7 @@ const tooLarge = (): never => {
 
 type Given = Parameters<typeof fakeDriver>[1];
 
-/** A run that renames targetings, and the request that carries all of them. */
+/** Creates a run that renames targetings, and the request that contains all renames. */
 function renaming(count: number, given: Given) {
   const make = StepMaker.after({ length: 0 });
   const steps = Array.from({ length: count }, (_, object) =>

@@ -1,4 +1,4 @@
-// How a request changes a run: by its answer, or by the error that came instead.
+// How an answer, or an error instead of one, changes the state of a run.
 import { describe, expect, test } from "vitest";
 import { type ApiError, BusyError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
@@ -28,7 +28,10 @@ const batchOf = (ids: readonly number[], more: Partial<Batch> = {}): Batch => ({
   ...more,
 });
 
-/** A run that deletes options, all in flight; `suspect` are those whose earlier attempt found no answer. */
+/**
+ * Creates a run that deletes options, all in one request that was sent. `suspect` are those whose earlier attempt got
+ * no answer.
+ */
 function deleting(count: number, suspect: readonly number[] = []) {
   const make = StepMaker.after({ length: 0 });
   const steps = Array.from({ length: count }, (_, object) =>

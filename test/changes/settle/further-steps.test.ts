@@ -1,4 +1,5 @@
-// What a refusal leads to besides a failure: waiting for another change, a change of what exists, a temporary name.
+// A refusal does not always mean a failure. The run may wait for another change, change the existing object, or use a
+// temporary name.
 import { describe, expect, test } from "vitest";
 import type { OnExisting } from "../../../src/changes/call.ts";
 import { leftoverNames } from "../../../src/changes/change-kinds.ts";

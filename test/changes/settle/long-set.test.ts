@@ -5,7 +5,7 @@ import { readOptionContents } from "../../../src/reads/option-contents.ts";
 import { randomFrom } from "../../faults/random.ts";
 import { startService } from "../service.ts";
 
-/** By hand, from management-api 8.1. */
+/** The limits of management-api 8.1, repeated here by hand. */
 const PER_REQUEST = 10_000;
 const PER_OPTION = 50_000;
 const OPTION_BYTES = 8 * 1_048_576;
@@ -16,7 +16,7 @@ const ids = (count: number, prefix: string): string[] =>
 
 type Parts = ReturnType<typeof contextParts>;
 
-/** Carries parts out, one after another; gives what the option holds between them. */
+/** Applies the parts in order. Returns the option's Context IDs after each part. */
 function between(held: readonly string[], parts: Parts): readonly ReadonlySet<string>[] {
   const now = new Set(held);
   return parts.map(({ add = [], remove = [] }) => {
@@ -74,7 +74,7 @@ describe("a change in parts", () => {
       const parts = contextParts({ add: added, remove: removed }, { growth });
       expect(parts).toHaveLength(Math.ceil((added.length + removed.length) / PER_REQUEST));
       const least = Math.min(held.length, wanted.length);
-      // Where bytes are the limit, what makes room for a long one may be a few short ones.
+      // If the limit of bytes counts, several short Context IDs may have to be removed to make room for a long one.
       const spare = bytesOf(held) + bytesOf(added) > OPTION_BYTES ? 300 : 1;
       const states = between(held, parts);
       for (const state of states) {

@@ -1,4 +1,5 @@
-// If thousands of items are rejected for one reason, no list is read and no plan is searched once for each of them.
+// If thousands of items are refused for the same reason, the engine must not read a list or search the plan for each of
+// them.
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { startService } from "../service.ts";
@@ -17,7 +18,7 @@ test("100 groups that each hold a name that is taken: the names are read once", 
   const before = await reads();
   const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
   expect(result.counts).toEqual({ items: 300, succeeded: 200, failed: 100 });
-  // The newest option before the run, and the names.
+  // One read for the newest option before the run, and one for the names.
   expect((await reads()) - before).toBe(2);
 
   async function reads(): Promise<number> {

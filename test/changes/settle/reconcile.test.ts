@@ -7,16 +7,19 @@ import type { HeldOption } from "../../support/tool-context.ts";
 import { entriesOf, fakeDriver, idAt, START } from "../fake-driver.ts";
 
 const TARGETING = idAt(-60_000);
-/** What was the newest option of the targeting before the run. */
+/** The newest option of the targeting before the run. */
 const BEFORE = idAt(-5000);
-/** Made while the run was under way. */
+/** Created by someone while the run was executed. */
 const MEANWHILE = idAt(2000);
 
 const noNames = async () => new Map<string, string>();
 
 const taken = (...ids: string[]) => ({ code: "TARGETING_CATEGORY_NAME_DUPLICATE", detail: { existingIds: ids } });
 
-/** A run that adds the option `Shoes` with one Context ID, whose first answer was lost; `held` is what the list shows. */
+/**
+ * A run that adds the option `Shoes` with one Context ID. The first answer was lost, and the list now shows the options
+ * in `held`.
+ */
 function metItsName(
   held: readonly HeldOption[],
   newest: string | null | undefined = BEFORE,
@@ -47,8 +50,8 @@ const shoes = (_id: string, contexts: readonly string[] = ["a"]): HeldOption => 
 });
 
 /**
- * A run that adds the option `Shoes` with one Context ID to `place`. It listed `before`, then its request was not
- * answered; `now` is what is there then.
+ * A run that adds the option `Shoes` with one Context ID to `place`. The list showed `before`. Then the request got no
+ * answer, and the list shows `now`.
  */
 async function listedAndLost(place: NewPlace, before: readonly HeldOption[], now: readonly HeldOption[]) {
   const make = StepMaker.after({ length: 0 });
@@ -79,7 +82,10 @@ describe("a resent create that meets its name", () => {
 });
 
 describe("the clocks of the machines that make IDs differ by less than two seconds", () => {
-  /** The verdict about an option with this ID, after the answer to an earlier request of the process. */
+  /**
+   * Returns the verdict on an option with this ID. An earlier request of the process has already shown the service's
+   * clock.
+   */
   async function onOther(machine: string, newest: string, latest: readonly string[]) {
     const { driver, step } = metItsName([shoes(machine)], newest, latest);
     driver.serverClock.observeMade([START + 100], START + 95, START + 105);
@@ -118,7 +124,7 @@ describe("the clocks of the machines that make IDs differ by less than two secon
 describe("the newest option before a run", () => {
   const made = (count: number): readonly HeldOption[] =>
     Array.from({ length: count }, (_, at) => ({ ...shoes(idAt(at - 5000)), name: `N ${at}` }));
-  /** By another order than creation: the newest stands first, or in the middle. */
+  /** In another order than that of creation: the newest option is first or in the middle. */
   const turned = (options: readonly HeldOption[]): readonly HeldOption[] => options.toReversed();
   const mixed = (options: readonly HeldOption[]): readonly HeldOption[] => [
     ...options.filter((_, at) => at % 2 === 0),
@@ -174,10 +180,13 @@ describe("the newest option before a run", () => {
 });
 
 describe("a clock that is set back by any time during a run", () => {
-  /** An hour earlier than the first attempt. */
+  /** An hour before the first attempt, as if the clock had been set back. */
   const SET_BACK = idAt(-3_600_000);
 
-  /** The verdict about `found`, after the run listed `before` as a whole and another request of it was answered. */
+  /**
+   * Returns the verdict on `found`. Before, the run has read the whole list (`before`), and another of its requests was
+   * answered.
+   */
   async function verdictAfter(before: readonly HeldOption[], found: HeldOption, madeNow = false) {
     const { driver, step } = await listedAndLost({ targeting: { id: TARGETING } }, before, [...before, found]);
     driver.serverClock.observeMade([START + 100], START + 95, START + 105);
@@ -210,7 +219,7 @@ describe("a sub-option that is created in an existing group", () => {
     subOptions: subOptions.map((option) => ({ ...option, parent: GROUP })),
   });
 
-  /** The verdict after the run listed `before`, and its request was not answered; `now` is what is there then. */
+  /** Returns the verdict after the list showed `before`, the request got no answer, and the list shows `now`. */
   async function verdictOn(existing: string, before: readonly HeldOption[], now: readonly HeldOption[]) {
     const place = { targeting: { id: TARGETING }, parent: { id: GROUP } };
     const { driver, step } = await listedAndLost(place, before, now);

@@ -4,14 +4,17 @@ import { ServerClock } from "../../../src/changes/settle/evidence.ts";
 const SENT = 1_800_000_000_000;
 const wholeSecond = (time: number): number => Math.floor(time / 1000) * 1000;
 
-/** A clock of which a request made something: it took `there` ms until it was made, and `back` ms until the answer. */
+/**
+ * Returns a clock after one answered request. It took `there` ms until the service created the object, and `back` ms
+ * until the answer.
+ */
 function clockAfter({ skew, there, back }: { readonly skew: number; readonly there: number; readonly back: number }) {
   const clock = new ServerClock();
   clock.observeMade([SENT + there + skew], SENT, SENT + there + back);
   return clock;
 }
 
-/** Reads the header `Date` as the clock asks for it, over a way of 1 ms each. */
+/** Reads the header `Date` when the clock wants it. Each way takes 1 ms. */
 function read(clock: ServerClock, now: number, question: { readonly gap: number; readonly skew: number }): void {
   const wait = clock.nextReadingIn(now, question.gap);
   const from = wholeSecond(now + wait + 1 + question.skew);
@@ -59,7 +62,7 @@ describe.each([0, 437, -86_400_123, 3_600_000])("a service whose clock is %d ms 
     read(clock, first, { gap: 0, skew: skew + 60_000 });
     expect(clock.mayShowAfter(first + 3 + skew, first)).toBe(false);
     expect(clock.order(first + 3 + skew, first)).toBe("unclear");
-    // Set right later, it is still a clock that was wrong.
+    // The header is right from now on, but a clock that was wrong once is never trusted.
     for (let reading = 0; reading < 2; reading += 1) read(clock, first + 10, { gap: 4 + skew, skew });
     expect(clock.order(first + 3 + skew, first)).toBe("unclear");
     expect(clock.order(first + 300 + skew, first)).toBe("after");
@@ -71,7 +74,7 @@ test("readings of long ago are forgotten, since clocks drift apart", () => {
   const hour = 3_600_000;
   const clock = clockAfter({ skew: 0, there: 1, back: 1 });
   expect(clock.order(SENT + hour - 30, SENT + hour)).toBe("before");
-  // By now the service's clock is 40 ms behind: what it makes right after the attempt looks older.
+  // By now the service's clock is 40 ms behind, so objects that are created after the attempt look older.
   clock.observeMade([SENT + hour - 40 + 2], SENT + hour, SENT + hour + 4);
   expect(clock.order(SENT + hour - 40 + 3, SENT + hour)).toBe("after");
 });
@@ -84,7 +87,8 @@ describe("before anything of our own was compared with it, the header proves not
     expect(clock.order(SENT + 3, SENT)).toBe("unclear");
     expect(clock.isLikelyAfter(SENT + 3, SENT)).toBe(false);
     expect(clock.mayShowAfter(SENT + 3, SENT)).toBe(false);
-    // What an answer names was there by then: that much IDs tell by themselves, unless the clock may have been set back.
+    // An object that an answer names existed at that time. So its ID alone shows that it is older, unless the clock may
+    // have been set back.
     expect(clock.order(SENT - 98, SENT)).toBe(ahead === -5000 ? "unclear" : "before");
   });
 });

@@ -132,7 +132,7 @@ describe("a lost lease", () => {
     journal.append(FORM.line({ n: 2 }));
     await journal.flush();
     expect(await entriesOf(file)).toEqual([1]);
-    // But for the confession that a request left too late: it goes to the journal as it is by now.
+    // Only the entry about a request that was sent too late is still written, to the journal as it is now.
     await journal.appendLate(FORM.line({ n: 3 }));
     expect(await entriesOf(file)).toEqual([1, 3]);
   });

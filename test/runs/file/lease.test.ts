@@ -70,7 +70,7 @@ test("a holder on another host that shows life keeps it", async () => {
   expect(await tryLease(folder, "write", systemClock)).toBeUndefined();
 });
 
-/** A clock that can be set, and whose sleeps pass at once. */
+/** A clock that tests set. Its sleeps end at once. */
 function handSet() {
   const hands = { monotonic: 0, slept: 0 };
   const clock = {
@@ -84,7 +84,7 @@ function handSet() {
   return { hands, clock };
 }
 
-/** Lets the holder of the newest lease seem to have shown no life for long. */
+/** Makes the holder of the newest lease look as if it has shown no sign of life for 11 seconds. */
 async function fallSilent(): Promise<void> {
   const [newest = 0] = numbersOf(await readdir(folder)).sort((a, b) => b - a);
   const long = new Date(Date.now() - 11_000);
@@ -141,7 +141,7 @@ test("a process that takes over from a silent one waits before anything may leav
   expect(intent?.monotonic).toBe(2500);
   await next?.renew();
   expect(hands.slept).toBe(2500);
-  // What has lost it gives nothing back.
+  // A process that has lost its lease does not release the next one.
   await silent?.release();
   expect(await isLeased(folder, "write", Date.now)).toBe(true);
   await next?.release();

@@ -9,7 +9,7 @@ import type { Lease } from "../../../src/runs/turn.ts";
 
 let folder = "";
 beforeEach(async () => {
-  // A lease that is kept for the next request is given back when a test says that the time for that is over.
+  // A lease is kept for the next request for a while. With fake timers, a test decides when that time ends.
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   folder = await mkdtemp(join(tmpdir(), "lock-"));
 });
@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 const { signal } = new AbortController();
-/** Whoever waits lets others go on, and the time for which it waits has passed for it. */
+/** A clock whose sleeps end at once, after others could continue, and move its time forward. */
 function ownClock(): Clock & { pass(ms: number): void } {
   let passedMs = 0;
   return {
@@ -36,12 +36,12 @@ function ownClock(): Clock & { pass(ms: number): void } {
     },
   };
 }
-/** The lock as a process of its own has it. */
+/** Returns the lock in the form that each process has. */
 const lockOfAProcess = (clock: Clock = ownClock()) => machineLock(() => folder, clock);
 const isHeld = () => isLeased(folder, "write", Date.now);
 const generation = async () => Math.max(...(await readdir(folder)).map((file) => Number(file.split(".").at(-1)) || 0));
 
-/** Lets the time for which a lease is kept pass, and waits until it was given back. */
+/** Lets the time pass for which a lease is kept. Waits until the lease is released. */
 async function expectGivenBack(): Promise<void> {
   await expect
     .poll(() => {
@@ -51,7 +51,7 @@ async function expectGivenBack(): Promise<void> {
     .toBe(false);
 }
 
-/** Resolves when a test opens it. */
+/** Creates a promise that the test resolves. */
 function gate() {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => {
@@ -73,7 +73,7 @@ test("a lease stays from one request to the next, and is given back soon after t
   await expectGivenBack();
 });
 
-/** Leases that are kept in memory, for locks in one process that stand for those of several. */
+/** Leases in memory, so that several locks of this process can act as those of several processes. */
 function leasesInMemory(): SharedLeases<Lease> {
   let asked = 0;
   let holder: Lease | undefined;
@@ -101,7 +101,10 @@ function leasesInMemory(): SharedLeases<Lease> {
   };
 }
 
-/** A time that moves on to the next waking once all of so many sleep, so that the order of all that happens is certain. */
+/**
+ * A common time for this many tasks. As soon as all of them sleep, the time moves to the next end of a sleep, so that
+ * the order of all events is fixed.
+ */
 function commonTime(awake: number) {
   let now = 0;
   let sleepers: readonly { readonly at: number; readonly wake: () => void }[] = [];
@@ -111,7 +114,7 @@ function commonTime(awake: number) {
     sleepers = others;
     vi.advanceTimersByTime(next.at - now);
     now = next.at;
-    // What the timers began comes first.
+    // What the timers have started runs first.
     void setImmediate().then(next.wake);
   };
   return {
@@ -123,7 +126,7 @@ function commonTime(awake: number) {
         moveOn();
       });
     },
-    /** One of them has ended. */
+    /** Called when one of the tasks has ended. */
     leave() {
       awake -= 1;
       moveOn();
@@ -155,7 +158,8 @@ test("whoever waits gets a turn after the request in flight, and no two hold it 
     time.leave();
   };
   await Promise.all([requests("busy", 30, { ms: 30 }), requests("late", 3, { beginAt: 100, ms: 5 })]);
-  // The fourth request is in flight when the other one asks, and the lease is not taken back from it between its three.
+  // The other process asks for the lease during the fourth request. It then keeps the lease for all three of its
+  // requests.
   expect(order.slice(0, 10).join(" ")).toBe("busy busy busy busy late late late busy busy busy");
   expect(order.slice(10)).toEqual(Array.from({ length: 23 }, () => "busy"));
 });
@@ -202,7 +206,7 @@ test("a process that stood still, so that another took over, takes the lease ane
   const anew = (async () => {
     for (let request = 0; request < 5; request += 1) await still.hold("p", () => work("still"), signal);
   })();
-  // It asks for the lease, which it has lost.
+  // The first process has lost the lease, so it asks for it.
   await expect.poll(() => readdir(folder)).toContain("write.asked");
   await expect.poll(() => order).toEqual(["still", "other"]);
   open();
@@ -216,7 +220,7 @@ test("a clock that differs from that of the file system lets nobody starve, and 
   const ahead = lockOfAProcess({
     ...ownClock(),
     now: () => Date.now() + 3000,
-    // It leaves time for two looks of those who wait.
+    // Sleeps long enough for those who wait to check twice.
     async sleep(ms) {
       const until = waiting.monotonic() + 40;
       while (!isOver && waiting.monotonic() < until) await setImmediate();

@@ -37,7 +37,7 @@ function headerOf(runId: string, fingerprint = "same", caller = "local") {
   } as const;
 }
 
-/** Keeps a run; `status` is how it came to rest, where it did. */
+/** Stores a run. `status` is how it stopped; absent: it has not stopped. */
 async function keptRun(
   folder: string,
   { status, fingerprint = "same", createdAt = NOW }: { status?: string; fingerprint?: string; createdAt?: number },
@@ -103,7 +103,7 @@ describe("runs that may be unfinished are found", () => {
 });
 
 describe("old runs", () => {
-  /** Keeps a finished run of a caller, made at a time; `removed` is what it took away. */
+  /** Stores a finished run of a caller with this time of creation. `removed` says whether it deleted anything. */
   async function finished(
     folder: string,
     { caller = "local", at = NOW, removed = false, keep }: FinishedRun = {},
@@ -154,7 +154,7 @@ describe("old runs", () => {
     const folder = await newFolder();
     const keep = { days: 30, runs: 2 };
     const all: string[] = [];
-    // The old one first: the end of each run looks for old ones in the background.
+    // The old run is made first: when a run ends, old runs are searched in the background.
     const old = await finished(folder, { at: NOW - 31 * DAY_MS });
     for (let made = 0; made < 4; made += 1) all.push(await finished(folder, { at: NOW - 1000 + made }));
     const plan = ulidSource(

@@ -44,7 +44,7 @@ describe("a key that cannot be used names its path and what to do", () => {
     ],
   };
   test.each(Object.entries(left))("%s", async (name, [why, make]) => {
-    // Root reads everything.
+    // Root can read every file, so this case cannot be tested.
     if (process.getuid?.() === 0 && name.includes("nobody")) return;
     const file = join(newFolder(), "seal.key");
     make(file);

@@ -4,12 +4,12 @@ import { type Access, at, codes, errorOf, idOf, ROUTE, type Service, serviceAt }
 
 const UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
-/** Letters that make this run's names its own: a live project has other names in it. */
+/** A word that makes the names of this test run unique, because a live project may have names of other runs. */
 const RUN = Date.now().toString(36);
 
 /**
- * The same assertions against the sandbox and against a live service. They stay within one targeting that they make
- * and delete, send events of one made-up user, and rely on nothing that the documents leave open beyond the routes.
+ * The same checks for the sandbox and for a live service. They use only one targeting, which they create and delete,
+ * and events of one made-up user. Where the documents leave something open, they rely only on the routes.
  */
 function contract(access: () => Access): void {
   let service: Service;

@@ -7,7 +7,7 @@ import type { Message } from "../../../src/web/wire.ts";
 
 const HEADERS = { authorization: "sandbox-app-key", "content-type": "application/json" };
 
-/** A sandbox with its page, as a server finds it; it ends with the test. */
+/** Starts a sandbox with its page, which a server then uses. Ends with the test. */
 async function served(rights: SandboxRights, options: { readonly forward?: string } = {}) {
   const sandbox = await startSandbox({ ...options, page: async (world, url) => sandboxPage(world, url) });
   onTestFinished(() => sandbox.close());
@@ -23,7 +23,7 @@ async function served(rights: SandboxRights, options: { readonly forward?: strin
   return { sandbox, beside, send, get, post };
 }
 
-/** Collects what a source tells until something is among it. */
+/** Collects the updates of a source until they contain what the test needs. */
 async function until(source: StreamSource<Message>, isEnough: (all: readonly Message[]) => boolean) {
   const all: Message[] = [];
   let wake = (): void => undefined;

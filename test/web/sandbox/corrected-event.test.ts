@@ -5,7 +5,7 @@ import type { BodyLine } from "../../../src/web/sandbox-wire.ts";
 
 const MARKS = { same: "", removed: "-", added: "+" } as const;
 
-/** A line with its marked pieces in braces. */
+/** Returns a line as text, with its marked parts in braces. */
 function text(line: BodyLine): string {
   return line.map((piece) => (piece.is === "same" ? piece.text : `{${MARKS[piece.is]}${piece.text}}`)).join("");
 }

@@ -5,7 +5,7 @@ import type { Words } from "../../../src/web/sandbox-wire.ts";
 
 const START = Date.UTC(2026, 0, 2, 12);
 
-/** A log with a clock that the test sets. */
+/** Creates a log with a clock that the test sets. */
 function logged() {
   const log = eventLog();
   const clock = { now: START };
@@ -18,7 +18,7 @@ function logged() {
   return { log, clock, figures, add };
 }
 
-/** Words as a text, names of fields and events in backticks. */
+/** Returns words as text, with the names of fields and events in backticks. */
 function text(words: Words): string {
   return words.map((one) => (typeof one === "string" ? one : `\`${one.code}\``)).join("");
 }

@@ -17,7 +17,7 @@ function world() {
 
 const event = (eventName: string) => ({ event: { uid: "u", eventName } });
 
-/** What an update says of events: whether earlier ones are forgotten, and the new ones by number and name. */
+/** Returns what updates say about events: whether earlier events are removed, and the number and name of new ones. */
 function eventsIn(messages: readonly Message[]) {
   return messages.flatMap((message) =>
     message.kind === "events"

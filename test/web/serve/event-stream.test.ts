@@ -7,7 +7,7 @@ vi.mock("node:timers/promises", async (original) => ({
   setTimeout: async (ms: number) => void waits.push(ms),
 }));
 
-/** Numbers from 1 to `top`, of which a page has those up to its position. */
+/** A source of the numbers from 1 to `top`. A page has received those up to its position. */
 function numbers() {
   let top = 3;
   const watchers = new Set<() => void>();
@@ -36,7 +36,7 @@ function asked(lastEventId?: string): Request {
   });
 }
 
-/** Reads updates one by one. */
+/** Returns a function that reads updates one by one. */
 function updatesOf(response: Response) {
   const reader = (response.body ?? new ReadableStream<Uint8Array>()).getReader();
   return {

@@ -18,7 +18,7 @@ function post(headers: Readonly<Record<string, string | undefined>>, body = "{}"
 
 const ADDRESS = "http://127.0.0.1:4010";
 
-/** What the page at an address answers. What is posted comes back. The token "none" opens no session. */
+/** Returns the page's answer to a request. The page sends posted data back. The token "none" opens no session. */
 async function answered(request: Request, address = ADDRESS): Promise<Response> {
   const app = pageApp({
     address,
@@ -104,7 +104,7 @@ test.each([
 });
 
 test.each([
-  // The address of the server, Host, Origin, and whether the POST is the page's.
+  // The server's address, Host, Origin, and whether the POST counts as sent by the page.
   ["https://shop.example/mcp", "shop.example", "https://shop.example", true],
   ["https://shop.example/mcp", "shop.example:443", "https://shop.example", true],
   ["https://shop.example/mcp", "shop.example", "http://shop.example", false],
@@ -190,7 +190,7 @@ test("a session that was ended stays over where the clock is wrong for a while",
     now -= 20 * HOUR;
     expect(await sessions.of(request(token))).toBeUndefined();
   }
-  // What another process ended is seen after the clock was set back, too.
+  // After the clock was set back, sessions that another process has ended still count as ended.
   const sessions = pageSessions({ ...given, shared: store });
   const token = sessions.open("ann");
   const session = await sessions.of(request(token));
