@@ -10,7 +10,7 @@ import {
 } from "./store.ts";
 import type { Turn } from "./turn.ts";
 
-/** Everything that is stored outside of a process. `test/runs/backend-contract.ts` tests all kinds of backends. */
+/** Everything that outlives a process. `test/runs/backend-contract.ts` tests every implementation. */
 export interface Backend {
   readonly runs: RunStore;
   readonly lock: ProjectLock;
@@ -18,7 +18,7 @@ export interface Backend {
   names(project: string, options: NamesOptions): TargetingMemory;
   contents(project: string, onProblem: (problem: unknown) => void): ContentsStore;
   readonly audit: (line: string) => Promise<void>;
-  /** Returns the key for signatures (at least 32 bytes) that all processes share. Throws a RunStoreError. */
+  /** Returns the key (at least 32 bytes) with which all processes sign and verify tokens. Throws a RunStoreError. */
   readonly sealKey: () => Promise<Uint8Array>;
   readonly endedSessions: EndedSessions;
   readonly callerRights: CallerTexts;
@@ -31,12 +31,12 @@ export interface CallerTexts {
   read(caller: string): Promise<string | undefined>;
 }
 
-/** For how many milliseconds ended sessions stay stored after their tokens expire. Long, as clocks may be wrong. */
+/** How many milliseconds an ended session stays stored after its tokens expire. Long, because a clock may be wrong. */
 export const ENDED_FOR_MS = 30 * 86_400_000;
 
 /**
- * Stores the sessions of the web page that were ended early. `until`: when the tokens of a session expire, in
- * milliseconds since 1970.
+ * Stores which sessions of the web page were ended before their tokens expired, so that these tokens are refused.
+ * `until`: when the tokens expire, in milliseconds since 1970.
  */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
@@ -56,19 +56,23 @@ export interface SeenOption {
   readonly contextCount: number;
 }
 
-/** Stores Context IDs for answers and exported files. Changes that remove something never rely on it. */
+/**
+ * Caches the Context IDs of options for answers and exported files. A change that removes something never relies on it.
+ */
 export interface ContentsStore {
   refresh(): Promise<void>;
   get(option: SeenOption): Promise<readonly string[] | undefined>;
-  /** Stores the Context IDs of an option. An error is ignored, because they can be read again. */
+  /**
+   * Stores the Context IDs of an option. Never throws: Context IDs that are not stored are read from the service again.
+   */
   put(option: SeenOption, contexts: readonly string[]): Promise<void>;
 }
 
-/** Ensures that only one write request of a project is sent at a time (management-api 4.2). */
+/** Ensures that each project sends only one write request at a time, as the service requires (management-api 4.2). */
 export interface ProjectLock {
   /**
    * Runs `work` while this process holds the write lock of the project. `work` must await `turn.settled` before it
-   * sends. If the lock is lost, the requests of `work` are not sent. Waiting callers get the lock in turn.
+   * sends. Once the lock is lost, `work` can send no more requests. Waiting callers get the lock in turn.
    */
   hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal, caller?: string): Promise<T>;
 }
@@ -80,10 +84,15 @@ export interface SuiteTexts {
   get(caller: string, id: string): Promise<string | undefined>;
   list(caller: string): Promise<readonly string[]>;
   storedBytes(callerName: string): Promise<number>;
-  /** Returns true to the first caller, in any process, that claims a confirmation. Only that caller may act on it. */
+  /**
+   * Returns true only to the first caller that claims a confirmation, in any process. Only that caller may act on it.
+   */
   claim(confirmation: string): Promise<boolean>;
   settle(confirmation: string, text: string): Promise<void>;
-  /** Returns the result of a claimed confirmation: empty if there is no result yet, undefined if it was not claimed. */
+  /**
+   * Returns the stored result of a confirmation. Empty if it was claimed but has no result yet; undefined if it was not
+   * claimed.
+   */
   settled(confirmation: string): Promise<string | undefined>;
 }
 
@@ -100,7 +109,9 @@ export interface TargetingMemory {
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
-  /** Finds a targeting as `NameIndex` does. If no name matches, the targetings that were seen last are candidates. */
+  /**
+   * Finds a targeting as `NameIndex` does. If no name matches, the last seen targetings are added to the candidates.
+   */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
@@ -112,7 +123,10 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 }
 
 const MEGABYTE = 1_048_576;
-/** A stored call of fewer bytes does not count for its caller's share, unless the run stores more than the call. */
+/**
+ * A call of at most this many bytes is stored even if its caller's share is full, unless its run stores more than the
+ * call.
+ */
 const SMALL_BYTES = 65_536;
 
 export class ShareFullError extends RunStoreError {}
@@ -123,8 +137,8 @@ interface Share {
 }
 
 /**
- * Limits how much each caller, identified by name, may store. A new dry run replaces the caller's oldest dry runs.
- * Anything else that exceeds the share is removed again, and its call gets a ShareFullError.
+ * Limits how many bytes the callers with one name may store together, and how many dry runs. A new dry run replaces
+ * their oldest dry runs. Anything else that exceeds the limit is removed again, and its call gets a ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;
@@ -136,7 +150,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
       .reverse();
   };
-  /** Removes a dry run. A dry run whose lease is held stays: its call is not answered yet, or it is being applied. */
+  /** Removes an old dry run. While its lease is held, it stays: it is still being planned or applied. */
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
@@ -153,7 +167,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       await store();
     } catch (thrown) {
       if (!(thrown instanceof ShareFullError)) throw thrown;
-      // A run that is being executed reports the error as its reason, so only its input is removed.
+      // A run that is being executed will report the error as its reason, so it stays and only its input is removed.
       if (await runs.isDriven(runId)) await runs.parts.keep(runId, "input", []);
       else await runs.discard(runId);
       throw thrown;
@@ -173,7 +187,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     }
     await checkRoom(header.caller);
   };
-  /** Yields the pieces. Throws as soon as they exceed the share, so that one call cannot fill the disk. */
+  /** Yields the pieces. Throws once they exceed the whole share, so that one call cannot fill the disk. */
   async function* atMost(pieces: Pieces): AsyncGenerator<string | Uint8Array> {
     let bytes = 0;
     for await (const piece of pieces) {

@@ -35,7 +35,7 @@ interface HeldRun<Call, State> {
   appendRest?: () => void;
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
-  /** Whether this process executes the run. If false, it leaves the run to other processes once the plan is stored. */
+  /** Whether this process executes the run. If false, it only plans the run and then leaves it to another process. */
   readonly isOurs: boolean;
   isLeft?: true;
 }
@@ -46,14 +46,14 @@ export interface ExecutedRun<Call extends ToolCall, State extends ReportedState>
 }
 
 interface AfterExecution<Call extends ToolCall, State extends ReportedState> {
-  /** Called when this process no longer executes the run. */
+  /** Called when this process has stopped executing the run. */
   readonly ended: () => void;
   readonly find: () => Promise<Run<Call, State> | undefined>;
 }
 
 /**
- * Executes a run in the background. If another process takes the run over, reports its state in that process. Never
- * rejects. An error stops the run and becomes the reported reason.
+ * Executes a run in the background. If another process takes over, the returned run shows the state that this process
+ * stores. Never rejects: an error stops the run and becomes its reported reason.
  */
 export function executeRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
@@ -65,7 +65,9 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   const watchers = new Set<RunWatcher>();
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
   let isResting = false;
-  /** `other` is the run in the process that has taken it over. `isLookedFor`: that run was not found yet. */
+  /**
+   * `other`: the run as stored by the process that has taken it over. `isLookedFor`: that run could not be read yet.
+   */
   let other: Run<Call, State> | undefined;
   let isLookedFor = true;
   let isKept = (): void => {};
@@ -116,14 +118,15 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
       return other?.state ?? stateNow();
     },
     status: () => {
-      // After another process has taken over the run, it counts as running until its stored state was read.
+      // After a takeover, the run counts as running until the state that the other process stored was read.
       if (!isResting || (isTakenOver() && isLookedFor)) return "running";
       return other?.status() ?? restingStatus(state);
     },
     async isCurrent() {
       if (held.lease === undefined) return true;
       if (isLost(held) || !(await held.lease.stillHeld())) return false;
-      // The next call may reach another process. So everything that is reported must be in the store first.
+      // The next call may reach another process, which knows only the store. So all that is reported must be stored
+      // first.
       held.appendRest?.();
       await held.journal?.write();
       return !isLost(held);
@@ -157,7 +160,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);
-  /** The plan is on disk by now, so another process can continue the run. */
+  /** Stops a run that another process is to execute. Called after planning, when the plan is on disk. */
   const leaveToOthers = (): void => {
     if (!held.isOurs) stopRequests.stop("interrupted");
   };
@@ -211,7 +214,8 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     ifHeld(async () => held.isLeft || kind.finish?.(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
-      // The record keeps the status `running`. Other processes continue a run with this status that has no lease.
+      // The record keeps the status `running`, because other processes look for runs with this status and without a
+      // lease.
       if (shouldLeaveToOthers(store, held, state)) held.isLeft = true;
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
@@ -224,14 +228,14 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       await step();
     } catch (thrown) {
       if (isLost(held)) break;
-      // The run is left unchanged. The first process that can reach the store again continues it.
+      // The record stays as it is. The first process that reaches the store again continues the run.
       if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
       if (held.isLeft) continue;
       const error = messageOf(thrown);
       const reason = kind.reasonOf?.(thrown) ?? ownReason("STOPPED_BY_ERROR", { error });
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);
-      // Other processes cannot see the lost entries, so the journal gets an entry that the run has stopped.
+      // Other processes cannot see which entries were lost. This entry tells them that the run has stopped.
       if (thrown instanceof LostEntriesError) held.journal?.append(kind.line(stop));
     }
     held.isKept();
@@ -300,8 +304,8 @@ const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
 /**
- * Stops a run when another process requests it or takes the run over. `lease` returns the lease of the run once this
- * process holds it.
+ * Returns a signal that stops a run when another process requests it or has taken the run over. `lease` returns the
+ * lease of the run, or undefined before this process holds it.
  */
 function stopRequestsOf(
   { stops }: Pick<RunStore, "stops">,
@@ -316,9 +320,9 @@ function stopRequestsOf(
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Returns whether an announced request may be sent. Call it right before sending. Once a caller knows that the run
-   * stops, nothing that is announced later is sent. `asked`: whether a stop was requested when the announcement was
-   * stored.
+   * Returns whether an announced request may still be sent; to be called right before sending. After a request to stop
+   * was confirmed to its caller, no later announced request is sent. `asked`: whether a stop was requested when the
+   * announcement was stored, if that is known.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");
@@ -327,7 +331,7 @@ function stopRequestsOf(
   const look = async (): Promise<void> => {
     if ((await mayLeave()) && (await isTakenFrom(lease()))) stop("interrupted");
   };
-  // A failed check is repeated by the timer. There is also a check before every request.
+  // A failed check has no effect: the timer repeats it, and every request is checked before it is sent.
   const lookNow = (): void => void look().catch(() => undefined);
   const notWatched = stops.watch?.(runId, lookNow);
   const timer = setInterval(lookNow, notWatched === undefined ? STOP_CHECK_MS : STOP_CHECK_IF_NOTIFIED_MS).unref();
@@ -339,7 +343,7 @@ function stopRequestsOf(
     async end(): Promise<void> {
       clearInterval(timer);
       notWatched?.();
-      // If another process has taken over the run, it handles the requests to stop.
+      // After a takeover, the other process handles the requests to stop.
       if (await isTakenFrom(lease())) return;
       await stops.forget(runId, await stops.asked(runId));
     },

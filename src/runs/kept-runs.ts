@@ -52,18 +52,18 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#of = of;
   }
 
-  /** Finds a stored run. While another process executes the run, its state is read again and again. */
+  /** Finds a stored run. While another process executes it, the returned run keeps up with what that process stores. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    // A process may hold the lease of a run without executing it, for example to plan it again.
+    // A process that holds the lease of such a run does not execute it. It may be planning the run again, for example.
     const { status } = found.record;
     const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
     if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
-    // The run may have stopped between the two reads, so it is read again.
+    // The run may have stopped after the first read, so it is read again.
     return this.#atRest((mayBeDriven ? await this.#lastReadOf(runId) : undefined) ?? found);
   }
 
@@ -72,7 +72,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return stored && understood(this.#kind, stored);
   }
 
-  /** Reads a run. Undefined if another process is just starting it. `isDrivenHere`: this process holds the lease. */
+  /** Reads a run. Undefined if another process is just starting it. `isDrivenHere`: this process holds its lease. */
   async read(runId: string, isDrivenHere = false): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);
@@ -108,7 +108,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return read && { header, record, ...read };
   }
 
-  /** Takes the lease, unless `held` has it, and marks the run as running. Undefined if another process was faster. */
+  /** Takes the lease, unless `held` is given, and marks the run as running. Undefined if the run was started before. */
   async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
     const startBy = (lease: Lease) =>
@@ -133,7 +133,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
 
   /**
    * Ends a run that is not started. Returns false if it is started. A process that is just starting it fails, because
-   * the record has a new version.
+   * the record then has a newer version.
    */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
@@ -154,7 +154,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Cancels a run in any state: executed or planned by another process, or not executed at all. */
+  /** Cancels a run in any state: while another process plans or executes it, or while no process does. */
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
     if (stored === undefined) return;
@@ -165,7 +165,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     let free = await store.lease(runId);
     if (free === undefined) {
       await store.stops.ask(runId);
-      // The lease is free if the executor has ended before it saw the request.
+      // Free if the executing process ended before it saw the request to stop.
       free = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
     }
     await this.#withLease(free, runId, async (found, lease) => {
@@ -178,7 +178,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     });
   }
 
-  /** Reads a run, calls `work` with it, and releases its lease. Returns undefined without a lease or a run. */
+  /** Reads a run, calls `work` with it, and releases the lease. Returns undefined if there is no lease or no run. */
   async #withLease<T>(
     lease: Lease | undefined,
     runId: string,
@@ -193,7 +193,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Ends a started run for good: it cannot be resumed. Returns false if a process executes it or it does not exist. */
+  /** Ends a started run so that it cannot be resumed. Returns false if there is none or a process executes it. */
   async endForGood(runId: string, ending: Ending): Promise<boolean> {
     const isEnded = await this.#withLease(await this.#of.store.lease(runId), runId, async (found, lease) => {
       if (isUnstarted(found.record.status)) return false;
@@ -220,7 +220,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     const record = await store.record(runId);
     if (record === undefined || isAtRest(record.status)) return;
     const unfinished = await this.read(runId);
-    // No process executes a dry run, so it did not lose its process.
+    // A dry run is stored as `planned` without a process, so it has not lost one.
     if (unfinished === undefined || unfinished.header.dryRun || (await store.isDriven(runId))) return;
     await this.#withLease(await store.lease(runId), runId, async (found, lease) => {
       this.#asLeft(found.state);
@@ -266,7 +266,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     await moveRun(this.#of.store, header.runId, () => ({ ...to, rest }), { lease, record });
   }
 
-  /** Marks the requests that a crash left unanswered. Returns the entries, which are already applied to the state. */
+  /** Marks requests that a crash left unanswered. The state already contains the returned entries. */
   #asLeft(state: State): readonly Entry[] {
     const lost = this.#kind.lost?.(state) ?? [];
     for (const entry of lost) state.apply(entry);
@@ -339,7 +339,7 @@ function endedAs({ cause, reason }: Ending): Status {
 }
 
 const MAX_RUNS = 4;
-/** The maximum size that cached runs have on disk, in bytes. In memory, a run takes several times as much. */
+/** The maximum size of cached runs in bytes on disk. In memory, a run takes several times as much. */
 const MAX_BYTES = 24 * 1024 * 1024;
 
 export class RunCache<T> {
@@ -373,7 +373,7 @@ export class RunCache<T> {
 
 const LOOK_MS = 100;
 const CHECK_IF_NOTIFIED_MS = 500;
-/** The pause between two reads is this many times as long as a read, but at most `PAUSE_MS.most` milliseconds. */
+/** The time between two reads, as a multiple of the duration of a read. `PAUSE_MS` limits it. */
 const READ_SHARE = 10;
 const READ_SHARE_IF_NOTIFIED = 4;
 const PAUSE_MS = { notified: 250, least: 1000, most: 2000 } as const;
@@ -387,7 +387,7 @@ interface Following<S> {
   readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
 }
 
-/** Follows a run by reading its journal, until no process executes the run or the signal is aborted. */
+/** Follows a run that another process executes by reading its journal, until no process executes it any more. */
 export function followedRun<S extends ReportedState>(
   first: S,
   { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,
@@ -396,7 +396,7 @@ export function followedRun<S extends ReportedState>(
   let state = first;
   let driven = true;
   let resting: Promise<void> | undefined;
-  /** A run counts as executed until its last entries were read, so that its end is not reported with an old state. */
+  /** Checks whether the run is executed before reading it. Otherwise its end could be reported with an old state. */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
     state = (await read()) ?? state;
@@ -426,7 +426,7 @@ export function followedRun<S extends ReportedState>(
     look,
     /**
      * Resolves when no process executes the run any more. The first call starts the checks. If the run cannot be read,
-     * the checks end, and the next read throws the error.
+     * the checks end and the promise resolves; the next read throws the error.
      */
     rest(): Promise<void> {
       if (resting === undefined) {
@@ -446,7 +446,7 @@ export function followedRun<S extends ReportedState>(
   };
 }
 
-/** Lets callers share calls of `work`. Each caller gets the result of a call that began after the caller asked. */
+/** Lets callers that ask at the same time share a call of `work`. It never began before the caller asked. */
 function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
   let going: Promise<T> | undefined;
   let next: Promise<T> | undefined;
@@ -483,7 +483,7 @@ function hintOf(clock: Clock, signal: AbortSignal) {
     async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
-        // A hint from before the sleep does not end it, because the caller may not act earlier.
+        // A hint given before the sleep does not end it: the caller took it into account when it chose `ms`.
         wake = hint.isGiven ? () => {} : resolve;
       });
       await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);

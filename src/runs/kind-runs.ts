@@ -28,10 +28,15 @@ export interface RunInput {
 
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
-/** What a run shows about its origin. Calls that differ only in these fields count as identical. */
+/**
+ * The parts of a run's header that only show where the run is from. They do not affect whether two calls are identical.
+ */
 export type Requested = Pick<RunHeader, "client" | "fileName" | "person">;
 
-/** How many milliseconds after a takeover the run is read. No request may be sent earlier anyway. */
+/**
+ * How many milliseconds after a takeover the run is read, so that late entries of its previous process are included. No
+ * request may be sent earlier anyway.
+ */
 const READ_LATER_MS = 250;
 
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
@@ -52,7 +57,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.size > 0;
   }
 
-  /** Returns a hash of a call and its caller. Calls with the same hash share a run. A dry run has another hash. */
+  /**
+   * Returns a hash of a call and its caller. Identical calls have the same hash, which finds their runs. A dry run has
+   * another hash than the change.
+   */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
     const about = [this.kind.identity?.(call) ?? call, caller, project, environment];
@@ -92,8 +100,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a stored run and executes it in the background. As long as the run has no objects, its state is `meanwhile`.
-   * `lease` is the lease of the run if this process holds it. Returns undefined if the run was already started. Throws
+   * Starts a stored run and executes it in the background. `meanwhile` is shown as its state until the run has objects.
+   * `lease`: the lease of the run, if this process holds it. Returns undefined if the run was already started. Throws
    * an ExecutionRefusedError.
    */
   async start(
@@ -115,8 +123,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Stores and starts a run. Its journal begins with `first` or with entries made from `given`. If the run cannot be
-   * stored, it ends with that error.
+   * Stores and starts a run. Its journal begins with `first`, if given. If the run cannot be stored, it ends with that
+   * error.
    */
   startAtOnce(
     call: Call,
@@ -148,8 +156,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Resumes a run. A run that another process executes or that waits for approval is returned unchanged. Throws an
-   * ExecutionRefusedError.
+   * Resumes a run. A run that another process executes, or that still has to be applied or approved, is returned
+   * unchanged. Throws an ExecutionRefusedError.
    */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
@@ -157,10 +165,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
     const isPlanned = isUnbegun && (this.kind.isPlannedFirst || stored.header.dryRun === true);
     if (stored === undefined || isPlanned) return this.find(runId);
-    // A run that cannot be read yet is just being started by another process.
+    // A started run that cannot be read yet is just being stored by another process.
     if (isUnbegun && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
-    // A run that another process executes is only followed, which is always allowed.
+    // If another process executes the run, this call only shows its progress, which is always allowed.
     if (refusal !== undefined && !(await store.isDriven(runId))) throw new ExecutionRefusedError(refusal);
     const lease = refusal === undefined ? await leaseToResume(store, runId) : undefined;
     return lease === undefined ? this.find(runId) : this.#resume(lease, () => this.#kept.read(runId, true), given);
@@ -175,7 +183,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is no longer stored", "get_run lists the stored runs.");
       const { header, state, from, first } = found;
-      // Every resume creates a new version of the record, so a suspended process with the old one cannot write.
+      // Each resume stores a new version of the record. A suspended process that still has the old version can then no
+      // longer write.
       const record = await moveRun(this.#context.store, header.runId, () => ({ status: "running" }), {
         lease,
         record: found.record,
@@ -194,7 +203,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.kind.initialState?.(call, this.#context.store.parts.read(runId, "input"));
   }
 
-  /** Finds an earlier run of the same call that is executed, can be resumed, or recently ended unfinished. */
+  /** Finds an earlier run of an identical call: one that is executed, can be resumed, or recently ended unfinished. */
   async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
     const fingerprint = this.fingerprint(call, caller);
@@ -205,7 +214,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
       const record = await store.record(runId);
       if (record === undefined) continue;
-      // A run that is not started counts only while a process plans it.
+      // A run that is not started only counts while a process is planning it.
       const isPlanned = this.kind.isPlannedFirst && isUnstarted(record.status);
       if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
       const summary = record.rest;
@@ -230,7 +239,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return isRecent ? undefinedIfUnreadable(this.find(last)) : undefined;
   }
 
-  /** Resumes the run of a repeated call. Undefined if the call could have another effect now. */
+  /** Resumes the run of a repeated call. Undefined if the call needs a new run instead, for example a deletion. */
   async resumeRepeated(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
@@ -238,8 +247,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError if only a
-   * call may resume the run.
+   * Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError if the run
+   * may be resumed only by a call of `resume_run`.
    */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
@@ -288,7 +297,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.stored(runId);
   }
 
-  /** Cancels a run in any process. After that, only requests that were already announced on disk are sent. */
+  /**
+   * Cancels a run in any process. After that, only requests that are already announced in the journal are still sent.
+   */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) return driven;
@@ -297,14 +308,13 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Ends a run that is not started. Undefined if it was started, does not exist, or is of a kind that is never planned
-   * first.
+   * Ends a run that is not started. Undefined if there is no such run or its kind is never planned before the start.
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
 
-  /** Removes a dry run that is not applied. Returns false if there is no such dry run. */
+  /** Removes a dry run that was not applied yet. Returns false if there is none. */
   async removeDryRun(runId: string): Promise<boolean> {
     const { store } = this.#context;
     const stored = await this.stored(runId);
@@ -317,7 +327,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
   }
 
-  /** Stops all runs of this process. Resolves when the journals contain the answers to all requests in progress. */
+  /** Stops all runs of this process. Resolves when the answers to all requests in progress are in the journals. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
     this.#kept.stopFollowing();
@@ -364,7 +374,10 @@ interface MadeCall {
   readonly arrivedAt: number;
 }
 
-/** The earlier runs of a call. `going`: the run that is executed now. `ended`: the newest run with unfinished items. */
+/**
+ * The earlier runs of a call. `going`: a run that is executed now. `ended`: the newest run that recently ended
+ * unfinished.
+ */
 export interface EarlierRuns<R> {
   readonly going?: R;
   readonly ended?: EndedRun;
@@ -373,16 +386,18 @@ export interface EarlierRuns<R> {
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 
 const RECENT_RUNS = 50;
-/** For how many milliseconds after a run was declined an identical call is declined, too. */
+/** For how many milliseconds after a person declined a run an identical call is declined, too. */
 const DECLINED_MS = 600_000;
-/** For how many milliseconds an identical call resumes or reports the earlier run instead of starting a new one. */
+/**
+ * For how many milliseconds after a run ended an identical call resumes or reports it instead of starting a new run.
+ */
 export const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /**
- * Starts a run, or returns the run of an identical call. `attach` returns that run if it was still executed, in any
- * process, when this call arrived.
+ * Starts a run with `make`, unless an identical call has a run that was still executed when this call arrived, in any
+ * process. Then returns that run, as read by `attach`.
  */
 export function startOrJoin<R>(
   store: AnyStore,
@@ -392,7 +407,7 @@ export function startOrJoin<R>(
   return store.withCallLock(fingerprint, async () => {
     const [last] = await store.list({ lastOf: fingerprint });
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
-      // A run that cannot be read was never started: its process ended while it wrote the run.
+      // A run that cannot be read was never started: its process ended while storing it.
       const found = await undefinedIfUnreadable(attach(last));
       if (found !== undefined) return found;
     }
@@ -405,7 +420,10 @@ async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): 
   return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
-/** Returns a function that calls `work` once and gives all callers the result. After a failure, it tries again. */
+/**
+ * Returns a function that calls `work` once and returns its result to all callers. After a failure, the next caller
+ * calls it again.
+ */
 export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   let done: Promise<T> | undefined;
   return () => {
@@ -417,7 +435,10 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Takes the lease of a run and withdraws earlier requests to stop it. Undefined if a process executes the run. */
+/**
+ * Takes the lease of a run and withdraws the requests to stop it that came before. Undefined if a process executes the
+ * run.
+ */
 async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
   const asked = await store.stops.asked(runId);
   const lease = await store.lease(runId);

@@ -68,7 +68,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
   };
 }
 
-/** Only session IDs that match become file names, so no path can leave the folder. */
+/** Session IDs become file names. Only these characters are accepted, so that no path can leave the folder. */
 const SESSION_ID = /^[\w-]{1,64}$/;
 
 function endedSessionsIn(
@@ -155,7 +155,7 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Removes all files except the newest. Keeps `written` even if it looks old because a clock is wrong. */
+/** Removes all but the newest files. `written` always stays, even if a wrong clock makes it look old. */
 async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
   const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
   await Promise.all(old.map((file) => removeFile(file)));
@@ -178,16 +178,16 @@ async function newestFirst(folder: string): Promise<readonly string[]> {
 interface ContentsFile {
   readonly file: string;
   readonly onProblem: (problem: unknown) => void;
-  /** The maximum bytes of the file and the previous file together. The oldest Context IDs are removed first. */
+  /** The maximum size of the file and its predecessor together, in bytes. The oldest Context IDs are removed first. */
   readonly mostBytes?: number;
 }
 
-/** Enough for most projects: a project has at most 200,000 Context IDs of up to 256 bytes. */
+/** Enough for most projects: the maximum of a project is 200,000 Context IDs of up to 256 bytes. */
 const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
-/** The number of bytes that are read at once. The next lines are usually needed next. */
+/** The number of bytes that are read at once, because the following lines are usually needed next. */
 const NEIGHBOURS = 65_536;
-/** How many of the bytes that are read at once come before the requested line. */
+/** How many of these bytes lie before the requested line. */
 const NEIGHBOURS_BEFORE = 8192;
 const PLAIN = /^[\w.:+-]+$/;
 
@@ -208,8 +208,8 @@ interface Lines {
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
 /**
- * Stores Context IDs as lines of a file to which all processes append. A full file is renamed, and replaces the file
- * that was renamed before.
+ * Caches Context IDs as lines of a file to which all processes append. When the file is full, it is renamed and
+ * replaces the previous renamed file.
  */
 export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
@@ -240,7 +240,7 @@ export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: Co
     async put(option, contexts) {
       const key = keyOf(option);
       if (!key.split(" ").every((part) => PLAIN.test(part))) return;
-      // The first line break ends a line that another process may have left incomplete.
+      // The line break at the start ends a line that another process may have left incomplete.
       waiting += `\n${JSON.stringify({ k: key, c: contexts })}\n`;
       await inTurn(async () => {
         const text = waiting;
@@ -324,7 +324,10 @@ function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
-  /** The file of the memory. Undefined if the memory ends with the process, as for an embedded sandbox. */
+  /**
+   * The file of the remembered targetings. Undefined if they are forgotten when the process ends, as for an embedded
+   * sandbox.
+   */
   readonly file?: string | undefined;
   readonly now: () => number;
 }
@@ -341,7 +344,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
 
   const begin = async (): Promise<void> => {
     const first = await options.known?.().catch(options.onProblem);
-    // All targetings get the same time, so that their order does not change.
+    // All targetings get the same time, because their order is that of the map.
     const seenAt = options.now();
     known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
   };
@@ -421,14 +424,17 @@ const KEY_BYTES = 32;
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
-/** By error code of the operating system: why the key file cannot be used. */
+/** Why the key file cannot be used, by error code of the operating system. */
 const UNUSABLE = {
   EISDIR: "this is a folder",
   ENOENT: "this is a link to a file that does not exist",
   EACCES: "this server may not read or write it",
 } as const;
 
-/** Returns the key (32 bytes). Replacing an incomplete key makes old signatures invalid. Throws a RunStoreError. */
+/**
+ * Returns the shared key (32 bytes), which is created on first use. An incomplete key is replaced, which makes
+ * signatures of that key invalid. Throws a RunStoreError.
+ */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
   try {

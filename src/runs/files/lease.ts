@@ -11,7 +11,7 @@ import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
 import { namesInRun, readText, unlessMissing } from "./run-folder.ts";
 
-/** A lease that was not renewed for this many milliseconds can be taken over. */
+/** After this many milliseconds without a renewal, another process can take over the lease. */
 const TTL_MS = 10_000;
 
 const content = z.object({
@@ -20,11 +20,14 @@ const content = z.object({
   boot: z.string().optional(),
   /** The Linux namespace of the process ID. Each container has its own. */
   namespace: z.string().optional(),
-  /** When the process started, in clock ticks since the machine started. */
+  /**
+   * When the process started, in clock ticks since the machine started. Distinguishes it from a later process with its
+   * ID.
+   */
   startedAt: z.string().optional(),
   token: z.string(),
   released: z.boolean(),
-  /** Whether the previous holder could still send requests when this lease was written. */
+  /** Whether the previous holder may still have sent requests when this lease was taken. */
   unsettled: z.boolean().optional(),
 });
 type LeaseContent = z.infer<typeof content>;
@@ -38,12 +41,12 @@ interface Generation {
 /**
  * Tries to take a lease in a folder. Returns undefined if another process holds the lease or the folder does not exist.
  *
- * Each holder creates a file with the next number, so only one process can follow a dead holder. The newest file is
- * never removed, because the numbers must not start again.
+ * Each holder creates a file with the next number, so only one process can succeed the previous holder. The file with
+ * the highest number is never removed, because the numbers must not start again.
  *
  * A lease ends when it is released, when its process is known to be gone, or `TTL_MS` after its last renewal. In the
- * last case, the old holder may still send an announced request, so the new holder waits before it sends. The file need
- * not survive a power failure, because that ends all holders.
+ * last case, the old holder may still send an announced request, so the new holder waits before it sends. The file is
+ * not forced to disk, because a power failure ends all holders anyway.
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
@@ -61,7 +64,7 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
     await removeFile(file);
     return undefined;
   }
-  // Among the older files are those of killed processes that never got the lease.
+  // Some of the older files belong to killed processes that never got the lease.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
@@ -106,8 +109,8 @@ export async function isLeased(folder: string, name: string, now: () => number):
 }
 
 /**
- * Returns whether a lease has ended. `over`: certainly. `silent`: it can be taken over, although its holder may still
- * run.
+ * Returns whether a lease has ended. `over`: it has. `silent`: another process may take it, although the holder may
+ * still run.
  */
 async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
   if (held?.released) return "over";
@@ -149,8 +152,9 @@ function parseContent(text: string): LeaseContent | undefined {
 }
 
 /**
- * Creates the file of a lease. Returns false if it exists. The file appears together with its content, so that other
- * processes can see whether its holder was killed. Without hard links, it is empty for a moment.
+ * Creates the file of a lease. Returns false if it exists. The content is in the file as soon as the file exists, so
+ * that other processes can check whether its holder was killed. On file systems without hard links, the file is empty
+ * for a moment.
  */
 async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
@@ -174,8 +178,8 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
 type ProcessMark = Omit<LeaseContent, "token" | "released" | "unsettled">;
 
 /**
- * Whether a process still exists. `unlikely`: this machine has no such process, but the process may run in a system
- * that cannot be compared.
+ * Whether a process still exists. `unlikely`: there is no process with this ID here, but without `/proc` it is
+ * uncertain whether the process ran on this machine.
  */
 type Presence = "gone" | "unlikely" | "perhaps";
 
@@ -195,7 +199,7 @@ async function readOwnMark(): Promise<ProcessMark> {
   return { pid: process.pid, host: hostname(), boot: boot?.trim(), namespace, startedAt };
 }
 
-/** Returns whether a process still exists. Only within the same boot and the same namespace can it be proven gone. */
+/** Returns whether a process still exists. `gone` is only certain for a process of the same boot and namespace. */
 async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const mine = await ownMark();
   if (mine.boot === undefined && mark.boot === undefined) {
@@ -219,25 +223,25 @@ function isThere(pid: number): boolean {
 }
 
 /**
- * Returns when a process started: field 22 of `/proc/PID/stat`. Field 2 is a name with arbitrary characters; the last
- * closing bracket ends it.
+ * Returns when a process started: field 22 of `/proc/PID/stat`. Field 2 is a name in brackets, which can contain any
+ * characters, so the other fields are counted from the last closing bracket.
  */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
-  // A zombie is a process that has ended, but it stays listed until its parent reads its exit status.
+  // A zombie has ended, but stays listed until its parent process has read its exit status.
   return fields?.[0] === "Z" ? "ended" : fields?.[19];
 }
 
 const LOOK_AGAIN_MS = 20;
-/** A process changes this file when it wants the lease. */
+/** A process that wants the lease writes to this file, so that the holder releases the lease earlier. */
 const ASKED = "write.asked";
 const KEEP_MS = 25;
 
 export interface SharedLeases<L extends Lease> {
   take(project: string): Promise<L | undefined>;
   ask(project: string): Promise<void>;
-  /** Returns a value that changes when a process asks for the lease. NaN if the value is unknown. */
+  /** Returns a value that changes whenever a process asks for the lease. NaN if that is unknown. */
   asked(project: string, lease: L): Promise<number>;
 }
 
@@ -257,8 +261,8 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 }
 
 /**
- * Combines a queue in this process with a lease that other processes respect. The lease is held a moment longer than
- * needed, unless another process asks for it.
+ * Combines a queue in this process with a lease that other processes respect. The lease is kept for `KEEP_MS` after the
+ * work, in case more work follows, unless another process asks for it.
  */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
@@ -298,10 +302,10 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
             if (lease.lost.aborted) kept.delete(project);
             else if ((await leases.asked(project, lease)) !== mine.lastAsked) {
               await giveBack(project);
-              // Waiting processes get time to take the lease first.
+              // Without this pause, this process could take the lease again before the process that asked for it.
               await clock.sleep(2 * lookAgainMs);
             } else {
-              // If the release fails, the lease expires, and another process can take it over.
+              // A failed release is ignored: the lease expires, and another process can take it over.
               const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
               kept.set(project, { ...mine, timer: setTimeout(later, KEEP_MS) });
             }
@@ -331,7 +335,10 @@ async function isStillHeld(lease: Lease): Promise<boolean> {
   }
 }
 
-/** Returns when a process last asked for the lease, by the clock of the file system. NaN if that is unknown. */
+/**
+ * Returns when a process last asked for the lease, by the clock of the file system. 0 if none did; NaN if that is
+ * unknown.
+ */
 async function lastAsked(folder: string): Promise<number> {
   try {
     return (await stat(join(folder, ASKED))).mtimeMs;
@@ -340,7 +347,7 @@ async function lastAsked(folder: string): Promise<number> {
   }
 }
 
-/** Creates a lock that only works within this process. Callers take turns; the calls of one caller stay in order. */
+/** Creates a lock that works only within this process. Callers take turns; the calls of one caller keep their order. */
 export function processLock(clock: Clock): ProjectLock {
   const turn = permitWithoutLease(clock);
   const queues = new Map<string, Queue>();
@@ -369,7 +376,7 @@ interface Queue {
   turns: number;
 }
 
-/** Begins the next work, that of the caller who has waited longest. Returns false if no work waits. */
+/** Begins the next waiting work: that of the caller whose last turn is longest ago. Returns false if nothing waits. */
 function beginNext({ waiting, served }: Queue): boolean {
   const lastTurn = (one: string): number => served.get(one) ?? 0;
   const [caller] = [...waiting.keys()].sort((one, other) => lastTurn(one) - lastTurn(other));

@@ -61,8 +61,9 @@ export async function runsIn(folder: string): Promise<readonly string[]> {
 }
 
 /**
- * Reads the record of a run. If the journal has entries or the newest record cannot be read, the run counts as started,
- * because an old record can reappear after a power failure. The summary says whether a file is damaged.
+ * Reads the record of a run. If the newest record cannot be read, or says that the run is not started although the
+ * journal has entries, the run counts as started: after a power failure, an old record can reappear. The summary says
+ * whether a file is damaged.
  */
 export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
   const place = join(folder, runId);
@@ -82,8 +83,8 @@ export async function readRecord(folder: string, runId: string): Promise<RunReco
 }
 
 /**
- * Returns whether files of a run are damaged, judged by their first and last characters. The summary must be read
- * before, because the journal may grow.
+ * Returns whether files of a run are damaged, judged by their length and their first and last characters. `summary`
+ * must be read before the files, because the journal may grow in the meantime.
  */
 export async function isDamaged(folder: string, runId: string, summary?: RunSummary): Promise<boolean> {
   const [header, journal] = await Promise.all([
@@ -107,7 +108,7 @@ function endsOf(file: string, upTo?: number) {
     };
     return { bytes: size, first: await at(0), last: await at((upTo ?? size) - 1) };
   });
-  // These ends are those of no valid file, so that the run counts as damaged.
+  // If the path is no file, these values are returned. They fit no valid file, so the run counts as damaged.
   return unlessMissing(orIfOtherKind(ends, { bytes: 1, first: "", last: "" }));
 }
 
@@ -120,12 +121,15 @@ export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   return undefinedIf((thrown) => hasCode(thrown, "ENOENT"), work);
 }
 
-/** Returns `instead` if a path is not of the expected kind, for example a folder in place of a file. */
+/** Returns `instead` if the path exists but is of another kind, for example a folder where a file is expected. */
 async function orIfOtherKind<T>(work: Promise<T>, instead: T): Promise<T> {
   return (await undefinedIf(isOtherKind, work)) ?? instead;
 }
 
-/** Returns the text of a file. Undefined if it is missing, and empty if something else has its path. */
+/**
+ * Returns the text of a file. Undefined if the file is missing; empty if its path is that of something else, such as a
+ * folder.
+ */
 export function readText(file: string): Promise<string | undefined> {
   const text = withHandle(openFile(file), (handle) => handle.readFile("utf8"));
   return unlessMissing(orIfOtherKind(text, ""));
@@ -135,12 +139,12 @@ export async function namesIn(folder: string): Promise<readonly string[]> {
   return (await unlessMissing(readdir(folder))) ?? [];
 }
 
-/** Returns the names in the folder of a run. Empty if something else has its path. */
+/** Returns the names of the files in a run's folder. Empty if its path is not that of a folder. */
 export function namesInRun(place: string): Promise<readonly string[]> {
   return orIfOtherKind(namesIn(place), []);
 }
 
-/** Returns the size and times of a file. Undefined if it is missing, or if a folder in its path is no folder. */
+/** Returns the size and times of a file. Undefined if it is missing, or if a part of its path is not a folder. */
 export function statOf(path: string): Promise<BigIntStats | undefined> {
   return orIfOtherKind(unlessMissing(stat(path, { bigint: true })), undefined);
 }
@@ -172,7 +176,7 @@ export async function inFolder(folder: string, write: () => Promise<void>): Prom
   }
 }
 
-/** Runs `work`. Errors of the operating system become a RunStoreError whose message contains `what` and `effect`. */
+/** Runs `work`. Turns errors of the file system into a RunStoreError whose message contains `what` and `effect`. */
 export async function withStoreErrors<T>(
   folder: string,
   work: () => Promise<T>,
@@ -182,7 +186,8 @@ export async function withStoreErrors<T>(
   try {
     return await work();
   } catch (thrown) {
-    // An error without `syscall` does not come from the file system; the pieces may have another source.
+    // An error without `syscall` is not from the file system. It comes from the source of the stored pieces, such as a
+    // request.
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
     throw new RunStoreError(
       `${what} cannot be stored in ${folder} (${thrown.message})${effect}`,
@@ -192,7 +197,9 @@ export async function withStoreErrors<T>(
   }
 }
 
-/** Replaces the file of a part once the new content is written completely. Without content, removes the file. */
+/**
+ * Replaces the file of a part. The old file stays until the new one is complete. Without pieces, the file is removed.
+ */
 export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   let isEmpty = true;
   const noted = async function* () {
@@ -217,12 +224,14 @@ export function partIn(file: string): ByteSource {
   };
 }
 
-/** The folder of the index. The folders of runs next to it have names of 26 characters. */
+/** The folder of the index. It lies next to the folders of runs, whose names have 26 characters. */
 export const INDEX_FOLDER = "calls";
-/** The folder of marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>.<name of the caller>`. */
+/** The folder whose files mark runs that may be unfinished: `<run>.<fingerprint>.<scope>.<name of the caller>`. */
 const OPEN = "open";
 const CALLERS = "callers";
-/** In this folder, the file of each fingerprint contains the ID of the newest run of that call. */
+/**
+ * The folder with a file for each call, named by the call's fingerprint. It contains the ID of the call's newest run.
+ */
 const LAST = "last";
 
 export type IndexedRun = Pick<RunHeader, "runId" | "caller" | "project" | "environment" | "fingerprint">;
@@ -243,8 +252,8 @@ export function callerFolder(caller: string): string {
 export type RunIndex = ReturnType<typeof runIndex>;
 
 /**
- * An index of all runs: their callers, which may be unfinished, and the newest run of each call. A run is added to the
- * index before it is stored.
+ * Indexes all runs: the runs of each caller, the runs that may be unfinished, and the newest run of each call. A run is
+ * indexed before it is stored, so that a crash leaves no run without an entry.
  */
 export function runIndex(folder: string) {
   const place = join(folder, INDEX_FOLDER);
@@ -287,12 +296,12 @@ export function runIndex(folder: string) {
       for (const name of await callers.callers()) found.set(name, await callers.of(name));
       return found;
     },
-    /** Returns the newest run of a call. Undefined if there is none or it was removed. */
+    /** Returns the ID of the newest run of a call. Undefined if the call has no run or the run was removed. */
     async last(fingerprint: string): Promise<string | undefined> {
       const runId = await readText(lastOf(fingerprint));
       return runId !== undefined && isRunId(runId) ? runId : undefined;
     },
-    /** Removes a deleted run from the index. `name` is the name of the caller's folder, as `all` returns it. */
+    /** Removes a deleted run from the index. `name`: the name of its caller's folder, as returned by `all`. */
     async forget(runId: string, name: string, fingerprint: string | undefined): Promise<void> {
       await callers.note(name, runId, "gone");
       await markAtRest(runId);
@@ -302,7 +311,7 @@ export function runIndex(folder: string) {
   };
 }
 
-/** Returns a hash that can be a file name, because callers and fingerprints may contain any characters. */
+/** Returns a hash of a text that is valid as a file name. Callers and fingerprints may contain any characters. */
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
@@ -313,8 +322,8 @@ export interface KeptMark {
 }
 
 /**
- * Lists the runs of each caller. A caller has a folder with an empty file for each run: `<run>`, or `<run>.removed` if
- * the run stores removed data.
+ * Lists the runs of each caller. Each caller has a folder with an empty file for each run, named `<run>`. It is named
+ * `<run>.removed` if the run stores what it removed from the service, which is kept longer.
  */
 export function callerRuns(place: string) {
   return {
@@ -340,7 +349,9 @@ export function callerRuns(place: string) {
 
 const REMOVED = "removed";
 
-/** Opens a journal; the caller holds the run's lease. Cuts off an incomplete last line, which had no effect. */
+/**
+ * Opens a journal. The caller must hold the run's lease. An incomplete last line was never confirmed and is cut off.
+ */
 export async function openJournal(
   file: string,
   lease: Lease,
@@ -348,7 +359,7 @@ export async function openJournal(
 ): Promise<RunJournal> {
   const handle = await openFile(file, APPENDING);
   await handle.truncate(await endOfLastLine(handle));
-  // The name of the new file is written to disk. Otherwise a power failure could lose the file with all entries.
+  // Without this, a power failure could lose the name of the new file and so all entries.
   await syncFolder(dirname(file));
   let waiting: Uint8Array[] = [];
   const writeWaiting = async (): Promise<void> => {
@@ -360,7 +371,7 @@ export async function openJournal(
     }
     await handle.datasync();
   };
-  // After a failed write, nothing more is written, because the journal would look damaged.
+  // After a failed write, nothing more is written: a line after an incomplete one would make the journal look damaged.
   let written = Promise.resolve();
   const write = (): Promise<void> => {
     written = written.then(writeWaiting);
@@ -381,7 +392,8 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // The lease of the run is awaited first. Otherwise the clock readings of the other lease would become too old.
+      // The lease of the run is awaited first, because the clock readings of the other lease are only valid for a short
+      // time.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([
@@ -400,7 +412,9 @@ export async function openJournal(
   };
 }
 
-/** Replaces a journal by a copy. A process that still has the old file open can no longer change the journal. */
+/**
+ * Replaces a journal by a copy, so that a process that still has the old file open can no longer change the journal.
+ */
 export async function detachJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
   const isThere = await unlessMissing(copyFile(file, fresh).then(() => true));
@@ -419,11 +433,11 @@ export async function wholeBytes(file: string): Promise<number> {
 
 const PIECES_AT_ONCE = 512;
 
-/** Writes pieces without joining them first, which would copy all bytes. */
+/** Writes pieces without joining them, because joining would copy all bytes. */
 async function writeWhole(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const { bytesWritten } = await handle.writev([...pieces]);
-  // A nearly full disk may write only a part. Writing the rest then throws the error of the disk.
+  // A nearly full disk may accept only a part. Writing the rest then throws the error of the disk.
   if (bytesWritten < bytes) await handle.appendFile(Buffer.concat(pieces).subarray(bytesWritten));
 }
 
@@ -440,7 +454,7 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
   return 0;
 }
 
-/** Yields the lines of a journal. An incomplete last line, cut off by a crash, is left out. */
+/** Yields the complete lines of a journal. A last line that a crash left incomplete is omitted. */
 export async function* journalLines(file: string): AsyncGenerator<string> {
   const bytes = await wholeBytes(file);
   if (bytes === 0) return;

@@ -59,7 +59,7 @@ const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as cons
 
 const versioned = z.looseObject({ version: z.number() });
 
-/** A run store in files. Each run has a folder with its call, its journal of JSON lines, its record and its parts. */
+/** A run store in files. Each run has a folder with the call, the journal as JSON lines, the record and the parts. */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
@@ -67,7 +67,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const retention = clockOf(folder, index, clock, keep);
   const old = sweeper({ folder, index, now, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
-  /** Runs that are missing in the index are added once in each process. */
+  /** Each process first adds runs that are missing in the index. */
   const known = onceDone(() => adoptRuns(folder, index));
   const withIndex = <T>(work: () => Promise<T>) => withStoreErrors(folder, () => known().then(work));
   return {
@@ -135,7 +135,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
 
 async function removeRun(folder: string, index: RunIndex, runId: string): Promise<void> {
   const { caller, fingerprint } = (await readHeader(folder, runId)) ?? {};
-  // Another process that tries to take the lease may create a file in this folder, so the removal is retried.
+  // `rm` fails if another process creates a file meanwhile, as it does to take the lease. So the removal is retried.
   await rm(join(folder, runId), { recursive: true, force: true, maxRetries: 3 });
   await index.forget(runId, callerFolder(caller ?? ""), fingerprint);
 }
@@ -155,8 +155,8 @@ async function listed(index: RunIndex, query: RunQuery): Promise<readonly string
 const STOP_ASKED = "stop-asked.";
 
 /**
- * Takes the lease of a run. If the previous executor may still run, the journal is replaced, so that its late entries
- * have no effect.
+ * Takes the lease of a run. If the previous holder may still run, the journal is replaced by a copy, so that what that
+ * holder still writes has no effect.
  */
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
@@ -189,14 +189,14 @@ function parseHeader(runId: string, text: string): RunHeader {
     throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that newer version.");
   }
   const header = parseRunHeader(value);
-  // A header with another ID was copied from another run, or its folder was renamed.
+  // A different ID means that the header was copied from another run or that the folder was renamed.
   if (header?.runId !== runId) throw new DamagedRunError(runId);
   return header;
 }
 
 /**
- * Returns the revision of a run, which differs after any change. A replaced file has another inode or time, a longer
- * journal another size.
+ * Returns the revision of a run, which changes with every change of its files. A replaced file has another inode or
+ * time; a journal that has grown has another size.
  */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesInRun(place)).filter((name) => name.startsWith("record."));
@@ -210,7 +210,9 @@ async function revisionOf(place: string): Promise<Revision> {
 const DAY_MS = 86_400_000;
 const KEEP_PLANNED_MS = DAY_MS;
 
-/** How long a caller's finished runs are stored (in days), how many of them, and how many bytes they may take. */
+/**
+ * How long a caller's finished runs stay stored (in days), how many of them, and how many bytes they may take together.
+ */
 export interface Retention {
   readonly days: number;
   readonly runs: number;
@@ -254,8 +256,8 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
 }
 
 /**
- * Removes old runs. Runs with removed data are removed only by age, plans without approval after a day, and unfinished
- * runs never.
+ * Removes old runs. Finished runs that store what they removed from the service are removed only by age, runs that were
+ * never started after a day, and unfinished runs never.
  */
 function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
@@ -267,7 +269,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    // IDs from the future are ignored. Otherwise a run created while the clock was ahead stays the newest forever.
+    // IDs from the future do not count. Otherwise runs created while the clock was ahead would push out all others.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
@@ -333,10 +335,11 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // The process of this run ended before it could correct the mark. The next sweep checks the run again.
+  // The process of this run ended before it could remove the mark. The next sweep checks the run again.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  // The run leaves the index first, so that no process finds half of it. After a crash in between, it is indexed again.
+  // The run is removed from the index first, so that no process finds half of it. After a crash in between, a later
+  // process adds it to the index again.
   await index.forget(runId, name, fingerprint);
   await rm(join(folder, runId), { recursive: true, force: true });
 }
@@ -345,7 +348,10 @@ function isLong(runId: string, now: number, ms: number): boolean {
   return now - ulidTime(runId) >= ms;
 }
 
-/** Removes old marks without a run, and old run folders without a header. A mark is created before its run. */
+/**
+ * Removes marks without a run, and run folders without a header, if they are older than a day. Newer ones may belong to
+ * a run that is just being stored, because the mark is created before the run.
+ */
 async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));
   const marked = new Set<string>();
@@ -362,7 +368,7 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   }
 }
 
-/** Returns whether a process may hold the lease of a run. True if that is unknown: the run is then not removed. */
+/** Returns whether a process holds the lease of a run. True if that is unknown, so that the run is not removed. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
     return await isLeased(join(folder, runId), "driver", now);
@@ -371,12 +377,12 @@ async function isHeld(folder: string, runId: string, now: () => number): Promise
   }
 }
 
-/** Adds missing runs to the index, for example copied ones, or those whose removal a crash cut off. */
+/** Adds runs to the index that it lacks, for example copied runs, or runs whose removal was cut off by a crash. */
 async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
   const runs = await runsIn(folder);
   if (runs.length === 0) return;
   const marked = new Set([...(await index.all()).values()].flatMap((marks) => marks.map(({ runId }) => runId)));
-  // The newest run of each call is recorded last, because a later one replaces an earlier one.
+  // The runs of a call are added from the oldest to the newest, because the index keeps the one that is added last.
   for (const runId of runs.filter((one) => !marked.has(one)).reverse()) {
     const run = await indexedRun(folder, runId);
     if (run === undefined) continue;
