@@ -30,7 +30,10 @@ export interface RunForm<Call, Entry> {
 
 export interface RunView<Entry> extends ReportedState {
   apply(entry: Entry): void;
-  /** Sets the objects of unanswered requests to `unknown`, because no process waits for the answers. */
+  /**
+   * Gives unanswered requests the outcome `unknown`. Called when no process executes the run, so that no answer can
+   * come.
+   */
   settleUnanswered?(): unknown;
 }
 
@@ -62,48 +65,53 @@ export interface Ending {
 }
 
 /**
- * A kind of runs: how its runs are stored, executed and resumed. `Given` is the input for starting a run that has no
- * stored record yet. `Again` is the optional input for resuming a stored run.
+ * How the runs of one kind are stored, executed and resumed. `Given` is the input of a run that this process starts.
+ * `Again` is optional additional input for resuming a stored run.
  */
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
   /**
-   * Whether a run is planned before it starts. If false, a run that has not started is either being started now, or its
-   * process ended before the start.
+   * Whether runs are planned before they start. If false, a run that is not started is just being started, or its
+   * process ended before it could start it.
    */
   readonly isPlannedFirst: boolean;
-  /** Whether listing runs also ends the records of runs whose process crashed. Default: no. */
+  /** Whether listing the runs also updates the records of runs whose process has ended. Default: no. */
   readonly recoversOrphans?: boolean;
   /**
-   * Restores a stored run. Undefined if another process is just starting the run. Throws a RunStoreError if the run
-   * cannot be used.
+   * Reads the state of a stored run. Undefined if another process is just starting the run. Throws a RunStoreError if
+   * the run cannot be read.
    */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
   initialState?(call: Call, input: ByteSource): Promise<State>;
-  /** Executes a run until it stops, and records how it stopped. The journal is already open. */
+  /** Executes a run until it stops, and records why it stopped. The journal is already open. */
   start(run: RunExecution<Call, Entry, State>, given: Given): Promise<void>;
   resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
-  /** Called before a run of an ended process is read, so that waiting for the write lock can start early. */
+  /**
+   * Called when this process has taken over a run, before the run is read. Waiting for the write lock can start then.
+   */
   takenOver?(): void;
   lost?(state: State): readonly Entry[];
   stop(ending: Ending, at: number): Entry;
-  /** Returns the reason for an error that stopped a run. Undefined for an error of this machine. */
+  /**
+   * Returns the reason to report for an error that stopped a run. Undefined for an error of this machine, such as a
+   * full disk.
+   */
   reasonOf?(thrown: unknown): Reason | undefined;
-  /** Stores data of an ended run that later calls may need, and remembers names of targetings. */
+  /** Called when a run has ended, to store what later calls need and to remember the names of targetings. */
   finish?(run: RunAccess<Call, State>): Promise<void>;
   /** Returns whether `resume_run` can continue an ended run. Default: yes if an object may not be done. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
   /**
-   * Returns an entry about requests that this process sent too late, after another process had taken over the run. That
-   * process reads the entry.
+   * Called when another process has taken over the run. Returns an entry about requests that this process sent too
+   * late, for that other process to read. Undefined if there are none.
    */
   lateEntry?(state: State, at: number): Entry | undefined;
-  /** Returns the part of a call by which calls are compared. Default: the whole call. */
+  /** Returns the part of a call that makes it identical to another call. Default: the whole call. */
   identity?(call: Call): unknown;
-  /** Returns whether a repeated call resumes an ended run instead of starting a new one. Default: no. */
+  /** Returns whether a repeated call means this ended run, which is then resumed, instead of a new one. Default: no. */
   isMeant?(summary: RunSummary, isRecent: boolean): boolean;
-  /** Returns whether another process may continue the run without being asked by a call. Default: yes. */
+  /** Returns whether another process may continue the run although no call asks for it. Default: yes. */
   mayBeClaimed?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;
   /** Returns whether an identical call may resume the run. Default: yes. */
   mayGoOn?(run: Pick<RunAccess<Call, State>, "header" | "state">): boolean;
@@ -117,9 +125,12 @@ export interface StoredParts<Call, Entry> extends StoredRun<Call, Entry> {
 export interface ReadBack<Entry, State> {
   readonly state: State;
   readonly from?: State;
-  /** The entries to write first when the run is resumed. `state` already contains them. */
+  /** The entries to write first when the run is resumed. They are already part of `state`. */
   readonly first?: readonly Entry[];
-  /** Returns the entries to write if the run ends without being resumed. The journal then lists all objects. */
+  /**
+   * Returns the entries that complete the list of objects in the journal. They are written if the run ends without
+   * being resumed.
+   */
   readonly unwritten?: () => AsyncIterable<Entry> | Iterable<Entry>;
 }
 
@@ -138,11 +149,11 @@ export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>
   readonly lease: Lease;
   /** Adds an entry to the journal and applies it to the state. */
   record(entry: Entry): void;
-  /** Adds an entry to the journal that the state already contains. */
+  /** Adds an entry to the journal only, because the state already contains it. */
   append(entry: Entry): void;
   /** Starts to write the added entries to disk. If that fails, the next `flush` throws. */
   write(): void;
-  /** Sets a function that is called before each report, to add the entries that the journal lacks. */
+  /** Sets a function that adds entries that the journal still lacks. It is called before the run is reported. */
   beforeReport(appendRest: () => void): void;
   markStarted(): Promise<void>;
   mayAnnounce(): boolean;
@@ -158,7 +169,7 @@ export interface Run<Call extends ToolCall = ToolCall, State extends ReportedSta
   readonly header: RunHeader<Call>;
   readonly state: State;
   status(): RunStatus;
-  /** Resolves when the run is on disk or could not be written. */
+  /** Resolves when the run is on disk or could not be written. A call is answered only then. */
   readonly kept: Promise<void>;
   /** Resolves when no process executes the run any more. Never rejects. */
   readonly rest: Promise<void>;
@@ -201,14 +212,14 @@ export interface Done {
   /** Created options whose IDs could not be read. An undo looks for them by name. */
   readonly withoutId?: readonly CreatedWithoutId[];
   readonly unknown: readonly UncertainObject[];
-  /** Objects whose requests were sent but not answered. A read can still clarify whether they were changed. */
+  /** Objects whose requests were sent but not answered. Reading them can still show whether they were changed. */
   readonly unresolved: readonly UncertainObject[];
 }
 
 export interface CreatedWithoutId {
   readonly targeting: string;
   readonly left: OptionState;
-  /** The name of the option's group, if the ID of the group could not be read either. */
+  /** The name of the option's group. Only set if the ID of the group could not be read either. */
   readonly group?: string;
 }
 
@@ -241,11 +252,11 @@ export interface OptionState {
 export type OptionEffect =
   | { readonly did: "created"; readonly _id: string; readonly targeting: string; readonly left: OptionState }
   | ChangedOption
-  /** `before` is absent if it was not stored. */
+  /** `before` contains the previous values. Absent if they were not stored. */
   | {
       readonly did: "deleted";
       readonly _id: string;
-      /** The name of the option, if it is known although its previous values were not stored. */
+      /** The name of the option, if it is known although `before` is absent. */
       readonly called?: string | undefined;
       readonly targeting?: string | undefined;
       readonly before?: OptionState | undefined;
@@ -259,7 +270,7 @@ export interface ChangedOption {
   readonly name?: FieldChange<string> | undefined;
   readonly parent?: FieldChange<string | null> | undefined;
   readonly exposeChildren?: FieldChange<boolean> | undefined;
-  /** `unsure` is the number of Context IDs that the option may have held before the run. */
+  /** `unsure`: for how many Context IDs of the run it is unknown whether the option held them before. */
   readonly contexts?:
     | { readonly added: readonly string[]; readonly removed: readonly string[]; readonly unsure: number }
     | undefined;
@@ -276,10 +287,10 @@ export interface ExecutableRun {
   readonly header: RunHeader<{ readonly tool: string }>;
 }
 
-/** Returns why the settings or the caller's rights forbid to execute a run now. Undefined if they allow it. */
+/** Returns why a run may not be executed now: the settings or the caller's rights forbid it. Undefined if it may. */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/** This process must not execute a run. It has not taken the lease of the run and has sent nothing. */
+/** This process may not execute a run. It has not taken the lease of the run and has sent nothing. */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {
@@ -293,8 +304,8 @@ export class ExecutionRefusedError extends Error {
 }
 
 /**
- * Parses a stored run. Undefined if the run is of another kind than `form`. Throws a DamagedRunError if the call is
- * invalid. Entries are parsed later, when they are read; an invalid one then throws, too.
+ * Parses a stored run. Undefined if it is of another kind than `form`. Throws a DamagedRunError if its call is invalid.
+ * Entries are parsed only when they are read, and an invalid one throws then.
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,

@@ -2,16 +2,17 @@ import type { Clock } from "../platform/clock.ts";
 import { ExecutionRefusedError, type Run } from "./kind.ts";
 import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./store.ts";
 
-/** How often a process looks for orphaned runs, in milliseconds, apart from notifications and free slots. */
+/** How often a process looks for runs whose process has ended, in milliseconds. Notifications make it look earlier. */
 const LOOK_MS = 250;
 const MIN_PAUSE_MS = 20;
-/** The pause after a look is at least this many times as long as the look itself, which limits the load. */
+/** The minimum pause after a look, as a multiple of the duration of the look. It limits the load of the database. */
 const PAUSE_PER_LOOK = 2;
-/** The maximum number of runs to find in one look, so that some are left for other processes. */
+/** The maximum number of runs to take in one look, so that other processes get some, too. */
 const AT_ONCE = 8;
 const REFUSED_MS = 5000;
 /**
- * For how many milliseconds this process remembers a run that it may not execute, after it no longer skips that run.
+ * How long a run that this process may not execute stays known after it is tried again, in milliseconds. If it is
+ * refused again in this time, the refusal is not reported again.
  */
 const FORGOTTEN_MS = 60_000;
 const LOOK_FOR_MORE_MS = 50;
@@ -30,7 +31,10 @@ export interface ClaimOptions {
   readonly onRefused: (refused: ExecutionRefusedError, runId: string) => void;
 }
 
-/** Continues orphaned runs until `stopping` is aborted. Resolves when other processes know that it stopped. */
+/**
+ * Continues runs whose process has ended, until `stopping` is aborted. Resolves when other processes know that it
+ * stopped.
+ */
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
@@ -45,8 +49,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     await left.refuses([...refused.keys()]);
   };
   /**
-   * Continues a run. A run that cannot be continued is left to later calls. A run that this process may not continue is
-   * left to other processes.
+   * Continues a run. A run that this process may not execute is left to other processes. A run that cannot be continued
+   * at all is left to a call that resumes it.
    */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
@@ -68,8 +72,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(MIN_PAUSE_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
-    // A notification during the look also ends the pause, because the run may have been left after the look read the
-    // store.
+    // A notification during the look also ends the pause: its run may not have been in the store yet when the look read
+    // it.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);
     if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);
@@ -86,7 +90,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
       const over = left.drives(run.project);
       if (over === undefined) continue;
       driven.add(run.runId);
-      // Runs are claimed at the same time, so that none waits until another one is read.
+      // The runs are claimed in parallel, so that none waits until another one is read.
       void claimRun(run)
         .then((taken) => taken?.rest)
         .finally(() => {

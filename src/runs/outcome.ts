@@ -12,7 +12,7 @@ export const reason = z.object({
   operation: z
     .enum(["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"])
     .exactOptional(),
-  /** The fields that the refused item sent, and the kind of its option, if `code` alone is ambiguous. */
+  /** If `code` alone is ambiguous: the fields that were sent for the refused item, and the kind of its option. */
   sent: z.array(z.string()).readonly().exactOptional(),
 });
 
@@ -30,14 +30,17 @@ export const nearIds = z.object({
   count: z.number(),
   first: z.array(z.object({ given: z.string(), held: z.string() })),
 });
-/** Context IDs that contain separators, so each may be several IDs. `first` is an example. */
+/** Context IDs that contain separators, so that each may really be several IDs. `first` is an example. */
 export const joinedIds = z.object({ count: z.number(), separators: z.string(), first: z.string() });
 export const elsewhere = z.object({ count: z.number(), first: z.array(z.string()) });
 export const rowCounts = z.object({
   read: z.number(),
   merged: z.number(),
   skipped: z.number(),
-  /** The lines of merged rows. `of` is the line of the row that they joined. Absent if there are more than MAX_JOINED. */
+  /**
+   * The lines of rows that were merged into earlier rows. `of` is the line of that earlier row. Absent if more than
+   * MAX_JOINED rows were merged.
+   */
   joined: z.array(z.object({ line: z.number(), of: z.number() })).exactOptional(),
 });
 export const MAX_JOINED = 25;
@@ -53,11 +56,14 @@ const placed = { parent: z.string().nullable().exactOptional(), parentName: z.st
 const side = z.union([z.string(), z.object({ name: text, ...placed })]).exactOptional();
 
 const knownChange = z.object({
-  /** What a rename or a move changes: the name, the group, or both, before and after. */
+  /** What a rename or a move changes: the name, the group, or both. `from` is before and `to` after the change. */
   from: side,
   to: side,
   exposeChildren: z.object({ from: z.boolean(), to: z.boolean() }).exactOptional(),
-  /** How many Context IDs are added and removed, and how many were already present or absent. */
+  /**
+   * How many Context IDs the change adds and removes, and how many of the requested ones were already present or
+   * absent.
+   */
   added: number,
   removed: number,
   alreadyThere: number,
@@ -65,14 +71,14 @@ const knownChange = z.object({
 });
 
 export const reportedObject = z.object({
-  /** The index in the caller's `items` or among the data rows of the file, from 0. */
+  /** The position in the caller's `items` or among the data rows of the file, counted from 0. */
   index: z.number(),
   line: number,
   child: number,
   grandchild: number,
   name: text,
   _id: text,
-  /** The kind of object. Absent for options, events, and targetings of a tool that changes nothing else. */
+  /** Absent for options, events, and targetings of a tool that changes only targetings. */
   kind: z.enum(["group", "targeting"]).exactOptional(),
   uid: text,
   /** Only for events: the names that were corrected, each as `eventName addToCart → add_to_cart`. */
@@ -96,7 +102,7 @@ export interface OptionPosition {
 
 export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 
-/** Returns whether a change only sets values that the object already had. False if these are unknown. */
+/** Returns whether a change sets only values that the object already had. False if the previous values are unknown. */
 export function changesNothing({ from, to, exposeChildren: shown, ...rest }: KnownChange = {}): boolean {
   const { added = 0, removed = 0 } = rest;
   if (added + removed > 0 || shown?.from !== shown?.to) return false;
@@ -104,7 +110,10 @@ export function changesNothing({ from, to, exposeChildren: shown, ...rest }: Kno
   return shown !== undefined || rest.alreadyThere !== undefined || rest.absent !== undefined;
 }
 
-/** Returns a text for comparing positions and names. A group that the same call renames counts as the same group. */
+/**
+ * Returns a text that is equal for equal positions and names. A group is compared by its ID if it has one, so that a
+ * group that the same call renames stays the same.
+ */
 function placeAndName(side: KnownChange["from"]): string | undefined {
   if (typeof side !== "object") return side;
   const { name, parent, parentName } = side;
@@ -114,20 +123,20 @@ function placeAndName(side: KnownChange["from"]): string | undefined {
 export type Did = "created" | "changed" | "deleted" | "same";
 
 /**
- * How many objects were created, changed and deleted. `gone`: how many were already gone when their deletion was sent
- * again.
+ * How many objects were created, changed and deleted. `gone`: objects whose deletion was sent again, and which were
+ * already gone by then.
  */
 export type DidCounts = Readonly<Record<Did, number>> & { readonly gone?: number };
 
 export type Asked = z.infer<typeof asked>;
 
-/** A name in the call, and the existing name that it matched although case or outer spaces differ. */
+/** A name in the call, and the existing name that was meant although its case or outer spaces differ. */
 export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
 export type NearIds = Fixed<z.infer<typeof nearIds>>;
 export type JoinedIds = Fixed<z.infer<typeof joinedIds>>;
 
-/** Options that exist in another group than the call names for them. `first` contains examples of names. */
+/** Options that were found in another group than the one that the call names. `first` has examples of their names. */
 export type Elsewhere = Fixed<z.infer<typeof elsewhere>>;
 
 export interface OtherCount {
@@ -140,19 +149,19 @@ export interface OtherCount {
 /** How many rows of a file were read, merged into an earlier item, or skipped because they were empty. */
 export type RowCounts = Fixed<z.infer<typeof rowCounts>>;
 
-/** An object that the run reports: an item of the caller, or a part of an item. */
+/** An object in the report of a run: an item of the call, or a part of an item such as a sub-option. */
 export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;
 
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
 export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"];
 
-/** The number of objects by outcome. The sum is the number of all objects. `skipped` is absent if it is 0. */
+/** The number of objects by outcome, which add up to all objects. `skipped` is absent if it is 0. */
 export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };
 
 export const NO_COUNTS: Counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** Returns when a run last changed, or when it was created, in milliseconds since 1970. */
+/** Returns when a run last changed, in milliseconds since 1970. A run without entries changed when it was created. */
 export function changedAt(
   { createdAt }: { readonly createdAt: number },
   { updatedAt }: { readonly updatedAt: number },
@@ -160,7 +169,7 @@ export function changedAt(
   return Math.max(createdAt, updatedAt);
 }
 
-/** The error codes of this server, which come in addition to those of the API, with their meaning. */
+/** The codes that this server uses in addition to the error codes of the API, with their meaning. */
 export const OWN_CODES = {
   INVALID_NAME: "the name breaks the rules of management-api 8.3",
   INVALID_ID: "an ID is not a ULID",

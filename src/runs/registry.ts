@@ -38,7 +38,7 @@ interface AnyKindRuns {
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
 const AFTER = "~";
-/** What is reported for a damaged run instead of the fields of its record. */
+/** What is reported instead of a record, if the stored data of a run is damaged. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
 const LOOKED_AT = 20;
 
@@ -62,12 +62,14 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
-  /** Returns a run that this process executes. The store is not asked, so another process may have taken it over. */
+  /**
+   * Returns a run that this process executes. Does not check in the store whether another process has taken it over.
+   */
   driven(runId: string): Run | undefined {
     return this.#drivenKind(runId)?.driven(runId);
   }
 
-  /** The runs whose processes have ended. Undefined if only this machine can reach the store. */
+  /** Access to runs whose process has ended. Undefined for a store of this machine, where such runs wait for a call. */
   get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }
@@ -102,7 +104,10 @@ export class Runs {
     return (await this.#kindOf(runId))?.find(runId);
   }
 
-  /** Finds a run of the caller. For a damaged run, throws an error that says whether its removed data is complete. */
+  /**
+   * Finds a run of the caller. Throws an error if its stored data is damaged, which says whether the data that the run
+   * removed from the service is complete.
+   */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {
       const run = await this.find(runId);
@@ -137,8 +142,8 @@ export class Runs {
   }
 
   /**
-   * Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError if only a
-   * call may resume the run.
+   * Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError if the run
+   * may be resumed only by a call of `resume_run`.
    */
   async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
@@ -153,7 +158,9 @@ export class Runs {
     await lease.release();
   }
 
-  /** Cancels a run in any process. After that, only requests that were already announced on disk are sent. */
+  /**
+   * Cancels a run in any process. After that, only requests that are already announced in the journal are still sent.
+   */
   async cancel(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
@@ -162,7 +169,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
-  /** Returns a caller's runs, the newest first. An unstarted run is included only if it waits for approval. */
+  /** Returns a caller's runs, the newest first. A run that is not started is included only if it waits for approval. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {
@@ -208,7 +215,7 @@ export class Runs {
     return this.#store.retention.tidy();
   }
 
-  /** Returns whether a run belongs to a caller. Works even if the record of the run cannot be read. */
+  /** Returns whether a run belongs to a caller, even if its record cannot be read. */
   async #isOf(runId: string, caller: string): Promise<boolean> {
     const [next] = await this.#store.list({ caller, before: `${runId}${AFTER}` });
     return next === runId;
@@ -251,13 +258,13 @@ export class Runs {
   }
 
   /**
-   * Returns the summary of a run that is not stopped. Undefined if the run cannot be read or lists no objects yet.
+   * Returns the summary of a run whose record contains none. Undefined if the run cannot be read or has no objects yet.
    * Throws a DamagedRunError.
    */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));
-    // A run without objects has no summary: it is just being started, or its process ended before.
+    // A run that is not started and has no objects has nothing to summarize.
     const isUnbegun = stored === undefined || isUnstarted(stored.record.status);
     if (run === undefined || (isUnbegun && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());

@@ -25,26 +25,26 @@ export type RunStatus =
   | "planned"
   | "needs_confirmation";
 
-/** What a preflight predicted for an object and what happened instead. Absent if the outcome already shows it. */
+/** What a preflight predicted for an object and what happened instead. Absent if the outcome already says it. */
 export interface Prediction {
   readonly predicted: string;
   readonly rule?: string;
   readonly observed?: string;
 }
 
-/** The part of a run's state that reports need. All kinds of runs have it. */
+/** The part of a run's state that reports read. The states of all kinds of runs have it. */
 export interface ReportedState {
   readonly objects: {
     readonly length: number;
     at(object: number): ReportedObject | undefined;
-    /** Absent for runs that change neither groups nor targetings. */
+    /** Absent for runs that change only options. */
     kindOf?(object: number): ReportedObject["kind"];
   };
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
   readonly updatedAt: number;
   readonly endedAt?: number | undefined;
-  /** `within`: the ID of the only changed targeting. `tool`: the tool in reports, if it is not that of the call. */
+  /** `within`: the ID of the only targeting that the run changes. `tool`: replaces the tool of the call in reports. */
   readonly facts?: {
     readonly within?: string;
     readonly withinName?: string;
@@ -56,7 +56,7 @@ export interface ReportedState {
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
   idOf(object: number): string | undefined;
-  /** Returns what the run did to an object, if its outcome is known. Absent for runs that change no objects. */
+  /** Returns what the run did to an object. Undefined if that is unknown. Absent for runs that change no objects. */
   didOf?(object: number): Did | undefined;
   readonly resumed?: { readonly counts: Counts } | undefined;
   predictionOf?(object: number): Prediction | undefined;
@@ -77,9 +77,9 @@ export interface FailureGroup {
   readonly outcome: Outcome;
   readonly reason: Reason;
   readonly count: number;
-  /** The positions of the first objects of this group of failures in the caller's input, as indexes. */
+  /** The positions of the first failed objects in the caller's input, counted from 0. */
   readonly indexes: readonly number[];
-  /** Line numbers of a file, or item numbers from 1, as a limited number of ranges. */
+  /** Where the objects are in the input, as a few ranges of line numbers of the file or of item numbers from 1. */
   readonly places: readonly PlaceRange[];
   readonly placesOmitted: boolean;
   readonly byLine: boolean;
@@ -88,9 +88,9 @@ export interface FailureGroup {
   readonly contextIds?: number;
   readonly ref?: string;
   readonly examples: readonly { readonly name: string; readonly _id?: string | undefined }[];
-  /** Details of the first objects, if the details differ. */
+  /** The reasons of the first objects, if they differ in their details. */
   readonly details?: readonly FailureDetail[];
-  /** The kinds of messages, the most frequent first, if they differ. Their counts add up to at most `count`. */
+  /** The different messages in the group, the most frequent first. Absent if all are the same. */
   readonly kinds?: readonly FailureKind[];
 }
 
@@ -108,10 +108,10 @@ export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "
 }
 
 const INDEXES_SHOWN = 20;
-/** The maximum number of ranges in a group of failures, for agents and for people. */
+/** The maximum number of ranges in a group of failures: for agents, and for people. */
 export const MOST_RANGES = { agent: 20, person: 60 } as const;
 const EXAMPLES_KEPT = 3;
-/** The maximum number of kinds of messages that are counted in a group, and of ranges of each kind. */
+/** The maximum number of different messages in a group, and of ranges for each. */
 const KINDS_KEPT = 100;
 const RANGES_OF_A_KIND = 3;
 
@@ -144,7 +144,7 @@ export function restingStatus(state: ReportedState): RunStatus {
   if (state.stopped === undefined) return "interrupted";
   const { cause } = state.stopped;
   const open = counts.notApplied + counts.unknown + counts.pending > 0;
-  // A run without objects was stopped before it was planned, so its status is the cause.
+  // A run without objects was stopped before it was planned, so no object shows its status.
   if ((cause === "cancelled" || cause === "interrupted") && (open || counts.items === 0)) return cause;
   return settledStatus(counts);
 }
@@ -155,8 +155,8 @@ export function statusAtRest(state: ReportedState): Status {
 }
 
 /**
- * Returns the status of a run. Once the run has started, its journal decides, because a crash can leave `running` in
- * the record.
+ * Returns the status of a run. Once the run is started, its journal decides, because a crash leaves `running` in the
+ * record.
  */
 export function reportedStatus({ status }: Pick<RunRecord, "status">, state: ReportedState): RunStatus {
   if (status === "planned") return "planned";
@@ -170,7 +170,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   const reason = state.reason(object);
   const outcome = state.standing(object);
   const did = state.didOf?.(object);
-  // A planned change is shown only if it was certainly made or is still pending.
+  // The change is reported only if it was certainly made or is still to be made.
   const isKnown = outcome === "succeeded" || outcome === "alreadyDone" || outcome === "pending";
   return {
     ...placeOf(about),
@@ -186,7 +186,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   };
 }
 
-/** Returns at most `most` objects of a run: failed and unknown ones first, then changed ones, then the rest. */
+/** Returns at most `most` objects of a run: failed and unknown ones first, those that were not changed last. */
 export function failuresFirst(state: ReportedState, most: number): readonly ObjectResult[] {
   const rankOf = (object: number): number => {
     const standing = state.standing(object);
@@ -215,10 +215,10 @@ export function didCounts(state: ReportedState): DidCounts | undefined {
   return counts;
 }
 
-/** How many options a run changed, left unchanged or still has to change, and by how many objects. */
+/** How many options a run changed, left unchanged or still has to change, and for how many `objects` of the call. */
 export type OptionCounts = Readonly<Record<"changed" | "same" | "pending" | "objects", number>>;
 
-/** Counts the options of a run in which several objects may change one option. */
+/** Counts each option of a run once, even if several objects change it. */
 export function optionCounts(state: ReportedState): OptionCounts {
   const kinds = { changed: new Set<string>(), same: new Set<string>(), pending: new Set<string>() };
   let objects = 0;
@@ -249,12 +249,12 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
 
 type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
 
-/** Returns the next step for a reason, and what distinguishes the kinds of messages with the same next step. */
+/** Returns the next step for a reason, and a text that differs between messages that have the same next step. */
 type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
 
 /**
- * Groups the objects that did not succeed by outcome, reason and the remedy of the reason, the largest group first. Each
- * group has at most `mostRanges` ranges.
+ * Groups the objects that did not succeed by outcome, reason and next step, the largest group first. Each group has at
+ * most `mostRanges` ranges.
  */
 export function failureGroups(
   state: ReportedState,
@@ -271,10 +271,10 @@ export function failureGroups(
     if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
     const about = state.objects.at(object);
     if (about === undefined) continue;
-    // Many objects often share a reason, so the key of a reason is computed once.
+    // Many objects can share one reason, so its key is computed only once.
     const words = keys.get(reason) ?? markOf(reason, wordsOf);
     keys.set(reason, words);
-    // Failed objects inside new objects form their own group, because they are sent again by another call.
+    // Failed parts of new objects form their own group, because another call is needed to send them again.
     const isInside = outcome === "failed" && about.child !== undefined;
     const key = `${outcome} ${words.mark} ${isInside}`;
     const group = groups.get(key) ?? collect(outcome, reason, about, { id: state.idOf(object), isInside });
@@ -346,7 +346,7 @@ function addPlace(group: Pick<Collected, "places" | "placesOmitted">, place: num
 function markOf(reason: Reason, wordsOf: WordsOf): { readonly mark: string; readonly kind: string } {
   const { code, statusCode, detail, operation, sent } = reason;
   const [rule] = Array.isArray(detail?.rules) ? detail.rules : [detail?.rule];
-  // Empty names form their own group. Otherwise a few short names would hide many empty cells.
+  // Empty names form their own group, so that they do not hide the few names that are too short.
   const length = rule === "tooShort" ? detail?.length : undefined;
   const { remedy, kind } = wordsOf(reason);
   return { mark: JSON.stringify([code, statusCode, detail?.problem ?? rule, length, operation, sent, remedy]), kind };
@@ -401,7 +401,7 @@ function aboutOf(
   const undoes = inputText(call, "undoes");
   const inside = call.tool === "create_targetings" ? countsWithin(state) : { items: 0, succeeded: 0 };
   return {
-    // An undo also restores objects that were already gone when their deletion was sent again.
+    // Objects that were already gone when their deletion was sent again count as deleted: an undo restores them, too.
     ...("created" in did && { did: { ...did, deleted: did.deleted + gone } }),
     ...(inside.items > 0 && { inside: { items: inside.items, succeeded: inside.succeeded } }),
     ...(only !== undefined && { only: only.slice(0, MAX_NAME_CHARACTERS) }),
@@ -443,7 +443,7 @@ function kindsAndNames(state: ReportedState) {
 }
 
 /**
- * Returns how a run changes existing objects, counted by kind of change. Undefined if it changes none or one of the
+ * Counts the existing objects that a run changes by kind of change. Undefined if it changes none or if one of the
  * changes is unknown.
  */
 export function changeKindsOf(state: ReportedState): ChangeKinds | undefined {

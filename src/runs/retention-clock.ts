@@ -2,7 +2,9 @@ import * as z from "zod";
 import type { Clock } from "../platform/clock.ts";
 
 const DAY_MS = 86_400_000;
-/** If the clock advances by more than this many milliseconds between two readings, it counts as a jump. */
+/**
+ * If the clock advances by more than this many milliseconds between two readings, it may have been wrong before or now.
+ */
 const PAUSE_MS = 7 * DAY_MS;
 
 export const seenClock = z.object({
@@ -15,23 +17,20 @@ export type SeenClock = Readonly<z.infer<typeof seenClock>>;
 export interface Readings {
   readonly now: number;
   readonly others: readonly number[];
-  /** The newest time in the store that another process wrote. */
+  /** The newest time in the store from before this process wrote to it. Only known if no clock reading is stored. */
   readonly newest?: number | undefined;
 }
 
-/**
- * What is stored after a reading of the clock (`seen`). `doubt`: why no run may be removed now; undefined if runs may
- * be.
- */
+/** `seen`: the clock reading to store. `doubt`: why no run may be removed now; absent if runs may be removed. */
 export interface Judged {
   readonly seen: SeenClock | undefined;
   readonly doubt?: string;
 }
 
 /**
- * Returns whether the clock of this machine may decide which runs are old enough to be removed. It must agree with the
- * other clocks (of the service and of the database). After this clock jumps, no run is removed for some time: one day
- * if it agreed with the others before and after the jump, otherwise `keepMs`. So a wrong clock removes no run early.
+ * Returns whether the clock of this machine may decide that runs are old enough to be removed, so that a wrong clock
+ * removes none early. It must agree with the other clocks (of the service and of the database). After it jumps, no run
+ * is removed for some time: one day if it agreed with the others before and after the jump, otherwise `keepMs`.
  */
 export function checkRetentionClock(
   before: SeenClock | undefined,
@@ -39,7 +38,8 @@ export function checkRetentionClock(
   keepMs: number,
 ): Judged {
   const other = others.find((time) => Math.abs(time - now) > DAY_MS);
-  // A reading that contradicts other clocks is not stored, so it has no effect after the clock is corrected.
+  // A reading that contradicts another clock is not stored, so that the later correction of the clock does not count as
+  // a jump.
   if (other !== undefined) return { seen: before, doubt: disagreement(now, other) };
   const agreed = others.length > 0;
   const last = before?.at ?? (agreed ? now : (newest ?? now));
@@ -52,7 +52,7 @@ export function checkRetentionClock(
   return { seen: { ...seen, jump }, doubt: jumped(jump, until) };
 }
 
-/** Returns whether a reading of the clock is stored. Small differences are ignored, because the clock is read often. */
+/** Returns whether to store a reading of the clock. The clock is read often, so small differences are not stored. */
 function shouldStoreReading(before: SeenClock | undefined, seen: SeenClock): boolean {
   const { at = Number.NEGATIVE_INFINITY, ...rest } = before ?? {};
   const { at: now, ...others } = seen;
@@ -75,10 +75,12 @@ function dayOf(time: number): string {
 
 export interface RetentionWatch {
   readonly noteService: (time: number) => void;
-  /** Returns why no run may be removed now, and stores the reading of the clock. Undefined if runs may be removed. */
+  /**
+   * Reads the clocks and stores the reading. Returns why no run may be removed now; undefined if runs may be removed.
+   */
   readonly doubt: () => Promise<string | undefined>;
   readonly peek: () => Promise<string | undefined>;
-  /** Sets a listener that is called once for each new doubt. */
+  /** Sets the listener for doubts. It is called once for each new doubt. */
   readonly onDoubt: (listener: (doubt: string) => void) => void;
 }
 
@@ -87,11 +89,11 @@ export function retentionWatch(of: {
   readonly keepMs: number;
   readonly read: () => Promise<SeenClock | undefined>;
   readonly store: (seen: SeenClock) => Promise<void>;
-  /** If no reading is stored yet: returns the newest time that the store had before this process wrote to it. */
+  /** Returns the newest time in the store from before this process wrote to it. Called only if no reading is stored. */
   readonly newest: () => Promise<number | undefined>;
   readonly other?: () => Promise<number>;
 }): RetentionWatch {
-  /** The last time that the service sent, and the monotonic time at which it arrived. */
+  /** The time in the last answer of the service, and the monotonic time at which the answer arrived. */
   let said: { readonly time: number; readonly at: number } | undefined;
   let reported = "";
   let tell = (_doubt: string): void => {};

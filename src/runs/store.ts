@@ -5,7 +5,7 @@ import { stopEntry } from "./outcome.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
 import type { Intent, Lease, Turn } from "./turn.ts";
 
-/** Runs cannot be stored or read. The message is the problem, and `remedy` says how to fix it. */
+/** Runs cannot be stored or read. The message states the problem; `remedy` says how to fix it. */
 export class RunStoreError extends Error {
   readonly remedy: string;
   constructor(message: string, remedy: string, options?: ErrorOptions) {
@@ -14,10 +14,10 @@ export class RunStoreError extends Error {
   }
 }
 
-/** The store has lost entries that it had confirmed, so the journal does not show everything that was applied. */
+/** The store has lost entries that it had confirmed. So the journal may not show everything that was applied. */
 export class LostEntriesError extends RunStoreError {}
 
-/** The stored data of a run is damaged. So it is unknown what the run has sent or changed. */
+/** The stored data of a run is damaged, so it is unknown what the run has sent or changed. */
 export class DamagedRunError extends RunStoreError {
   readonly runId: string;
   readonly holdsRemoved: boolean;
@@ -41,7 +41,7 @@ export class DamagedRunError extends RunStoreError {
 /** The store cannot be reached now. The current call has sent nothing. */
 export class StoreUnavailableError extends RunStoreError {}
 
-/** What is stored of a run before it starts. The code for the run's kind has parsed the call. */
+/** What is stored when a run is created. `call` was parsed by the code for the run's kind. */
 export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof runHeaderSchema>, "version" | "call">> {
   readonly call: Call;
 }
@@ -49,17 +49,23 @@ export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof 
 export interface RunSummary extends Readonly<z.infer<typeof runSummarySchema>> {}
 
 export interface RunJournal {
-  /** Adds an entry. It is on disk after `flush` has resolved. */
+  /** Adds an entry. It is certainly on disk only after `flush` has resolved. */
   append(line: Line): void;
-  /** Resolves when all added entries are on disk and the lease is still held. Otherwise throws a LeaseLostError. */
+  /** Resolves when all added entries are on disk and the lease is still held. Throws a LeaseLostError if it is not. */
   flush(): Promise<void>;
-  /** Flushes the journal and renews both leases. A request may be sent only while the returned readings are fresh. */
+  /**
+   * Flushes the journal, which then announces a request, and renews both leases. The request may be sent only while the
+   * returned clock readings are fresh.
+   */
   intend(turn: Turn): Promise<Intent>;
-  /** Writes the entries to disk. If that fails, the next `flush` throws. Throws if the call must be answered now. */
+  /**
+   * Writes the added entries to disk. A failure makes the next `flush` throw. Throws itself only if the call must be
+   * answered before the write ends.
+   */
   write(): Promise<void>;
-  /** Appends an entry about a request that was sent too late, for the process that has taken over the run. */
+  /** Appends an entry about a request that was sent too late. The process that has taken over the run reads it. */
   appendLate(line: Line): Promise<void>;
-  /** Closes the journal. Writes the remaining entries first if the lease is still held. */
+  /** Writes the added entries if the lease is still held, and closes the journal. */
   close(): Promise<void>;
 }
 
@@ -68,7 +74,7 @@ export interface Revision {
   readonly bytes: number;
 }
 
-/** A stored run. The code for its kind has parsed the call, and parses the entries each time they are read. */
+/** A stored run. The call was parsed by the code for the run's kind. Entries are parsed each time they are read. */
 export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
   readonly record: RunRecord;
@@ -77,19 +83,22 @@ export interface StoredRun<Call = unknown, Entry = string> {
 }
 
 /**
- * What is stored of a run besides its journal. `input`: the file of the call. `sheet`: the sheet of a plan. `proposed`:
- * the plan that waits for approval. `removed`: the removed Context IDs and options. `former`: the previous values.
- * `rejects`: the failed rows of the file.
+ * What is stored of a run in addition to its journal. `input`: the file of the call. `sheet`: the sheet of a plan.
+ * `proposed`: the plan that waits for approval. `removed`: the Context IDs and options that the run removed. `former`:
+ * the previous values of what it changed. `rejects`: the rows of the file that failed.
  */
 export type RunPart = "input" | "sheet" | "proposed" | "removed" | "former" | "rejects";
 
-/** Selects a caller's runs (older than `before`), runs that may be unfinished, or the last run of a fingerprint. */
+/** Selects a caller's runs (older than `before`), runs that may be unfinished, or the newest run with a fingerprint. */
 export type RunQuery =
   | { readonly caller: string; readonly before?: string }
   | { readonly unfinished: Unfinished }
   | { readonly lastOf: string };
 
-/** Selects runs that may be unfinished. `callerName` selects all callers with this name, whatever their keys are. */
+/**
+ * Selects runs that may be unfinished. `callerName` selects the runs of all callers with this name, even if their keys
+ * differ.
+ */
 export type Unfinished =
   | "all"
   | { readonly fingerprint: string }
@@ -98,20 +107,20 @@ export type Unfinished =
 
 export interface RunStore {
   create(header: RunHeader): Promise<void>;
-  /** Replaces a record. False if the stored version is not the one before `record.version`. Throws a LeaseLostError. */
+  /** Replaces a record. Returns false if another process has stored a newer version. Throws a LeaseLostError. */
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
-  /** Returns the record of a run, which also says whether the stored data is damaged. Undefined if there is no run. */
+  /** Returns the record of a run. It also says whether the stored data is damaged. Undefined if there is no run. */
   record(runId: string): Promise<RunRecord | undefined>;
   read(runId: string): Promise<StoredRun | undefined>;
   revision(runId: string): Promise<Revision | undefined>;
   /**
-   * Returns the IDs of runs, the newest first. For a caller, this is one page; an empty page is the end. Runs that may
-   * be unfinished can include finished ones. The number of stored runs hardly matters for the time it takes.
+   * Returns the IDs of runs, the newest first. A query for a caller returns one page; an empty page is the end. A query
+   * for unfinished runs may also return finished ones. Fast even if many runs are stored.
    */
   list(query: RunQuery): Promise<readonly string[]>;
   /**
-   * Takes the lease of a run. Undefined while another process holds it. Later entries of the previous holder have no
-   * effect.
+   * Takes the lease of a run. Undefined while another process holds it. What the previous holder still writes to the
+   * journal has no effect.
    */
   lease(runId: string): Promise<Lease | undefined>;
   isDriven(runId: string): Promise<boolean>;
@@ -119,17 +128,17 @@ export interface RunStore {
   discard(runId: string): Promise<void>;
   /** Calls the listener when another process may have changed the run. Absent if processes do not notify each other. */
   watch?: Watch;
-  /** Runs `work`. Meanwhile, no other process runs its `work` for the same call. */
+  /** Runs `work` while no other process runs its own `work` for an identical call. */
   withCallLock<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
   readonly parts: PartStore;
   readonly stops: StopStore;
   readonly sizes: SizeStore;
   readonly retention: RetentionStore;
-  /** The runs of ended processes. Absent if such runs wait for a call that resumes them. */
+  /** Access to runs whose process has ended. Absent if such runs wait for a call that resumes them. */
   readonly left?: OrphanedRuns;
 }
 
-/** Calls the listener until the returned function is called. Each call is only a hint, and calls may be missing. */
+/** Calls the listener when something may have changed, until the returned function is called. Changes can be missed. */
 type Watch = (runId: string, listener: () => void) => () => void;
 
 interface PartStore {
@@ -139,7 +148,7 @@ interface PartStore {
 
 export interface StopStore {
   ask(runId: string): Promise<void>;
-  /** Returns the names of the requests to stop a run. Withdrawn requests are left out. */
+  /** Returns the names of the requests to stop a run. Withdrawn ones are not included. */
   asked(runId: string): Promise<readonly string[]>;
   forget(runId: string, asked: readonly string[]): Promise<void>;
   /** Calls the listener when a stop is requested. Absent if processes do not notify each other. */
@@ -148,7 +157,7 @@ export interface StopStore {
 
 interface SizeStore {
   of(runIds: readonly string[]): Promise<number>;
-  /** Throws a ShareFullError if this many more bytes would exceed the caller's share. Absent if there are no shares. */
+  /** Throws a ShareFullError if the caller's share has no room for this many more bytes. Absent without shares. */
   checkRoom?(caller: string, bytes: number): Promise<void>;
 }
 
@@ -157,32 +166,35 @@ interface RetentionStore extends RetentionWatch {
   tidy(): Promise<void>;
 }
 
-/** Runs whose processes have ended. Workers continue them, so they count as executed while a worker is alive. */
+/**
+ * Runs whose process has ended. Other processes ("workers") continue them, so they count as executed while a worker
+ * lives.
+ */
 export interface OrphanedRuns {
   /**
-   * Records until the returned function is called that this process executes a run of a project. Returns undefined if
-   * the process must leave the run to others once its plan is stored: it is not a worker, or it already executes runs
-   * of the maximum number of projects.
+   * Registers that this process executes a run of a project, until the returned function is called. Returns undefined
+   * if this process may only plan the run: it is no worker, or it already executes runs of the maximum number of
+   * projects.
    */
   drives(project: string): (() => void) | undefined;
   hasWorker(project: string): Promise<boolean>;
   hasRoomFor(project: string): boolean;
-  /** Leaves a run to other processes. The lease of the run must be released before. */
+  /** Tells other processes to continue a run, whose lease must already be released. */
   leave(runId: string): Promise<void>;
   /**
-   * Announces that this process claims orphaned runs. Calls `wake` when a run was left to others, or when this process
-   * can take another project.
+   * Announces that this process continues orphaned runs of these projects. Calls `wake` when there may be such runs, or
+   * when this process has room for another project.
    */
   startClaiming(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Returns orphaned runs. Callers with the fewest projects in execution come first, then the oldest runs. */
+  /** Returns orphaned runs. Those of callers with the fewest projects in execution come first, then the oldest. */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
-  /** Announces the runs that this process must not execute, so that other processes do not wait for it. */
+  /** Announces the runs that this process may not execute, so that they do not count as executed because it lives. */
   refuses(runIds: readonly string[]): Promise<void>;
 }
 
 export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 
-/** Returns the name of a caller: the stored owner of a run without the digest of the keys. */
+/** Returns the name of a caller: `owner` without the digest of the caller's API keys. */
 export function callerName(owner: string): string {
   return owner.replace(/^keys:\w+ /, "");
 }
@@ -199,17 +211,19 @@ export async function undefinedIf<T>(
   }
 }
 
-/** Returns whether an error says that a run has a newer format, is damaged, or is being removed. */
+/**
+ * Returns whether an error says that a run cannot be read: it has a newer format, is damaged, or is just being removed.
+ */
 export function isUnreadable(thrown: unknown): boolean {
   return (thrown instanceof RunStoreError && !(thrown instanceof StoreUnavailableError)) || thrown instanceof FileError;
 }
 
-/** Returns the result of a read, or undefined if the run cannot be read. Throws if the store cannot be reached. */
+/** Returns what `reading` returns, or undefined if the run cannot be read. Throws if the store cannot be reached. */
 export function undefinedIfUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isUnreadable, reading);
 }
 
-/** Only the call of a run is stored, because its process ended early. Nothing was sent to the service. */
+/** A run has only its call, because its process ended before it stored more. Nothing was sent to the service. */
 export class NothingStoredError extends RunStoreError {}
 
 export function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | undefined> {
@@ -218,12 +232,12 @@ export function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | und
 
 const CALL_GROUPS = 64;
 
-/** Returns the group of a call. The calls of one group are handled one after another. */
+/** Returns the group of a call, of which there are few. The calls of one group are handled one after another. */
 export function callGroupOf(fingerprint: string): string {
   return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % CALL_GROUPS);
 }
 
-/** A journal entry in pieces: JSON without line breaks. */
+/** A journal entry: JSON without line breaks, in pieces. */
 export type Line = readonly (string | Uint8Array)[];
 
 const NEWLINE = 0x0a;
@@ -239,7 +253,7 @@ export function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> 
   }
 }
 
-/** Returns the lines of a text. A last line without a line break is incomplete and is left out. */
+/** Yields the lines of a text. A last line without a line break is incomplete and is omitted. */
 export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest: Uint8Array[] = [];
   for await (const piece of pieces) {
@@ -253,7 +267,7 @@ export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-/** The version of the format of headers and journals. Runs with a newer version are not touched. */
+/** The version of the format of headers and journals. Runs with a newer version are not changed. */
 export const VERSION = 1;
 
 export const runHeaderSchema = z.object({
@@ -261,37 +275,42 @@ export const runHeaderSchema = z.object({
   runId: z.string(),
   kind: z.string(),
   call: z.unknown(),
-  /** The project of the API key. A write lock belongs to a project. */
+  /** The project of the API key. Write requests of one project are sent one at a time. */
   project: z.string(),
   caller: z.string(),
   environment: z.enum(["live", "sandbox"]),
-  /** The address of the sandbox that the run changes, or `embedded` for a sandbox inside its process. */
+  /** The address of the sandbox that the run changes, or `embedded` for a sandbox inside the process of the run. */
   sandbox: z.string().exactOptional(),
   createdAt: z.number(),
-  /** A hash that is equal for identical calls of the same caller. */
+  /** A hash that is equal for identical calls of one caller. With it, a repeated call finds its earlier run. */
   fingerprint: z.string(),
-  /** Set if the call was answered before the run was planned. The caller has then not seen an approval request yet. */
+  /**
+   * Set if the call was answered before the run was planned. The caller then does not know whether it needs approval.
+   */
   unplanned: z.literal(true).exactOptional(),
-  /** The name that the caller's client gives itself (not verified). Like `fileName`, it shows where the run is from. */
+  /** The name that the caller's program gives itself (not verified), which shows people where the run is from. */
   client: z.string().exactOptional(),
   person: z.string().exactOptional(),
   fileName: z.string().exactOptional(),
-  /** Set for a dry run, a plan for `apply_plan`. It is removed after a day, or earlier for a newer one. */
+  /** Set for a dry run: a plan for `apply_plan`. It is removed after a day, or earlier if newer plans need its room. */
   dryRun: z.literal(true).exactOptional(),
   repeats: z.string().exactOptional(),
 });
 
 const kindCounts = z.object({ items: z.number(), created: z.number(), changed: z.number(), deleted: z.number() });
 
-/** How many existing objects a run changed, by kind of change. One object can count several times. */
+/** How many existing objects a run changed, by kind of change. One object can count for several kinds. */
 const changeKinds = z.object({
   renamed: z.number(),
   moved: z.number(),
-  /** The name of the only group into which objects were moved. Null for the top level. Absent if there are several. */
+  /** The name of the only group into which objects were moved; null for the top level. Absent if they are several. */
   into: z.string().nullable().exactOptional(),
-  /** The number of groups that now show or hide their sub-options. */
+  /** How many groups now show or hide their sub-options. */
   exposed: z.number(),
-  /** How many options got or lost Context IDs, and how many Context IDs these are. */
+  /**
+   * `extended`: how many options got Context IDs, and `added`: how many Context IDs. `reduced` and `removed`: the same
+   * for lost ones.
+   */
   extended: z.number(),
   added: z.number(),
   reduced: z.number(),
@@ -315,34 +334,38 @@ const runSummarySchema = z.object({
     .object({
       did: z.object({ created: z.number(), changed: z.number(), deleted: z.number() }).exactOptional(),
       inside: z.object({ items: z.number(), succeeded: z.number() }).exactOptional(),
-      /** Only if the run has one object: its name, and its new name if it was renamed. */
+      /** The name of the run's only object, and its new name if it was renamed. Absent for several objects. */
       only: z.string().exactOptional(),
       to: z.string().exactOptional(),
       client: z.string().exactOptional(),
       person: z.string().exactOptional(),
       fileName: z.string().exactOptional(),
-      /** Set if several rows of the file can be one item, so that the counts are not counts of rows. */
+      /** Set if rows of the file were merged, so that the counts of items are not counts of rows. */
       mergesRows: z.literal(true).exactOptional(),
       plannedBy: z.string().exactOptional(),
       undoes: z.string().exactOptional(),
-      /** When the run ended, if it was undone later. Otherwise it ended at `updatedAt`. */
+      /** When the run ended, if it was undone later. Otherwise `updatedAt` says when it ended. */
       endedAt: z.number().exactOptional(),
-      /** How many objects are groups or targetings. The others are options, or what the tool changes. */
+      /**
+       * How many objects are groups or targetings. The others are of the kind that the tool changes, mostly options.
+       */
       groups: kindCounts.exactOptional(),
       targetings: kindCounts.exactOptional(),
       how: changeKinds.exactOptional(),
-      /** The present names of the first objects that were created, changed and deleted. */
+      /** The current names of the first objects that the run created, changed or deleted. */
       names: z.object({ created: firstNames, changed: firstNames, deleted: firstNames }).exactOptional(),
       beganAt: z.number().exactOptional(),
       within: z.string().exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),
-      /** Set if the run was declined or undone. It can then be neither continued nor undone. */
+      /**
+       * Set if the run was withdrawn, declined, undone, or not decided in time. It can be neither continued nor undone.
+       */
       isOver: z.literal(true).exactOptional(),
     })
     .exactOptional(),
-  /** The length of the journal in bytes. If the journal is shorter, it is damaged. */
+  /** The length of the journal in bytes. A shorter journal has lost entries, so it counts as damaged. */
   journalBytes: z.number().exactOptional(),
-  /** Set when the stored data is found to be damaged. Never stored. */
+  /** Set when reading finds that the stored data is damaged. It is never stored. */
   isDamaged: z.literal(true).exactOptional(),
 });
 
@@ -353,20 +376,20 @@ export function parseRunHeader(value: unknown) {
   return header;
 }
 
-/** Returns whether a text can be the ID of a run. Only such texts are used in paths, so no path leaves the folder. */
+/** Returns whether a text can be the ID of a run. Paths contain only such texts, so that none leaves the folder. */
 export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }
 
-/** Returns whether a later call may continue a stopped run or ask about its outcome. */
+/** Returns whether a stopped run can be resumed or has outcomes that a later call can still find out. */
 function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>): boolean {
-  // An interrupted run may not be planned yet. Unknown outcomes can be asked about without resuming the run.
+  // An interrupted run may have no items yet. Unknown outcomes can be found out without resuming the run.
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }
 
 /**
- * The statuses of a run. They do not show whether a process executes it: a killed process leaves `planning` or
- * `running` behind. Only the lease shows it.
+ * The statuses of a run. `planning` and `running` do not prove that a process executes it, because a killed process
+ * leaves them behind. Only the lease shows that.
  */
 const STATUSES = [
   "planning",
@@ -381,13 +404,13 @@ const STATUSES = [
 ] as const;
 export type Status = (typeof STATUSES)[number];
 
-/** The changing part of a run. A new version is stored only if the stored version is the previous one. */
+/** The part of a run that changes. A new version is stored only if the stored version is the one before it. */
 export const runRecord = z.object({
   version: z.number(),
   status: z.enum(STATUSES),
-  /** How the run ended before it started. The journal does not say this. */
+  /** How the run ended before it was started. Its journal does not contain this. */
   ending: stopEntry.omit({ t: true }).exactOptional(),
-  /** Set if the run can never continue, even if some of its objects are not done. */
+  /** Set if the run can never be continued, although some of its objects may not be done. */
   isFinal: z.literal(true).exactOptional(),
   rest: runSummarySchema.exactOptional(),
 });
@@ -397,10 +420,10 @@ export const CREATED: RunRecord = { version: 0, status: "planning" };
 
 const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   planning: ["planned", "waiting", "running", "interrupted", "finished", "cancelled"],
-  // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if another channel asks for approval.
+  // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if it asks for approval elsewhere.
   planned: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
   waiting: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
-  // A process that claims a run writes a new version first, so that the previous process can no longer write.
+  // A process that takes over a run stores a new version first. The previous process can then no longer store its own.
   running: ["running", "interrupted", "finished", "cancelled"],
   interrupted: ["running", "cancelled"],
   finished: ["running", "cancelled"],
@@ -427,7 +450,7 @@ export function isOver({ status, isFinal }: RunRecord): boolean {
   return isFinal === true || NEXT[status].length === 0;
 }
 
-/** Returns whether a later call may continue a run, decide about it, or ask about its outcome. */
+/** Returns whether a later call may continue a run, decide about it, or find out its outcome. */
 export function mayBeUnfinished({ status, rest }: Pick<RunRecord, "status" | "rest">): boolean {
   return !isAtRest(status) || rest === undefined || isUnfinished(rest);
 }
@@ -438,8 +461,8 @@ export interface HeldRecord {
 }
 
 /**
- * Changes the status of a run. Tries again if another process was faster. Undefined if the new status is not allowed.
- * `record` is the current record, if already read. Throws a LeaseLostError.
+ * Changes the status of a run. Tries again if another process was faster. Undefined if the run may not get the new
+ * status. `record` is the current record, if it is already read. Throws a LeaseLostError.
  */
 export async function moveRun(
   store: Pick<RunStore, "record" | "update">,

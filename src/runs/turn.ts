@@ -1,40 +1,50 @@
 import type { Clock } from "../platform/clock.ts";
 
-/** Decides whether a request may still be sent. The service applies nothing before it gets the last byte. */
+/**
+ * Checks right before and after the end of a request is sent. The service applies nothing before it has the last byte.
+ */
 export interface Fence {
-  /** Called right before the last bytes are sent. Throws a HeldBackError. */
+  /** Called right before the last bytes are sent. Throws a HeldBackError if they may not be sent any more. */
   mayLeave(): void;
-  /** Called right after the last bytes were sent. Detects that they were sent too late. */
+  /** Called right after the last bytes were sent, to notice if that was too late. */
   hasLeft(): void;
   /** Renews the lease before the last bytes of a large body are sent. Rejects if the lease is lost. */
   renew(): Promise<void>;
 }
 
-/** The last byte of a request was not sent, because this process was suspended for too long. So nothing was applied. */
+/**
+ * The last byte of a request was not sent, because this process was suspended for too long or lost its lease. So the
+ * request has no effect.
+ */
 export class HeldBackError extends Error {}
 
-/** The maximum time in milliseconds from reading both clocks to sending the last byte of a request. */
+/** The maximum time from reading both clocks to sending the last byte of a request, in milliseconds. */
 export const SEND_WINDOW_MS = 2000;
-/** For how many milliseconds after a takeover the previous process may still send requests. */
+/** How long after a takeover the previous process may still send requests, in milliseconds. */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
-/** For how many milliseconds after its renewal a lease counts as held, for checks that no request depends on. */
+/** For checks that no request depends on: how long after its renewal a lease counts as held, in milliseconds. */
 export const RECENT_MS = 100;
 
-/** Readings of both clocks. The monotonic clock may stop while the machine is suspended; the wall clock can be set. */
+/**
+ * Readings of both clocks. Both are needed: the monotonic clock may stop while the machine is suspended, and the wall
+ * clock can be set.
+ */
 export interface Intent {
   readonly monotonic: number;
   readonly wall: number;
-  /** Whether a stop was requested before the announcement was on disk. Absent if that is unknown. */
+  /** Whether a stop was requested before the request was announced on disk. Absent if that is unknown. */
   readonly stopAsked?: boolean;
 }
 
-/** The right of this process to send requests, which it has while it holds a lease. */
+/** The right of this process to send requests. It lasts while this process holds a lease. */
 export interface Turn {
   readonly epoch: bigint;
   /** Resolves when the previous holder of the lease can no longer send requests. */
   settled(signal?: AbortSignal): Promise<void>;
-  /** Waits for the previous holder's end, reads both clocks and renews the lease. Throws a LeaseLostError. */
+  /**
+   * Waits until the previous holder can send no more, reads both clocks and renews the lease. Throws a LeaseLostError.
+   */
   renew(): Promise<Intent>;
   /** Throws a HeldBackError if the lease is lost or the clock readings are too old. */
   mayLeave(intent: Intent): void;
@@ -42,10 +52,10 @@ export interface Turn {
 }
 
 export interface Lease extends Turn {
-  /** Whether the previous holder may still be alive and write. */
+  /** Whether the previous holder may still run and write. */
   readonly isTakenOver: boolean;
   /**
-   * Throws a LeaseLostError if the lease is lost. Asks the store only if the last renewal is older than `recentMs`
+   * Throws a LeaseLostError if the lease is lost. Reads the store only if the last renewal is older than `recentMs`
    * milliseconds.
    */
   check(recentMs?: number): Promise<void>;
@@ -69,8 +79,8 @@ export function readClocks(clock: Clock): Intent {
 }
 
 /**
- * Returns the milliseconds since both clocks were read. The clock with the larger difference decides, even if it was
- * set back.
+ * Returns how long ago both clocks were read, in milliseconds. The clock that moved more decides, even if it moved
+ * back.
  */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
@@ -87,7 +97,7 @@ export function checkFresh(intent: Intent, clock: Clock): void {
   }
 }
 
-/** How often a lease is renewed in milliseconds, apart from renewals by requests. */
+/** How often a lease is renewed, in milliseconds. Requests renew it as well. */
 const BEAT_MS = 2000;
 
 interface TakenLease extends Pick<HeldLease, "name" | "epoch" | "isTakenOver"> {
@@ -112,7 +122,7 @@ export abstract class HeldLease implements Lease {
     this.#clock = clock;
     this.#renewedAt = readClocks(clock);
     this.#settledAt = isUnsettled ? this.#renewedAt.monotonic + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
-    // A failed renewal is ignored, because each request renews the lease before it is sent.
+    // A failed renewal is ignored: the lease is renewed again before each request.
     this.#beat = setInterval(() => void this.check(BEAT_MS / 2).catch(() => undefined), BEAT_MS).unref();
   }
 
@@ -134,7 +144,7 @@ export abstract class HeldLease implements Lease {
     for (;;) {
       const intent = readClocks(this.#clock);
       await this.check();
-      // If the store was not available for a while, the readings are too old, so new ones are taken.
+      // If the store did not answer for a while, the readings are too old, so new ones are taken.
       if (isFresh(intent, this.#clock)) return intent;
     }
   }
@@ -169,7 +179,7 @@ export abstract class HeldLease implements Lease {
   }
 }
 
-/** Returns a permit to send for a process that shares its store with no other process. It is never lost. */
+/** Returns the permit of a process that shares its store with no other process. It is never lost. */
 export function permitWithoutLease(clock: Clock): Turn {
   return {
     epoch: 0n,
@@ -181,8 +191,8 @@ export function permitWithoutLease(clock: Clock): Turn {
 }
 
 /**
- * Returns the checks before and after a request is sent. For a large body, `renew` takes new clock readings before the
- * last part. `onLate` is called if the request was sent too late.
+ * Returns the checks before and after a request is sent. `renew` takes new clock readings before the last part of a
+ * large body, which takes time to send. `onLate` is called if the request was sent too late.
  */
 export function requestFence(
   turns: readonly Turn[],

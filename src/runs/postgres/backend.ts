@@ -28,7 +28,7 @@ interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
 
 const MAX_PROJECTS = 50;
 
-/** A backend in PostgreSQL, for processes on any number of machines. Connects when it is first used. */
+/** A backend in PostgreSQL, which processes on any number of machines can share. Connects when it is first used. */
 export function postgresBackend(options: PostgresOptions): Backend {
   const { clock, keep, drives = true, parallelProjects = MAX_PROJECTS, ...where } = options;
   const database = openDatabase(where, clock);
@@ -80,7 +80,7 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // The number of requests comes with the lease and with each journal entry, so no statement is needed.
+    // How often the lease was asked for is returned with the lease and with each journal entry, so no query is needed.
     asked: async (_, lease) => Number(lease.asked),
   };
 }
@@ -93,8 +93,8 @@ const ALIVE = `
   )`;
 
 /**
- * SQL that finds a living worker for a project. Processes with a number below 0 hold no advisory lock; they count as
- * living if they were seen recently.
+ * SQL that finds a living process that continues orphaned runs of a project. Processes with a negative number hold no
+ * advisory lock; they count as living if they were seen recently.
  */
 const TAKING_UP = `
   with ${ALIVE}
@@ -104,8 +104,8 @@ const TAKING_UP = `
   limit 1`;
 
 /**
- * SQL that finds orphaned runs. Callers with few projects in execution come first. Leases of holders that do not seem
- * to live count as free; taking the lease decides.
+ * SQL that finds runs whose process has ended. Callers with few projects in execution come first. A run is found if the
+ * holder of its lease does not seem to live; whether it can be taken is decided when its lease is taken.
  */
 const FOUND = `
   with ${ALIVE}, unfinished as (
@@ -150,7 +150,8 @@ export function orphanedRuns(
         const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
-        // This process looks again, because it had no room before and may have skipped runs of other projects.
+        // While it executed runs of the maximum number of projects, this process skipped runs of others. So it looks
+        // again.
         if (others <= 0 && wasFull) wakeUp();
       };
     },

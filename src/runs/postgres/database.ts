@@ -6,30 +6,35 @@ const PATIENCE_MS = 5000;
 export const AGAIN_MS = 250;
 /** A connection without an answer for this many milliseconds counts as broken. */
 const ANSWER_MS = 5000;
-/** The minimum time of the last attempt in milliseconds. The call must be answered within 10 seconds. */
+/** The minimum time for the answer to the last attempt in milliseconds. A call must be answered within 10 seconds. */
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
-/** SQLSTATE codes of a server that refuses or ends connections, lacks resources, or cancels statements. */
+/**
+ * SQLSTATE codes after which a statement is repeated: the server refuses or ends connections, lacks resources, or has
+ * cancelled the statement.
+ */
 const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
 const STORE_REMEDY = "Try again when the database of TARGETING_MCP_STORE answers. Runs then continue automatically.";
 
-/** Passed as `until`, this already aborted signal makes a statement run only once, without retries. */
+/** An aborted signal. Passed as `until`, it makes a statement run only once, without retries. */
 export const ONCE = AbortSignal.abort();
 
 export interface DatabaseOptions {
   readonly url: string;
-  /** If `url` leads to a pooler: the direct address of the same database. */
+  /** The direct address of the database, if `url` leads to a pooler. */
   readonly listenUrl?: string | undefined;
-  /** The maximum number of connections of this process. One of them shows that the process is alive. */
+  /**
+   * The maximum number of connections of this process. One of them only shows other processes that this one is alive.
+   */
   readonly connections: number;
 }
 
 export interface Database {
   /**
-   * Returns the rows of a statement. The statement must be safe to repeat, because it is retried while the database
-   * cannot be reached. Throws a StoreUnavailableError once `until` is aborted; without `until`, after some seconds or
+   * Returns the rows of a statement, which is retried while the database cannot be reached. So it must be safe to
+   * repeat. Throws a StoreUnavailableError once `until` is aborted. Without `until`, throws it after some seconds or
    * when the call must be answered.
    */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[], until?: AbortSignal): Promise<Row[]>;
@@ -47,7 +52,7 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     onConnect: commitsDurably,
     allowExitOnIdle: true,
   });
-  // An idle connection that breaks needs no handling: the next statement opens another one.
+  // A broken idle connection needs no handling, because the next statement opens another one.
   pool.on("error", () => undefined);
   const closing = new AbortController();
   return {
@@ -84,7 +89,9 @@ async function commitsDurably(client: pg.ClientBase): Promise<void> {
   await client.query(statement);
 }
 
-/** Waits for `work`. Throws a StoreUnavailableError if the call must be answered first. `work` then continues. */
+/**
+ * Waits for `work`. Throws a StoreUnavailableError if the current call must be answered before; `work` then continues.
+ */
 export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> {
   const until = callUntil();
   if (until === undefined) return work;
@@ -100,7 +107,7 @@ export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> 
   }
 }
 
-/** Waits for `work`. Throws a StoreUnavailableError if the signal is aborted later; ignores an earlier abort. */
+/** Waits for `work`. Throws a StoreUnavailableError when the signal is aborted, unless it was aborted before. */
 function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return work;
   return new Promise((resolve, reject) => {
@@ -110,7 +117,10 @@ function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** Repeats `work` while the database is away. Throws a StoreUnavailableError once `isOver`, else a RunStoreError. */
+/**
+ * Repeats `work` while the database cannot be reached. Throws a StoreUnavailableError once `isOver` returns true.
+ * Throws any other error as a RunStoreError.
+ */
 export async function retryWhileAway<T>(
   clock: Clock,
   isOver: () => boolean,
@@ -170,7 +180,7 @@ function whyOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const code = "code" in cause ? String(cause.code) : "";
   const why = NAMING[code] ?? cause.message;
-  // Node's error has no message if all addresses of a host fail. The code is then used instead.
+  // If all addresses of a host fail, Node's error has a code but no message.
   return why === "" ? code : why;
 }
 

@@ -4,14 +4,17 @@ import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { HeldLease, type Lease } from "../turn.ts";
 import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./database.ts";
 
-/** The first half of the keys of all advisory locks. The function `is_gone` in the migrations has the same number. */
+/**
+ * The first key of all advisory locks of this program. The function `is_gone` in the migrations contains the same
+ * number.
+ */
 const LOCKS = 1953325936;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
-/** A session without an answer for this many milliseconds counts as broken. */
+/** A connection without an answer for this many milliseconds counts as broken. */
 const ANSWER_MS = 4000;
 const CLOSING_TIMEOUT_MS = 1500;
-/** The channels of notifications. A process that misses a notification finds out by its own checks. */
+/** The channels of notifications. They are only hints: a process also checks at intervals. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
 export const STOPS = "targeting_mcp_stops";
@@ -19,23 +22,25 @@ const TELL_EVERY_MS = 250;
 const RUNS_AT_ONCE = 200;
 
 export interface Member {
-  /** Returns this process's number once other processes can see that it is alive. Throws a StoreUnavailableError. */
+  /**
+   * Returns this process's number once its lock shows other processes that it is alive. Throws a StoreUnavailableError.
+   */
   number(): Promise<number>;
-  /** Announces the projects whose runs this process executes. Calls `wake` when there may be runs to claim. */
+  /** Announces the projects whose orphaned runs this process continues. Calls `wake` when there may be such runs. */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Announces runs that this process must not execute, although it claims other runs of their projects. */
+  /** Announces the runs that this process may not execute, so that they do not count as executed because it lives. */
   refuses(runIds: readonly string[]): Promise<void>;
   notifyOfOrphans(): Promise<void>;
   changed(runId: string): void;
-  /** Calls the listener when the run may have changed. The returned function ends this. */
+  /** Calls the listener when the run may have changed, until the returned function is called. */
   watch(runId: string, listener: () => void): () => void;
   watchStops(runId: string, listener: () => void): () => void;
   close(): Promise<void>;
 }
 
 /**
- * Returns the text that announces a run that this process must not execute. It is stored in the list of this process's
- * projects.
+ * Returns the text that announces a run that this process may not execute. It is stored among the projects of this
+ * process.
  */
 export function refusedRun(runId: string): string {
   return `!${runId}`;
@@ -46,7 +51,7 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 type Listeners = Map<string, Set<() => void>>;
 
 interface Shown {
-  /** The number that the database has assigned to this process for its whole life. */
+  /** The number that the database gave this process. It keeps the number until it ends. */
   number?: number | undefined;
   backend?: number | undefined;
   projects: readonly string[];
@@ -56,7 +61,7 @@ interface Shown {
   readonly stops: Listeners;
 }
 
-/** Shows other processes that this process is alive. An advisory lock on its own connection ends with the process. */
+/** Shows other processes that this process is alive, by an advisory lock that ends with the process's connection. */
 export function memberOf(database: Database, clock: Clock): Member {
   const shown: Shown = { projects: [], refused: [], wake: () => {}, changes: new Map(), stops: new Map() };
   let session: Promise<Session> | undefined;
@@ -79,7 +84,10 @@ export function memberOf(database: Database, clock: Clock): Member {
     });
     return session;
   };
-  /** Takes the lock again after it was lost. Without the lock, other processes take over the leases of this process. */
+  /**
+   * Takes the lock again after its connection broke. Without the lock, other processes take over the leases of this
+   * process.
+   */
   const again = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
@@ -90,7 +98,7 @@ export function memberOf(database: Database, clock: Clock): Member {
       }
     }
   };
-  /** Uses the session of the lock, so that a broken session is noticed and replaced. */
+  /** Uses the connection of the lock, so that a broken connection is noticed and replaced. */
   const showLife = async (): Promise<void> => {
     const client = await connected();
     await inTime(client, () => client.query(SEEN, [shown.number, announcedProjects(shown)]));
@@ -121,7 +129,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     },
     changed: tell.changed,
     watch: (runId, listener) => {
-      // An error is ignored: without notifications, the run is checked at intervals.
+      // An error is ignored: without notifications, the run is checked at intervals anyway.
       void beyondCall(connected).catch(() => undefined);
       return listening(shown.changes, runId, listener);
     },
@@ -199,7 +207,7 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   return client;
 }
 
-/** Takes a number if the process has none, and starts to listen to notifications. */
+/** Takes a number, if this process has none, and its lock. Then announces this process and listens to notifications. */
 async function showMember(database: Database, client: Session, shown: Shown): Promise<void> {
   const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
   const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
@@ -218,8 +226,8 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
 }
 
 /**
- * Ends a broken session of this process if the database still keeps it. If another process uses `number`, throws; the
- * next attempt takes a new number.
+ * Ends a broken connection of this process if the database still holds its lock. If another process holds the lock,
+ * throws, so that the next attempt takes a new number.
  */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;
@@ -237,14 +245,19 @@ async function ended(client: Session, number: number | undefined): Promise<void>
   await client.end().catch(() => undefined);
 }
 
-/** Waits a short time for the last statements of this process. Without them, other processes notice its end later. */
+/**
+ * Waits a short time for the last statements of this process. If they are lost, other processes notice its end later.
+ */
 async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   const isSaid = new AbortController();
   await Promise.race([said, clock.sleep(CLOSING_TIMEOUT_MS, isSaid.signal).catch(() => undefined)]);
   isSaid.abort();
 }
 
-/** Returns whether the lock of this process excludes other sessions. False behind a pooler that shares sessions. */
+/**
+ * Returns whether the lock of this process excludes other connections. False behind a pooler, where clients share
+ * connections.
+ */
 async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
   try {
@@ -283,7 +296,7 @@ type Taken = {
   readonly asked_before: string;
 };
 
-/** A lease in the database. Each journal entry renews the lease. */
+/** A lease in the database. Each entry that is appended to the journal renews it. */
 export class StoredLease extends HeldLease {
   readonly token: string;
   readonly #database: Database;

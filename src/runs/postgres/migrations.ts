@@ -1,7 +1,7 @@
 import { RunStoreError } from "../store.ts";
 import type { Database } from "./database.ts";
 
-/** The schema of all tables. Every statement contains it, so the search path of the role does not matter. */
+/** The schema of all tables. Every statement names it, so the search path of the database role does not matter. */
 const SCHEMA = "targeting_mcp";
 
 const FIRST = `
@@ -249,7 +249,10 @@ begin
 end $$;
 `;
 
-/** The migrations. A released one is never changed. They only add things, so that two versions can work together. */
+/**
+ * The migrations, which create the tables. A released one is never changed. They only add things, so that processes of
+ * two versions can use the same tables.
+ */
 export const MIGRATIONS: readonly string[] = [FIRST];
 
 const MIGRATING = "1953325936, 0";
@@ -263,13 +266,16 @@ export interface Tables {
   readonly wanted: number;
 }
 
-/** Runs the migrations in one transaction, whose locks end with it even behind a pooler. Returns the old version. */
+/**
+ * Runs the missing migrations in one transaction. Its locks end with it, which works even behind a pooler. Returns the
+ * previous version.
+ */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {
     await client.query("begin");
     await client.query(`select pg_advisory_xact_lock(${MIGRATING})`);
-    // A role that only owns the schema may not run "create schema if not exists", so the schema is looked up first.
+    // A database role that only owns the schema may not run "create schema if not exists", so this checks first.
     const { rows: there } = await client.query<{ schema: boolean; tables: boolean }>(THERE);
     if (there[0]?.schema !== true) await client.query(`create schema ${SCHEMA}`);
     if (there[0]?.tables !== true) {
@@ -298,7 +304,9 @@ export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables
   return { found: last?.found ?? 0, wanted };
 }
 
-/** Throws a RunStoreError if this version cannot work with the tables. Tables of the next version are accepted. */
+/**
+ * Throws a RunStoreError if this version of the program cannot use the tables. Tables of the next version are accepted.
+ */
 export function checkTables({ found, wanted }: Tables): void {
   if (found < wanted) {
     const which = found === 0 ? "has no tables yet" : `has tables of version ${found}, but version ${wanted} is needed`;

@@ -33,7 +33,7 @@ const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
 const MAX_UNFINISHED = 1000;
 const AFTER_ALL = "~";
-/** A process counts as alive if it was seen within this time. */
+/** For this long after a process was last seen, it counts as alive. */
 const SEEN_WITHIN = "30 seconds";
 
 export function storedRuns(
@@ -122,8 +122,8 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
 }
 
 /**
- * SQL that finds out whether a run is executed: a process holds its lease, or a living process claims runs of the
- * project and may execute this one.
+ * SQL that tells whether a run is executed: a process holds its lease, or a living process continues orphaned runs of
+ * its project and has not announced that it may not execute this one.
  */
 const IS_DRIVEN = `
   select exists (
@@ -137,7 +137,8 @@ const IS_DRIVEN = `
 function stopRequestStore(database: Database): StopStore {
   return {
     async ask(runId) {
-      // A concurrent append either sees this request or is committed before this function resolves.
+      // An append to the journal at the same time either sees this request or is committed before this function
+      // resolves.
       await database.rows(
         `with run as (select id from targeting_mcp.run where id = $1 for no key update),
            made as (insert into targeting_mcp.stop_wish select id, $2 from run on conflict do nothing)
@@ -154,8 +155,8 @@ function stopRequestStore(database: Database): StopStore {
 }
 
 /**
- * SQL that replaces a record. A given lease must still be held. The statement succeeds again if it is repeated because
- * its answer was lost.
+ * SQL that replaces a record. If a lease is passed, it must still be held. If the answer of the statement was lost and
+ * it is repeated, it succeeds again.
  */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
@@ -221,13 +222,13 @@ const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')
 
 type StoredRecord = { readonly record: string | null; readonly version: string };
 
-/** Parses a record. If the record cannot be read, the run counts as started; its journal shows the status. */
+/** Parses a record. If it cannot be read, the run counts as started, so that its journal decides about the status. */
 function recordIn({ record, version }: StoredRecord): RunRecord {
   if (record === null) return CREATED;
   return runRecord.safeParse(parseJson(record)).data ?? { version: Number(version), status: "running" };
 }
 
-/** Yields the entries of a journal. Late entries of a previous executor keep their position. */
+/** Yields the entries of a journal in order. Late entries of a previous process stand where they were appended. */
 async function* entryBodies(database: Database, runId: string): AsyncGenerator<Uint8Array> {
   let [seq, late] = ["-1", 0];
   for (;;) {
@@ -314,7 +315,7 @@ interface Appended {
   readonly stop_asked: boolean | null;
 }
 
-/** Opens a journal. While the database is away, appends wait, and answers of the API stay in memory. */
+/** Opens a journal. While the database cannot be reached, appends wait, and answers of the API stay in memory. */
 async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
   const lease = storedLease(given);
   const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);
@@ -340,8 +341,8 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
     if (row?.result === "run lost") throw lease.lose();
     if (row?.result === "turn lost" && turn !== undefined) throw turn.lose();
     if (row?.result !== "ok") {
-      // The entries that could not be written are dropped. Later ones, such as the reason for stopping, follow those in
-      // the database.
+      // The entries that could not be written are dropped. Later ones, such as the reason for stopping, follow the last
+      // entry that is in the database.
       waiting = [];
       seq = BigInt(row?.seq_now ?? seq);
       throw behind(runId);
@@ -365,7 +366,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
       const note = (thrown: unknown): void => {
         if (thrown instanceof LostEntriesError) lost = thrown;
       };
-      // The write does not end with the call. Otherwise it would be repeated with other entries.
+      // The write goes on when the call is answered. Otherwise a later write would repeat it with other entries.
       const written = beyondCall(() => (waiting.length === 0 ? turns : inTurn().catch(note)));
       await inCallTime(written, of.clock);
     },
@@ -379,7 +380,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
         const intent = readClocks(of.clock);
         stopAsked = (await inTurn(other)) ?? stopAsked;
         if (other === undefined && turn !== lease) await turn.renew();
-        // After an outage, the clock readings are too old, so new ones are taken.
+        // If the database could not be reached for a while, the clock readings are too old, so new ones are taken.
         if (isFresh(intent, of.clock)) return stopAsked === undefined ? intent : { ...intent, stopAsked };
       }
     },

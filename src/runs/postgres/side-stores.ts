@@ -17,7 +17,10 @@ import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clo
 import { RunStoreError } from "../store.ts";
 import { type Database, IS_NAMED, ONCE } from "./database.ts";
 
-/** The maximum length of an option's Context IDs as JSON. Longer lists are read faster from the service. */
+/**
+ * The maximum length of an option's Context IDs as JSON. Longer lists are not stored, because the service returns them
+ * faster.
+ */
 const MAX_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
 
@@ -39,14 +42,14 @@ export function storedContents(
       .rows<Row & { readonly [column: string]: string }>(
         "select option, record, ids from targeting_mcp.content where project = $1 and option = any($2)",
         [project, options.map(({ optionId }) => optionId)],
-        // The statement is not retried, because reading from the service is faster than waiting for the database.
+        // Not retried, because the Context IDs can be read from the service sooner than the database answers again.
         ONCE,
       )
       .catch(onProblem);
     return new Map((rows ?? []).map((row) => [row.option, row]));
   });
   const keep = gathered(async (rows: readonly Row[]) => {
-    // One statement must not contain the same option twice.
+    // PostgreSQL refuses a statement that inserts the same option twice.
     const last = [...new Map(rows.map((row) => [row.option, row])).values()];
     await database
       .rows(
@@ -80,7 +83,7 @@ function recordOf({ targetingId, updatedAt, contextCount }: SeenOption): string 
   return JSON.stringify([targetingId, updatedAt, contextCount]);
 }
 
-/** Collects requests until `work` begins, and passes them to one call of `work`. */
+/** Collects values until `work` begins, and passes them to one call of `work`. */
 function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one: One) => Promise<Done> {
   let waiting: { readonly all: One[]; readonly done: Promise<Done> } | undefined;
   return (one) => {
@@ -177,14 +180,19 @@ async function textOf(database: Database, query: string, values: readonly unknow
 
 const KEY_BYTES = 32;
 
-/** Returns the key that all processes share, created on first use. Throws a RunStoreError if they use another. */
+/**
+ * Returns the key that all processes share, and creates it on first use. Throws a RunStoreError if they use another
+ * key.
+ */
 export async function storedSealKey(database: Database): Promise<Uint8Array> {
   const key = Buffer.from(await keptSetting(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
   await checkSealKey(database, key);
   return key;
 }
 
-/** Throws a RunStoreError if other processes use another key, because they could not verify signatures. */
+/**
+ * Throws a RunStoreError if other processes use another key, because they could not verify this process's signatures.
+ */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
   const hash = createHash("sha256").update(key).digest("hex");
   if ((await keptSetting(database, "hash of the seal key", hash)) === hash) return;
@@ -194,7 +202,7 @@ export async function checkSealKey(database: Database, key: Uint8Array): Promise
   );
 }
 
-/** Returns the stored value of a setting. If none is stored, stores and returns `value`. */
+/** Returns the stored value of a setting. If there is none, `value` is stored and returned. */
 export async function keptSetting(database: Database, name: string, value: string): Promise<string> {
   await database.rows("insert into targeting_mcp.setting values ($1, $2) on conflict do nothing", [name, value]);
   return (await readSetting(database, name)) ?? value;
@@ -212,7 +220,7 @@ export async function storeSetting(database: Database, name: string, value: stri
 }
 
 const DAY_MS = 86_400_000;
-/** The maximum number of rows of a statement, so that no other statement has to wait long. */
+/** The maximum number of runs that one statement removes, so that other statements do not have to wait long. */
 const RUNS_AT_ONCE = 50;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONTENTS_AT_ONCE = 500;
@@ -227,8 +235,8 @@ const removing = (which: string): string =>
 
 const OLD = removing("not r.open and r.id < $1");
 /**
- * SQL that removes a caller's oldest runs above the maximum number. Runs with removed data are removed only by age.
- * Runs that were created while a clock was ahead do not count.
+ * SQL that removes a caller's oldest runs if there are more than the maximum. Runs that store what they removed from
+ * the service stay until they are too old. Runs that were created while a clock was ahead do not count.
  */
 const BEYOND = removing(
   `not r.open and r.caller = $1 and not ${HELD} and r.id < (
@@ -259,7 +267,7 @@ const LEASES = `
       and not exists (select from targeting_mcp.run r where r.id = split_part(l.name, ':', 2))
     limit ${RUNS_AT_ONCE}
   ) returning name as id`;
-/** SQL that removes old Context IDs, and the oldest ones if the table is too large. */
+/** SQL that removes Context IDs that are too old, and the oldest ones if the table is too large. */
 const CONTENTS = `
   delete from targeting_mcp.content where (project, option) in (
     select project, option from (
@@ -295,7 +303,7 @@ function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWa
   });
 }
 
-/** Removes old runs and their parts in the background, in small steps. Removes nothing while the clock is in doubt. */
+/** Removes old runs and their parts in the background, in small steps. Removes nothing while the clock may be wrong. */
 export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -337,7 +345,7 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
   return {
     rested(caller: string): void {
       waiting.add(caller);
-      // If the sweep fails, the end of a later run starts another one.
+      // A failed sweep is repeated when another run ends.
       if (!isClosed) timer ??= setTimeout(() => void sweep().catch(() => undefined), SOON_MS).unref();
     },
     all,

@@ -12,7 +12,10 @@ interface StartOptions {
   readonly sealKey?: string | undefined;
 }
 
-/** Prepares the store. Returns its weaknesses as sentences. Throws a RunStoreError if the store cannot be used. */
+/**
+ * Checks the store before the server starts. Returns its weaknesses as sentences. Throws a RunStoreError if it cannot
+ * be used.
+ */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
     const { weaknesses, unfit } = await answered(() => probeServer(database), options.waitMs);
@@ -53,7 +56,7 @@ export interface FoundStore extends Partial<Pick<ProbedServer, "server">>, Pick<
   readonly problem?: RunStoreError;
 }
 
-/** Inspects a store without changing it. Does not wait if the store cannot be reached. */
+/** Inspects a store without changing it. Does not wait for a database that cannot be reached. */
 export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
   return opened(where, async (database) => {
     let found: FoundStore = { weaknesses: [] };
@@ -97,8 +100,8 @@ interface Probed {
 }
 
 /**
- * SQL that reads the version and settings of the database. Every role can see whether a synchronous standby is
- * required, but only some roles can see which.
+ * SQL that reads the version and settings of the database. Every database role can see whether a synchronous standby is
+ * required, but only some can see which.
  */
 const PROBE = `
   select current_setting('server_version_num')::int as number, current_setting('server_version') as version,
@@ -157,12 +160,14 @@ function weaknessesOf(probed: Probed): readonly string[] {
 const POOLED =
   "advisory locks have no effect, because a pooler in transaction mode is used: a dead process is noticed only when its leases expire (set TARGETING_MCP_STORE_LISTEN to a direct address)";
 
-/** Returns whether a lock excludes other sessions. False behind a pooler that shares sessions. */
+/**
+ * Returns whether an advisory lock excludes other connections. False behind a pooler, where clients share connections.
+ */
 async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
   const one = await database.direct();
   const other = await database.direct();
   try {
-    // The number of the lock is random, because several processes may check at the same time.
+    // The number is random, so that processes that check at the same time do not exclude each other.
     const number = Math.floor(Math.random() * 2 ** 31);
     await one.query("select pg_advisory_lock(1953325937, $1)", [number]);
     const query = "select pg_try_advisory_lock(1953325937, $1) as free";
