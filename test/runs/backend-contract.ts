@@ -397,6 +397,15 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       expect((await names.resolve("Spring")).kind).toBe("unknown");
       expect((await names.recent()).map(({ name }) => name)).toEqual(["Autumn"]);
       expect(await backend.names("another", options).recent()).toEqual([]);
+      const odd = ["a\0b", "\ud800", "\ud801", '"quoted"', '"', String.raw`"\u0000"`].map((name) => ({
+        _id: `id of ${name}`,
+        name,
+      }));
+      await others.remember(odd);
+      for (const { _id, name } of odd)
+        expect(await names.resolve(name), JSON.stringify(name)).toMatchObject({ thing: { _id, name }, isExact: true });
+      await names.forget(odd.map(({ _id }) => _id));
+      expect((await others.recent()).map(({ name }) => name)).toEqual(["Autumn"]);
     });
 
     test("Context IDs are found again for exactly the record that they were read with", async () => {

@@ -108,12 +108,16 @@ export function storedNames(database: Database, project: string, now: () => numb
       "select id, name, seen_at from targeting_mcp.name where project = $1 order by seen_at desc, id limit $2",
       [project, MAX_REMEMBERED_TARGETINGS],
     );
-    return rows.map(({ id, name, seen_at }) => ({ _id: id, name, seenAt: Number(seen_at) }));
+    return rows.map(({ id, name, seen_at }) => ({
+      _id: fromColumn(id),
+      name: fromColumn(name),
+      seenAt: Number(seen_at),
+    }));
   };
   return {
     recent,
     async remember(targetings) {
-      const names = new Map(targetings.map(({ _id, name }) => [_id, name]));
+      const names = new Map(targetings.map(({ _id, name }) => [toColumn(_id), toColumn(name)]));
       await database.rows(
         `insert into targeting_mcp.name select $1, id, name, $4 from unnest($2::text[], $3::text[]) as given (id, name)
          on conflict (project, id) do update set name = excluded.name, seen_at = excluded.seen_at`,
@@ -121,10 +125,26 @@ export function storedNames(database: Database, project: string, now: () => numb
       );
     },
     async forget(ids) {
-      await database.rows("delete from targeting_mcp.name where project = $1 and id = any($2)", [project, ids]);
+      await database.rows("delete from targeting_mcp.name where project = $1 and id = any($2)", [
+        project,
+        ids.map(toColumn),
+      ]);
     },
     resolve: async (name) => findSeenTargeting(await recent(), name),
   };
+}
+
+/**
+ * Returns the form in which a column stores a text of the service. PostgreSQL stores no NUL and no half characters, so
+ * such a text is stored as JSON. So is a text that begins like JSON.
+ */
+function toColumn(text: string): string {
+  return /^"|\0/.test(text) || !text.isWellFormed() ? JSON.stringify(text) : text;
+}
+
+function fromColumn(stored: string): string {
+  const text = stored.startsWith('"') ? parseJson(stored) : stored;
+  return typeof text === "string" ? text : stored;
 }
 
 const MAX_SUITES = 100;
