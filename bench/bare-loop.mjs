@@ -1,4 +1,4 @@
-// Posts prepared bodies, one per line of a file, one after another, and prints the cost.
+// The baseline for sending: posts prepared bodies from a file, one per line, one after another, and prints the cost.
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { Pool } from "undici";

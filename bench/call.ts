@@ -1,4 +1,4 @@
-// Compares the time of a cheap tool call over stdio with a call to a server with one tool.
+// Compares the time of a cheap tool call over stdio with that of a call to a minimal server with a single tool.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

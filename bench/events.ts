@@ -1,5 +1,5 @@
-// Compares validating 100,000 events with parsing them from JSON, and the rate of track_events for 10,000 events with a
-// bare loop of the same concurrency.
+// Measures two ratios: validating 100,000 events compared with parsing them from JSON, and track_events for 10,000
+// events compared with a bare loop that sends as many requests at the same time.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -114,7 +114,7 @@ async function bareLoop(): Promise<void> {
 const http = openHttp({ url, credential: { authorization: "sandbox-app-key" }, requestTimeoutMs: 60_000 });
 const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
 
-/** Does the work of track_events: validates, writes the journal, sends and reports. */
+/** Does the same as track_events: validates, writes the journal, sends and reports. */
 async function sender(): Promise<void> {
   const runs = new EventRuns({
     api: eventsOver(http, ROUTES),
@@ -140,8 +140,8 @@ async function rate(run: () => Promise<void>): Promise<number> {
 }
 
 /**
- * Returns the sender's rate as a share of the bare loop's rate. They start alternately, because both warm up the
- * machine.
+ * Returns the rate of the sender divided by that of the bare loop. The caller alternates which of them is first,
+ * because the second one profits from a machine that is warmed up.
  */
 async function compare(senderFirst: boolean): Promise<number> {
   const before = senderFirst ? await rate(sender) : undefined;

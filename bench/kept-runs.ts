@@ -1,4 +1,4 @@
-// Measures get_run without arguments, and a small write, with many and with few stored runs, by the built command over
+// Measures how get_run without arguments and a small write slow down with many stored runs, with the built command over
 // stdio.
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -26,7 +26,7 @@ function runIdAt(time: number): string {
   return letters;
 }
 
-/** Stores a finished run like a server does, but without its entry in the index. */
+/** Stores a finished run as a server does, but does not add it to the index. */
 async function keepRun(folder: string, at: number): Promise<void> {
   const runId = runIdAt(at);
   const place = join(folder, runId);
@@ -50,7 +50,7 @@ async function keepRun(folder: string, at: number): Promise<void> {
   await writeFile(join(place, "record.2.json"), JSON.stringify({ version: 2, status: "finished", rest: summary }));
 }
 
-/** Starts a server with `count` stored runs, after they are in its index. */
+/** Starts a server with `count` stored runs, and waits until its index contains them. */
 async function serverWith(count: number): Promise<{ readonly server: ServerProcess; readonly folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-bench-"));
   const last = Date.now() - 60_000;
@@ -71,7 +71,7 @@ async function millisecondsOf(server: ServerProcess, name: string, args: object)
   return time;
 }
 
-/** The measured times: a list without other activity, a small write, and a list right after it. */
+/** The measured times: of lists without other activity, of small writes, and of lists right after a write. */
 class Times {
   readonly read: number[] = [];
   readonly write: number[] = [];

@@ -1,6 +1,5 @@
-// The parts that benchmarks of reading and planning share: a service with a large targeting that answers each request
-// after 30 ms, a bare loop that reads it with the fewest requests, 16 at a time, and a server with an empty state
-// folder.
+// Used by the benchmarks of reading and planning: a service with a large targeting that answers each request after 30
+// ms, a bare loop that reads it with the fewest requests, 16 at a time, and a server with an empty state folder.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";

@@ -1,5 +1,5 @@
-// Provokes the largest possible answer of every tool of the built command, over stdio against a sandbox. Counts the
-// tokens of what a host may show of it to a model (o200k): data and text together.
+// Makes every tool of the built command give the largest answer that it can, over stdio with a sandbox. Counts the
+// tokens that a host may show to a model (o200k): data and text together.
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ const suite = z.looseObject({ suiteId: z.string() });
 const started = z.looseObject({ runId: z.string().optional() });
 
 const COMMAND = join(import.meta.dirname, "..", "dist", "main.js");
-/** A letter that costs three tokens: the most expensive one that names may contain. */
+/** A letter that takes three tokens. No letter that names may contain takes more. */
 const DEAR = "\uAD82";
 const MANY = 200;
 

@@ -1,5 +1,5 @@
-// Runs a mixed load of eight callers over HTTP. Measures errors, memory, and the overhead of a confirmed deletion above
-// its requests. `npm run bench -- load`; LOAD_SECONDS sets the duration (300).
+// Runs a mixed load of eight callers over HTTP. Measures errors, memory, and how much longer a confirmed deletion takes
+// than its requests. `npm run bench -- load`; LOAD_SECONDS sets the duration (default: 300).
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -55,7 +55,7 @@ export function callerAt(url: string, token: string): CallTool {
   };
 }
 
-/** Calls a tool that deletes, and approves its request. */
+/** Calls a tool that deletes, and confirms the call with the token of its answer. */
 export async function confirmed(call: CallTool, name: string, args: Record<string, unknown>): Promise<Answer> {
   const { confirmation } = await call(name, args);
   if (confirmation === undefined) throw new Error(`${name} did not ask`);
@@ -98,7 +98,7 @@ export interface LoadResult {
   readonly errors: readonly string[];
 }
 
-/** Runs callers in repeated rounds until the given time. `prefix` is the prefix of the names that they create. */
+/** Runs callers in repeated rounds until a point in time. All names that they create begin with `prefix`. */
 export async function mixedLoad(callers: readonly CallTool[], until: number, prefix: string): Promise<LoadResult> {
   const errors: string[] = [];
   let calls = 0;

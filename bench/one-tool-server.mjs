@@ -1,4 +1,4 @@
-// The baseline for start-up: one small tool on the same SDK, from its installed package.
+// The baseline for start-up and calls: a server with one small tool, on the same SDK.
 import { McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import * as z from "zod";

@@ -49,7 +49,7 @@ function shuffled(weights: Weight[], random: () => number): Weight[] {
 const between = (random: () => number, low: number, high: number): number => low + random() * (high - low);
 const upTo = (random: () => number, most: number): number => Math.floor(random() * (most + 1));
 
-/** A quarter of the items has a large share of a request's Context IDs, the others almost none. */
+/** A quarter of the items needs a large share of the Context IDs that a request allows. The others need almost none. */
 const quarterHeavy =
   (low: number, high: number): Family =>
   (requests, random) =>
@@ -61,8 +61,8 @@ const quarterHeavy =
     );
 
 /**
- * Equal numbers of items that are heavy in Context IDs, in bytes and in sub-options (and with `kinds` 4, in group
- * items).
+ * Equal numbers of items that need many Context IDs, many bytes or many sub-options; if `kinds` is 4, also many group
+ * items.
  */
 const orthogonal =
   (low: number, high: number, { kinds = 3, bytes = 20_000 } = {}): Family =>
@@ -106,7 +106,7 @@ const giantAmong =
   (requests, random) =>
     shuffled([giant, ...times(requests * perRequest - 1, () => other(random))], random);
 
-/** The families of weights, each in several variants. */
+/** Kinds of items to pack, each in several variants. */
 export const FAMILIES: Readonly<Record<string, Family>> = {
   "uniform tiny": (requests) => {
     const tiny = item({});
@@ -169,8 +169,8 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
 };
 
 /**
- * Returns a lower bound for the number of requests. Per limit it is the largest of the rounded-up sum and the dual
- * feasible functions u(1) to u(10).
+ * Returns a lower bound for the number of requests: the largest bound of any limit. For each limit, that is the sum
+ * rounded up, or a larger bound from the dual feasible functions u(1) to u(10).
  */
 export function lowerBound(weights: readonly Weight[]): number {
   return Math.max(
@@ -210,7 +210,7 @@ function columnBound(values: Float64Array, limit: number): number {
   return most;
 }
 
-/** The maximum ratio of the used requests to the lower bound: in one family, and on average. */
+/** How many times the lower bound the number of requests may be at most: in a single family, and on average. */
 export const MAX_MORE = { inOne: 1.3, onAverage: 1.06 } as const;
 
 /** Converts weights to the form that packing takes. */

@@ -61,8 +61,8 @@ function figure(what: string, measured: string, bound: string, value: number, ta
 }
 
 /**
- * Returns the row that is farthest above its bound, from the rows `family | requests | lower bound | ms` with 50
- * requests or more.
+ * Returns the row that exceeds its lower bound the most. Reads the rows `family | requests | lower bound | ms` with at
+ * least 50 requests.
  */
 function worstPacking(output: string): Figure {
   const rows = [...output.matchAll(/\| (\d+) \| (\d+) \| \d+/g)].map(
@@ -74,8 +74,8 @@ function worstPacking(output: string): Figure {
 }
 
 /**
- * Benchmarks that measure our code in their own process. They are built like the command, because tsx sets the name of
- * every function each time it is created. That would cost a tenth of their time.
+ * Benchmarks that run our code in their own process. They are built like the command, because tsx sets the name of
+ * every function whenever it is created, which would take a tenth of the measured time.
  */
 const IN_PROCESS = new Set(["events", "http", "sandbox"]);
 
@@ -83,7 +83,7 @@ const IN_PROCESS = new Set(["events", "http", "sandbox"]);
 async function programOf(name: string) {
   const source = join(import.meta.dirname, `${name}.ts`);
   if (!IN_PROCESS.has(name)) return { args: ["--import", "tsx", source], remove: async () => {} };
-  // In the same folder, so that the program finds the built command.
+  // The program must be in this folder to find the built command.
   const outfile = join(import.meta.dirname, `${name}.built.mjs`);
   await build({ entryPoints: [source], outfile, bundle: true, packages: "external", platform: "node", format: "esm" });
   return { args: [outfile], remove: () => rm(outfile) };

@@ -1,5 +1,5 @@
-// Measures how the sandbox's cost of adding options and reading pages grows with the size of a targeting. Prints times
-// and ratios.
+// Measures whether adding options and reading pages become slower in the sandbox as a targeting grows. Prints times and
+// ratios.
 import { startSandbox } from "../src/sandbox/index.ts";
 import { median } from "./server-process.ts";
 

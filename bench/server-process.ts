@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
 /**
- * The programs to compare: the built command, and a server with one tool on the same SDK, from its unbundled package.
+ * The programs to compare: the built command, and a minimal server with one tool on the same SDK, which is not bundled.
  */
 export const PROGRAMS = {
   ours: join(import.meta.dirname, "..", "dist", "main.js"),

@@ -1,4 +1,5 @@
-// Compares time and memory from starting the built command to its list of tools with a server with one tool.
+// Compares the built command with a minimal server with one tool: the time and memory from the start to the list of
+// tools.
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
-// Compares runs on PostgreSQL with runs in files: durable appends, the cost of a run, runs per second with one, two and
-// four workers, a caller's list among many runs, and the time to claim the runs of a worker after its kill -9. `npm run
-// bench -- store`.
+// Compares runs in PostgreSQL with runs in files: durable appends, the cost of a run, runs per second with one, two and
+// four workers, a caller's list among many runs, and the time until another worker claims the runs of a killed one.
+// `npm run bench -- store`.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -29,9 +29,9 @@ const PROJECTS = 50;
 const RUNS = 2;
 const REQUESTS = 2;
 /**
- * How many projects a worker writes to at the same time. A worker with the default of 50 takes all projects, and more
- * workers are no faster. With one project each, four workers do not fill a machine with two cores. With three, two
- * workers mostly do.
+ * How many projects a worker writes to at the same time. With the default of 50, a single worker would take all
+ * projects, and more workers could do nothing. With 1, not even four workers use two cores completely. With 3, two
+ * workers almost do.
  */
 const PARALLEL = { apart: 1, full: 3 } as const;
 const DEATHS = 5;
@@ -202,7 +202,7 @@ async function driven(workers: number, parallel: number): Promise<Driven> {
     }
   }
   await ended(replica.child);
-  // The runs cannot be claimed until all workers have started.
+  // Makes the runs claimable only now, so that all workers have started before.
   await statement(store, "update targeting_mcp.run set status = 'interrupted' where status = 'running'");
   const count =
     "select count(*)::int as all, count(*) filter (where status <> 'running')::int as done, min(changed_at) as first from targeting_mcp.run where version > 0";

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 
-/** Matches the folder of a package, including nested ones. */
+/** Matches a path up to the folder of its package, which may be inside another package. */
 const IN_PACKAGE = /^(.*\bnode_modules\/(?:@[^/]+\/)?[^/]+)\//;
 
 /** Returns the packages that have code in the bundle, by name: `{name, version, license, text}`. */
@@ -23,7 +23,7 @@ async function packageAt(folder) {
   return { name, version, license, text: text.trim() };
 }
 
-/** Returns the last section of a README, if it is the whole text of a license. */
+/** Returns the last section of a README if it is the complete text of a license. Some packages have no license file. */
 async function licenseInReadme(folder, files) {
   const readme = files.find((one) => /^readme/i.test(one));
   if (readme === undefined) return undefined;

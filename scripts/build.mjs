@@ -17,7 +17,7 @@ const COMMON = {
   logLevel: "warning",
   alias: {
     "@modelcontextprotocol/server/_shims": beside("sdk-shims.mjs"),
-    // The package's main file is UMD, whose imports cannot be resolved at build time.
+    // The package's main file is UMD. esbuild cannot resolve its imports.
     "jsonc-parser": "jsonc-parser/lib/esm/main.js",
     // The package's entry for Node is CommonJS, which would have no named exports in a separate chunk.
     yaml: beside("../node_modules/yaml/browser/dist/index.js"),
@@ -42,7 +42,7 @@ async function listOfTools() {
   return lists;
 }
 
-/** Inserts the tools into the modules that need them. */
+/** Fills two modules with finished lists of tools, so that the command need not create the tools at each start. */
 function madeTools({ MADE_TOOLS, MADE_VIEW_TOOLS }) {
   const of = (name, tools) => ({
     contents: `export const ${name} = JSON.parse(${JSON.stringify(JSON.stringify(tools))});`,
@@ -77,8 +77,9 @@ function beside(file) {
 }
 
 /**
- * Bundles only the parts of undici that are used. An alias would also match the paths of the parts. Of its two HTTP
- * parsers only the one for every processor is kept, without compiled SIMD. Each is a tenth of the package.
+ * Bundles only the parts of undici that are used. An alias would also match the paths of these parts. Of undici's two
+ * HTTP parsers, keeps the one that runs on every processor, and drops the one with SIMD. Each is a tenth of the
+ * package.
  */
 function partsOfUndici() {
   return {
@@ -105,8 +106,8 @@ function compressed(bytes) {
 }
 
 /**
- * Removes the tables of all encodings except CP949, the only decoded encoding with a table. The CP949 table is
- * generated.
+ * Removes the tables of all encodings except CP949, because no other decoded encoding needs a table. That of CP949 is
+ * generated when it is needed.
  */
 function tableOfKoreanAlone() {
   return {
@@ -155,7 +156,7 @@ const { metafile } = await build({
   minify: true,
   legalComments: "none",
   metafile: true,
-  // The user's own copy next to this package, if one is installed.
+  // Not bundled, because traces must use the same copy of this package as the user's own code.
   external: ["@opentelemetry/api"],
   plugins: [
     madeTools(await listOfTools()),
@@ -174,7 +175,10 @@ await writeFile(`${fresh}/sbom.cdx.json`, `${JSON.stringify(bill, null, 2)}\n`);
 await chmod(`${fresh}/main.js`, 0o755);
 await putInPlace();
 
-/** Replaces file by file, so that a command that starts meanwhile finds all its files. Then removes the other files. */
+/**
+ * Moves the new files into dist/ one by one, so that a command that starts at the same time always finds all its files.
+ * Then removes files of the last build.
+ */
 async function putInPlace() {
   await mkdir("dist", { recursive: true });
   const files = await readdir(fresh);

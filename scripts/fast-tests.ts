@@ -9,15 +9,15 @@ const LONG = ["agents", "e2e", "faults", "fuzz", "kill", "load", "pages", "progr
 /** Matches a test that replaces modules. Tests in the same process would get the replaced modules, too. */
 const REPLACES_MODULES = /\bvi\.(?:mock|doMock)\(/;
 
-/** Matches code that starts a process, or that reads the built command, which needs a build first. */
+/** Matches code that starts a process or reads the built command. Such tests need a build first. */
 const NEEDS_A_PROCESS = /from "node:(?:child_process|cluster)"|client\/stdio(?:\.js)?"|"dist[/"]|`dist\//;
 
 const IMPORTED = /(?:from|import)\s*\(?\s*"(\.[^"]+\.ts)"/g;
 
 /**
- * Returns the test files of `npm run test:fast`, relative to the root of the repository. Excluded are tests in a folder
- * of long tests, tests that start a process or read the built command, directly or through a module of this repository,
- * and tests that replace modules.
+ * Returns the test files of `npm run test:fast`, relative to the root of the repository. These need no build, run
+ * quickly and can share a process. Excluded are folders of long tests, tests that start a process or read the built
+ * command (directly or through another module), and tests that replace modules.
  */
 export function fastTests(root = ROOT): readonly string[] {
   const starts = processStarters(root);
@@ -47,7 +47,7 @@ function processStarters(root: string): (path: string) => boolean {
   const starts = (path: string): boolean => {
     const before = known.get(path);
     if (before !== undefined) return before;
-    // For modules with circular imports: while this one is not known yet, its own text decides.
+    // Modules may import each other. Until this module is known, one that imports it considers only its own text.
     known.set(path, false);
     const text = readFileSync(path, "utf8");
     const imported = [...text.matchAll(IMPORTED)].map(([, specifier = ""]) => join(dirname(path), specifier));

@@ -15,7 +15,7 @@ export function koreanTable() {
   return [["0", "\0", 127], ...[...characters].map(([code, character]) => [code.toString(16), character])];
 }
 
-/** Returns the characters of the standard, without the private-use codes, which CP949 omits. */
+/** Returns the characters of KS X 1001 by their codes, without private-use codes, which CP949 does not have. */
 function charactersOfStandard() {
   const decoder = new TextDecoder("euc-kr");
   const characters = new Map();
@@ -37,8 +37,8 @@ function* addedSyllables(taken) {
 }
 
 /**
- * Yields the codes that the standard leaves free, in order. After a lead byte of the standard these are only the trail
- * bytes below its own range.
+ * Yields the codes that KS X 1001 does not use, in order. After a lead byte of KS X 1001, only trail bytes below those
+ * of the standard are free.
  */
 function* addedCodes() {
   for (const lead of range(0x81, 0xc6)) {

@@ -10,6 +10,6 @@ function made(tools: readonly Tool[]) {
   });
 }
 
-/** Every tool in the form of the list of tools, for the build. */
+/** All tools in the form in which clients get them. The build inserts them into the bundle. */
 export const MADE_TOOLS = made(await everyTool());
 export const MADE_VIEW_TOOLS = made(await everyViewTool());

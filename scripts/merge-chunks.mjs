@@ -8,7 +8,7 @@ import { build } from "esbuild";
 const STATIC_IMPORT = /(?:\bfrom|\bimport)"\.\/([^"]+\.js)"/g;
 const DYNAMIC_IMPORT = /\bimport\("\.\/([^"]+\.js)"\)/g;
 /**
- * Parts that calls which write load later. They count as entries like the commands, so that they do not also load what
+ * Parts that calls which write load later. They are treated like commands, so that they are not merged with code that
  * only a served page needs.
  */
 const LOADED_BY_CALLS = /^decision-page-/;
@@ -40,7 +40,10 @@ export async function mergeChunks(folder, main) {
   }
 }
 
-/** Returns the name of a file that replaces chunks. It changes with their content, like the names of chunks do. */
+/**
+ * Returns the name of the file that replaces a group of chunks. The name depends on the content, like those of the
+ * chunks.
+ */
 function nameOf(group) {
   return `shared-${createHash("sha256").update(group.join(" ")).digest("hex").slice(0, 8).toUpperCase()}.js`;
 }
@@ -64,7 +67,10 @@ function groupsOf(texts, entries) {
   return [...groups.values()].filter((group) => group.length > 1);
 }
 
-/** Bundles several chunks into one module. The exported names of each chunk get their own prefix. */
+/**
+ * Bundles several chunks into one module. The exported names of each chunk get a prefix, so that equal names do not
+ * collide.
+ */
 async function together(folder, group, texts) {
   const contents = group.map((chunk, at) => {
     const names = exportsOf(texts.get(chunk));
@@ -117,7 +123,7 @@ function redirected(text, merged) {
   return named.replaceAll(/\bimport"\.\/([^"]+\.js)";?/g, (whole, chunk) => {
     const place = merged.get(chunk);
     if (place === undefined) return whole;
-    // An import of a name also runs the file.
+    // Even an import of a single name runs the file, so no second import is needed.
     return named.includes(`from"./${place.file}"`) ? "" : `import"./${place.file}";`;
   });
 }

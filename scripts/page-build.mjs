@@ -5,8 +5,8 @@ import { build } from "esbuild";
 
 const APP = "src/web/app";
 /**
- * The maximum size of the page with all files that it loads, each compressed with gzip -9, and of the view that hosts
- * show, as one document. In bytes.
+ * The maximum sizes in bytes: of the page with all files that it loads, and of the view for hosts as one document. Each
+ * file is compressed with gzip -9.
  */
 const MAX_BYTES = { page: 45 * 1024, view: 30 * 1024 };
 /** The maximum size of the code with which a view communicates with its host, minified, in bytes. */
@@ -41,7 +41,7 @@ export async function buildPage(folder) {
   const [page, view] = await Promise.all([read(FILES.page), read(FILES.view)]);
   checkSize("page", page);
   checkSize("view", [view.join("")]);
-  // In a single document either tag would end the element that contains it.
+  // In a single document, such a tag would end the script or style that contains it.
   if (view.slice(1).some((file) => /<\/(?:script|style)/i.test(file)))
     throw new Error("the view contains </script> or </style>, which would end its own element");
   const { outputFiles } = await build({ entryPoints: [`${APP}/bridge.ts`], ...COMMON, write: false });

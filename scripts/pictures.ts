@@ -67,7 +67,7 @@ async function withoutFaults(url: string): Promise<void> {
   await fetch(`${url}/_sandbox/faults`, { method: "DELETE" });
 }
 
-/** The same actions for a server whose plan waits for a decision. */
+/** The actions in each view of a server whose plan waits for a decision, before its picture is taken. */
 const DECIDING_VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   async approvals(page) {
     await page.locator("[data-action=approve][aria-disabled=false]").waitFor();

@@ -1,5 +1,5 @@
-// Replaces the SDK's own file of this name in the bundle, which loads a JSON Schema validator at every start. The SDK
-// uses the validator only for answers to questions asked with `elicitInput`, which nothing here calls.
+// Replaces the SDK file with the same name in the bundle, which would load a JSON Schema validator at each start. The
+// SDK needs that validator only for answers to `elicitInput`, which this server never calls.
 import process from "node:process";
 
 export class DefaultJsonSchemaValidator {

@@ -43,7 +43,9 @@ async function mustRun(command: string, args: readonly string[], cwd: string): P
   if (code !== 0) throw new Error(`${command} ${args.join(" ")} ended with status ${code}`);
 }
 
-/** Installs Debian's Chromium. Its package lists may be missing or old, as in a new container. */
+/**
+ * Installs Debian's Chromium. Updates the package lists first, because they may be missing or old in a new container.
+ */
 async function installChromium(): Promise<void> {
   const [command, ...before] = process.getuid?.() === 0 ? ["apt-get"] : ["sudo", "apt-get"];
   if (command === undefined) return;

@@ -19,8 +19,8 @@ const status = z.looseObject({
 });
 
 /**
- * Asks Codex for the state of a server, over the protocol of its editor extensions, because its own list of servers
- * starts none. Returns the state in one line. Throws if Codex does not know the server or could not start it.
+ * Asks Codex for the state of a server. Uses the protocol of its editor extensions, because Codex's own list of servers
+ * does not start them. Returns the state in one line. Throws if Codex does not know the server or could not start it.
  */
 export async function codexServers(
   program: string,

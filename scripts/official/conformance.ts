@@ -14,7 +14,7 @@ const COMMAND = ["dist/main.js", "http", "--port", "0"];
 const FIXTURES = ["--import", "tsx", "test/conformance/server.ts"];
 const SESSIONS = { TARGETING_MCP_SESSIONS: "on" };
 
-/** The servers that the suite checks, by their names in the baseline. */
+/** The servers to check, by their names in the list of known failures. */
 const SERVERS = {
   shipped: { args: COMMAND, env: {} },
   shippedWithSessions: { args: COMMAND, env: SESSIONS },
@@ -22,7 +22,7 @@ const SERVERS = {
   fixturesWithSessions: { args: FIXTURES, env: SESSIONS },
 } as const;
 
-/** The server for the tasks extension. No revision requires its scenarios, so they are checked one by one. */
+/** The server for the tasks extension. No revision of the protocol requires its scenarios, so each is run by name. */
 const TASK_SERVER = ["--import", "tsx", "test/conformance/task-server.ts"];
 const TASK_SCENARIOS = [
   "tasks-lifecycle",
@@ -82,8 +82,8 @@ function wrongIn(verdicts: readonly Verdict[], known: Readonly<Record<string, st
 }
 
 /**
- * Prints what passes, and what is wrong. The suite gives some answers one second only, which is not enough when other
- * checks run beside it: where something is wrong, all is checked once more.
+ * Prints what passes and what is wrong. If something is wrong, repeats all checks once: the suite waits only one second
+ * for some answers, which may be too short while other checks run.
  */
 async function report(
   name: string,
@@ -103,7 +103,7 @@ async function report(
 
 const checks = z.array(z.looseObject({ id: z.string(), status: z.string() }));
 
-/** Returns the results of the checks in the scenarios for tasks. */
+/** Runs the scenarios for tasks. Returns the result of each check. */
 async function taskChecks(url: string): Promise<readonly Verdict[]> {
   const found: Verdict[] = [];
   for (const scenario of TASK_SCENARIOS) {

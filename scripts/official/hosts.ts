@@ -1,7 +1,7 @@
-// Checks the configuration that `setup` writes with the real hosts: Claude Code, Codex and Gemini CLI, from the package
-// registry, each with its own home folder. The server comes from this clone, and from the published archive, installed
-// into an empty folder. `npm run test:hosts`. A host that cannot be installed here is reported as skipped. Nothing is
-// sent to a model, and no account is needed.
+// Checks with real hosts (Claude Code, Codex and Gemini CLI) that they accept the configuration that `setup` writes:
+// `npm run test:hosts`. The hosts come from the package registry, each with its own home folder. The server is tested
+// from this clone and from the published archive. A host that cannot be installed here is reported as skipped. Nothing
+// is sent to a model, and no account is needed.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -47,7 +47,7 @@ const REAL_HOSTS: readonly RealHost[] = [
   {
     word: "gemini",
     check: async (at) => {
-      // First checks the state that `setup` describes for folders that are not trusted.
+      // Without trust in the folder, the host must show the state that `setup` describes. Then the folder is trusted.
       await serverLine(at, /targeting: .*Disabled/);
       writeFileSync(join(at.home, ".gemini", "trustedFolders.json"), JSON.stringify({ [at.work]: "TRUST_FOLDER" }));
       return serverLine(at, /targeting: .*Connected$/m);
@@ -118,7 +118,7 @@ async function compare({ word }: RealHost, ours: Place, theirs: Place, main: str
   const input = { flags: FLAGS, environment: {}, platform: process.platform, home: theirs.home };
   if (host?.own === undefined) throw new Error(`the host ${word} has no command that adds a server`);
   const entry = entryOf(host, input, { command: process.execPath, args: [main] });
-  // If its command has no arguments for the keys, only the rest is compared.
+  // If the host's own command has no arguments for keys, compares everything else.
   const args = host.own.add(entry) ?? host.own.add({ ...entry, references: {} }) ?? [];
   await run(theirs.program, args, theirs);
   const [mine, other] = [entryAt(word, ours.home), entryAt(word, theirs.home)];

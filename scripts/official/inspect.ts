@@ -6,7 +6,10 @@ const INSPECTOR = "@modelcontextprotocol/inspector@2.12.0";
 const COMMAND = "dist/main.js";
 const ERAS = ["legacy", "modern"] as const;
 
-/** Returns the Inspector's findings. It prints the list itself on standard output, and nothing else if all is well. */
+/**
+ * Runs the Inspector, which prints the list on standard output and problems on standard error. Returns the problems;
+ * undefined if there are none.
+ */
 async function findings(era: (typeof ERAS)[number], target: readonly string[]): Promise<string | undefined> {
   const options = ["--cli", "--strict", "--protocol-era", era, "--method", "tools/list"];
   const { code, stdout, stderr } = await underNode24(INSPECTOR, ["mcp-inspector", ...options, ...target]);

@@ -23,7 +23,7 @@ const billSchema = z.looseObject({
   dependencies: z.array(z.object({ ref: z.string(), dependsOn: z.array(z.string()) })),
 });
 
-/** The user's own packages, which are used if they are installed. */
+/** The packages that users install themselves. This package uses them if they exist. */
 const peers = z.looseObject({
   peerDependencies: z.record(z.string(), z.string()).optional(),
   peerDependenciesMeta: z.record(z.string(), z.object({ optional: z.boolean() })).optional(),

@@ -1,8 +1,8 @@
 import { EVENTS } from "../../src/spec/events.ts";
 
 /**
- * The arguments of the tools in whole sentences, for docs/reference/tools.md. The list of tools, which every agent reads,
- * describes the same arguments in a few words.
+ * The arguments of the tools in complete sentences, for docs/reference/tools.md. The list of tools has shorter texts,
+ * because every agent reads it.
  */
 
 /** Arguments that mean the same in several tools. */

@@ -6,7 +6,7 @@ import { fileAt } from "./generated.ts";
 /** The file name of a bundle. */
 export const BUNDLE_NAME = `${packageJson.name}-${packageJson.version}.mcpb`;
 
-/** A fixed time of files, so that equal contents produce the same bundle, byte for byte. */
+/** All files get this time, so that equal contents always give the same bundle. */
 const FILE_TIME = new Date("2000-01-01T00:00:00");
 
 /**

@@ -36,7 +36,7 @@ export function manifest() {
       entry_point: "dist/main.js",
       mcp_config: {
         command: "node",
-        // A host expands a list only if it is an argument by itself.
+        // Hosts insert a list of values only if it is a complete argument.
         args: [`\${__dirname}/dist/main.js`, "stdio", ...ASKED_SETTINGS.filter(isList).map(placeholder)],
         env: Object.fromEntries(
           ASKED_SETTINGS.filter((asked) => !isList(asked)).map((asked) => [asked.setting.variable, placeholder(asked)]),

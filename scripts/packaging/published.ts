@@ -67,8 +67,7 @@ export async function npm(
   args: readonly string[],
   cwd: string,
 ): Promise<{ readonly code: unknown; readonly output: string }> {
-  // Under `npm run`, this variable contains the path of npm, so no shell is needed to find it. On Windows npm is a
-  // script.
+  // `npm run` sets this variable to the path of npm, so no shell is needed to find npm. On Windows, npm is a script.
   const program = process.env.npm_execpath ?? "";
   // Under npx and other package managers, the variable contains their path.
   const child = !program.endsWith("npm-cli.js")

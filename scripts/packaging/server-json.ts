@@ -11,8 +11,8 @@ export interface ReleasedBundle {
 }
 
 /**
- * Returns the registry entry of a release: the entry of the repository, with the bundle in addition to the package. The
- * hash is known only after the bundle is built, and the location only to the workflow that releases it.
+ * Returns the registry entry of a release: the entry of the repository, and the bundle in addition. The hash is known
+ * only after the build. The repository with the download is known only to the workflow that makes the release.
  */
 export function releasedServerJson({ repository, file, sha256 }: ReleasedBundle) {
   const entry = serverJson();

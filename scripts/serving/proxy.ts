@@ -18,7 +18,8 @@ export function passesOn(): (path: string) => boolean {
 const OF_ONE_CONNECTION = new Set(["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"]);
 
 /**
- * Returns the headers that a proxy forwards. A replica keeps an idle connection open for longer than the proxy does.
+ * Returns the headers that a proxy forwards. Without `keep-alive`: a replica keeps idle connections open for longer
+ * than the proxy does.
  */
 function passedHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_ONE_CONNECTION.has(name)));
@@ -36,7 +37,8 @@ export function proxyTo(replicas: readonly string[], isPassedOn: (path: string) 
     const attempt = (left: number): void => {
       turn += 1;
       const target = new URL(incoming.url ?? "/", replicas[turn % replicas.length]);
-      // A kept-alive connection could lead to a replica that has died.
+      // Without an agent, each request gets a new connection. A connection that was kept open could lead to a replica
+      // that has died.
       const options = { method: incoming.method, headers: passedHeaders(incoming.headers), agent: false };
       const passed = request(target, options, (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, passedHeaders(answer.headers));

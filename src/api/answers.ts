@@ -27,22 +27,22 @@ import {
 } from "./errors.ts";
 import type { Http, HttpAnswer } from "./http.ts";
 
-// The API documents do not fix the form of most answers, so each function below accepts several forms. It returns
+// The API documents do not define the form of most answers, so each function below accepts several forms. It returns
 // undefined if it cannot read the body.
 
 export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
-/** Texts of the service are cut after this many characters. The longest name that it allows has 36. */
+/** Longer texts of the service are cut after this many characters. A name has at most 36. */
 const LONGEST_TEXT = 256;
-/** How many entries of each list or object in an error are kept. The documents show at most 20 (management-api 7.3). */
+/** How many entries of a list or object in an error are kept. The documents show at most 20 (management-api 7.3). */
 const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
 /**
- * Cuts a text of the service that is longer than any documented one, so that it cannot fill an answer to the agent or a
- * stored run.
+ * Cuts a text of the service that is longer than any documented one. Otherwise it could fill an answer to the agent, or
+ * a stored run.
  */
 function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
@@ -61,7 +61,7 @@ function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
   return Object.fromEntries(some.map(([field, value]) => [cut(field), cutDetail(value, depth + 1)]));
 }
 
-/** Returns a bare array, or the array in `items`, `results` or `data`. */
+/** Returns the list in a body: the body itself, or its field `items`, `results` or `data`. */
 function listIn(body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body;
   if (!isJsonObject(body)) return undefined;
@@ -69,8 +69,8 @@ function listIn(body: unknown): readonly unknown[] | undefined {
 }
 
 /**
- * Returns the results of a bulk request in the order of its items (management-api 2.3). Undefined if an index is
- * missing, repeated or too large.
+ * Returns the results of a bulk request in the order of its items (management-api 2.3). Undefined if the index of a
+ * result is missing, repeated or too large.
  */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const results = listIn(body)?.map(bulkResultOf);
@@ -93,8 +93,7 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
 }
 
 /**
- * Returns the error of one item of a bulk request, or of the whole request (management-api 2.2). Fields of an
- * unexpected type are dropped.
+ * Returns the error of an item, or of a whole request (management-api 2.2). Fields with an unexpected type are dropped.
  */
 function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
@@ -105,7 +104,7 @@ function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): It
   };
 }
 
-/** Returns the messages of an error. The service sends one text or a list of texts (management-api 2.2). */
+/** Returns the messages of an error. The service sends one text or several (management-api 2.2). */
 function messagesOf(body: unknown): readonly string[] {
   if (!isJsonObject(body)) return [];
   const { message } = body;
@@ -153,8 +152,8 @@ export function optionWithContextsIn(body: unknown): OptionWithContexts | undefi
 }
 
 /**
- * Reads a record, such as a targeting or an option, from a body or from its field `data`. Drops optional fields of an
- * unexpected type.
+ * Reads a record, such as a targeting or an option. The record is the body or its field `data`. Drops optional fields
+ * with an unexpected type.
  */
 function recordIn<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.output<Schema> | undefined {
   if (!isJsonObject(body)) return undefined;
@@ -172,7 +171,7 @@ interface Asked {
   readonly setBy?: string | undefined;
 }
 
-/** Returns the error for an answer that is not 2xx (management-api 4 rule 3, 4.2, 7.1, 7.2). */
+/** Returns the error for an answer whose status is not 2xx (management-api 4 rule 3, 4.2, 7.1, 7.2). */
 export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
   const body = jsonIn(answer.body);
@@ -207,11 +206,11 @@ function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): Ambiguo
 }
 
 const PROXY_CREDENTIALS = 407;
-/** The status with which a proxy refuses a large request. The same items pass in smaller requests. */
+/** A proxy refuses a large request with this status. Its items fit into smaller requests. */
 const TOO_LARGE = 413;
 
 /**
- * Returns whether a proxy or firewall, and not the API, sent an answer. Errors of the API are JSON objects
+ * Returns whether a proxy or firewall sent an answer instead of the API, whose errors are always JSON objects
  * (management-api 2.2).
  */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
@@ -225,8 +224,7 @@ function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
 const WHERE_TITLES_ARE = 65_536;
 
 /**
- * Returns the title of an HTML page of a proxy or firewall, or the first line of a text, for the error message. Empty
- * for JSON.
+ * Returns the title of an HTML page, or the first line of a text, that a proxy or firewall has sent. Empty for JSON.
  */
 function titleIn({ body }: HttpAnswer): readonly string[] {
   const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
@@ -270,8 +268,8 @@ function kindOf(statusCode: number, errorCode: string | undefined): RejectionKin
 }
 
 /**
- * Returns how long the header `Retry-After` asks to wait, in milliseconds. 0 without the header. A date in it is
- * compared with the header `Date` of the answer, because the clock of this machine may differ.
+ * Returns how long the header `Retry-After` asks to wait, in milliseconds; 0 without the header. If the header is a
+ * date, it is compared with the answer's own `Date`, because the clock of this machine may differ.
  */
 export function retryAfter(headers: HttpAnswer["headers"]): number {
   const { "retry-after": given } = headers;
@@ -305,8 +303,8 @@ export interface Called {
 }
 
 /**
- * Sends a request. Returns the answer whatever its status. Throws the errors of Http.send, or a NotSentError if a
- * parameter is missing.
+ * Sends a request. Returns the answer with any status. Throws the errors of Http.send, or a NotSentError if a parameter
+ * of the path is missing.
  */
 export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
   const { method, path: template } = routes[operation];

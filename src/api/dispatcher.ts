@@ -15,8 +15,8 @@ interface Way {
 }
 
 /**
- * The body of a request. undici also accepts iterables of bytes, although its types do not mention them, and takes
- * their next piece when the socket has room.
+ * The body of a request. undici also accepts iterables of bytes, which its types do not mention. It takes the next
+ * piece when the socket has room.
  */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
@@ -37,8 +37,8 @@ export interface Connections {
 }
 
 /**
- * Opens a pool of connections that are used again. It limits only the time to connect; the caller limits the time of a
- * whole request.
+ * Opens a pool of reusable connections. The pool limits only the time to connect. The caller limits the time of a
+ * request.
  */
 export function connectionsTo(origin: string, way: Way): Connections {
   const { requestTimeoutMs, proxy, largestAnswer, connections = 0 } = way;
@@ -56,7 +56,8 @@ export function connectionsTo(origin: string, way: Way): Connections {
     const sender = new Pool(origin, { ...options, connect: tunnelThrough(to, timeout) });
     return { sender, origin, prefix: "", headers: {} };
   }
-  // Many proxies open tunnels only for `https:`, so an `http:` request goes to the proxy itself (RFC 9112, 3.2.2).
+  // Many proxies open tunnels only for `https:`. So an `http:` request is sent to the proxy, which forwards it (RFC
+  // 9112, 3.2.2).
   return {
     sender: new Pool(to.origin, { ...options, connect: toProxy(to, timeout) }),
     origin: to.origin,
@@ -65,7 +66,7 @@ export function connectionsTo(origin: string, way: Way): Connections {
   };
 }
 
-/** Connects to a proxy. TLS must check the certificate of the proxy, not that of the request's host. */
+/** Connects to a proxy that forwards requests. TLS checks the certificate of the proxy, not that of the service. */
 function toProxy(proxy: URL, timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout });
   return (target, callback) =>
@@ -102,14 +103,14 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   };
 }
 
-/** Returns the server name for TLS: the host. Empty for an IP address, for which TLS sends no name. */
+/** Returns the server name for TLS. Empty for an IP address, because TLS sends names only for hosts. */
 function serverNameOf({ hostname }: URL): string {
   return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
 }
 
 function credentialsOf({ username, password }: URL): Readonly<Record<string, string>> {
   if (username === "" && password === "") return {};
-  // Decodes percent-encoded bytes (`%40`) of the user name and password. All other characters stay as they are.
+  // Decodes percent-encoded bytes (`%40`) of user name and password. All other characters stay as they are.
   const bytes = `${username}:${password}`.replaceAll(/%([0-9a-f]{2})/gi, (_, code) =>
     String.fromCharCode(Number.parseInt(String(code), 16)),
   );

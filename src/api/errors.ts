@@ -9,7 +9,7 @@ import type { Operation } from "../spec/routes.ts";
  */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
-/** The cause of a failed request, for people and for the stored run. Agents get a text made from it. */
+/** Why a request failed. Shown to people and stored with the run. Agents get a text that is made from it. */
 interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;
@@ -35,9 +35,9 @@ export class NotSentError extends Error {
 }
 
 /**
- * The kind of a rejection. `business`: an error of management-api 7.2. `validation`: a 400 without a code.
- * `wrongRoute`: a 404 or 405 without a documented code. `foreign`: a 4xx of a proxy or firewall, whose body does not
- * have the form of the API. `other`: the remaining 4xx.
+ * Why a request was rejected. `business`: an error of management-api 7.2. `validation`: a 400 without a code.
+ * `wrongRoute`: a 404 or 405 without a documented code. `foreign`: a 4xx of a proxy or firewall, whose body is not in
+ * the form of the API. `other`: any other 4xx.
  */
 export type RejectionKind =
   | "business"
@@ -59,7 +59,7 @@ export class RejectedError extends Error {
   readonly route: string;
   readonly errorCode: string | undefined;
   readonly detail: Readonly<Record<string, unknown>> | undefined;
-  /** Foreign text: messages of validation, the target of a redirect, or the title of a proxy's or firewall's page. */
+  /** Text of others: messages of the validation, the target of a redirect, or the title of a proxy's page. */
   readonly messages: readonly string[];
   readonly setBy: string | undefined;
   constructor(
@@ -85,7 +85,7 @@ export class BusyError extends Error {
   readonly operation: Purpose;
   /** How long the service asks to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs: number;
-  /** Whether nothing was sent, because the service asked earlier to wait. */
+  /** Whether this server sent nothing, because an earlier answer asked it to wait. */
   readonly isHeldBack: boolean;
   constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs"> & { readonly isHeldBack?: boolean }) {
     const why = busy.statusCode === RATE_LIMITED ? "the service limits requests" : "another write is in progress";
@@ -99,7 +99,10 @@ export class BusyError extends Error {
 
 export const RATE_LIMITED = 429;
 
-/** The request may or may not have been applied: a 5xx, a time-out, a reset connection or an unreadable answer. */
+/**
+ * It is unknown whether the request was applied: there was a 5xx, a time-out, a reset connection or an unreadable
+ * answer.
+ */
 export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;
@@ -119,7 +122,9 @@ export class AmbiguousError extends Error {
   }
 }
 
-/** The service repeats a page, or the list changed during every attempt. */
+/**
+ * Why the pages of a list cannot be put together: the service repeats a page, or the list changed during every attempt.
+ */
 export type ListProblem = "repeats" | "shifts";
 
 const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
@@ -127,7 +132,7 @@ const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
   shifts: "the list changed each time that it was read",
 };
 
-/** The service answered every page of a list, but the pages do not form one list. */
+/** The service answered every page of a list, but the pages do not fit together. */
 export class ListError extends AmbiguousError {
   readonly problem: ListProblem;
   constructor(operation: Purpose, problem: ListProblem) {
@@ -147,7 +152,7 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
-/** Returns the fields of an error that are stored with a run. The folder `answers/` turns them into sentences. */
+/** Returns the fields of an error that are stored with a run. `answers/` turns them into sentences. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
   const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };
@@ -163,9 +168,9 @@ export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Why a connection failed. Each cause has its own next step in `answers/request-messages.ts`. `name`: the host name was
- * not found. `tls`: a secure connection failed, but not because of the certificate. `notTheService`: a proxy or
- * firewall answered.
+ * Why a connection failed. For each cause, `answers/request-messages.ts` suggests another next step. `name`: the host
+ * name was not found. `tls`: a secure connection failed, but not because of the certificate. `notTheService`: a proxy
+ * or firewall answered.
  */
 export type NetworkCause =
   | "name"
@@ -187,13 +192,13 @@ export type NetworkCause =
   | "proxyCredentials"
   | "proxyRefused";
 
-/** Why a connection failed. `reason` is a text of this program and quotes no message of a foreign error. */
+/** Why a connection failed. `reason` is a text of this program. It quotes no message of another program. */
 interface NetworkFailure {
   readonly reason: string;
   readonly network?: NetworkCause | undefined;
 }
 
-/** The cause and its description for each error code of Node, OpenSSL and undici. */
+/** The cause and a description for the error codes of Node, OpenSSL and undici. */
 const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
   ENOTFOUND: ["name", "the host name is unknown"],
   EAI_AGAIN: ["name", "the host name could not be looked up"],
@@ -269,7 +274,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
   return { reason: `the connection failed (${code})` };
 }
 
-/** For these causes, the reason includes the error code, because people search the web for it. */
+/** For these causes, the reason contains the error code, so that people can search the web for it. */
 const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
   untrusted: true,
   wrongHost: true,
@@ -280,7 +285,7 @@ const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
 function codeOf(cause: unknown): string | undefined {
   if (typeof cause !== "object" || cause === null) return undefined;
   if ("code" in cause && typeof cause.code === "string") return cause.code;
-  // If a host name has several addresses, each attempt failed with its own error. The first one is reported.
+  // A host name may have several addresses, each of which failed. The first error is reported.
   if (cause instanceof AggregateError) return codeOf(cause.errors[0]);
   return "cause" in cause ? codeOf(cause.cause) : undefined;
 }
@@ -290,7 +295,7 @@ type Decoder = (body: Buffer, options: { readonly maxOutputLength: number }) => 
 const wrapped: Decoder = promisify(inflate);
 const bare: Decoder = promisify(inflateRaw);
 
-/** The decoder for each content encoding. For `deflate`, some servers omit the two bytes of the zlib header. */
+/** The decoder for each content encoding. With `deflate`, some servers omit the zlib header of two bytes. */
 const DECODERS: Readonly<Record<string, Decoder>> = {
   gzip: promisify(gunzip),
   "x-gzip": promisify(gunzip),
@@ -305,8 +310,8 @@ class EncodingError extends Error {
 
 /**
  * Decompresses a body. Requests do not ask for compression, but some gateways compress answers anyway. `encodings` is
- * the header Content-Encoding. Throws if the body is broken, has an unknown encoding, or becomes larger than `largest`
- * bytes.
+ * the header Content-Encoding. Throws if the body is broken, has an unknown encoding, or is larger than `largest` bytes
+ * when decompressed.
  */
 export async function decoded(body: Buffer, encodings: string, largest: number): Promise<Buffer> {
   let left = body;

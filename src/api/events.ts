@@ -9,16 +9,13 @@ import type { RequestOptions } from "./management.ts";
 
 export interface EventAnswer {
   readonly statusCode: number;
-  /**
-   * The verdict in the answer of the service: `ok`, `!invalid` or an unknown word. Undefined if the body has no
-   * `message`.
-   */
+  /** The word in the service's answer: `ok`, `!invalid` or an unknown one. Undefined if the body has no `message`. */
   readonly message: string | undefined;
 }
 
 /**
- * Sends each event in its own HTTP request. The answer `!invalid` is returned like any other answer. Throws an ApiError
- * if the service did not answer.
+ * Sends events, each in its own request. `!invalid` is an answer like any other. Throws an ApiError if there is no
+ * answer.
  */
 export interface EventApi {
   /** Sends an event. `body` is JSON. `fence` may stop the event right before it is sent. */
@@ -56,7 +53,7 @@ const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(
 export type SandboxEvent = z.output<typeof sandboxEvent>;
 
 /**
- * The events that a sandbox received, the oldest first. `total` counts all events that match the query, `dropped` those
+ * Events that a sandbox received, the oldest first. `total` counts all that match the query. `dropped` counts those
  * that the sandbox no longer stores.
  */
 export type SandboxEvents = z.output<typeof sandboxEvents>;

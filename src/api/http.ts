@@ -9,7 +9,7 @@ import type { Connections } from "./dispatcher.ts";
 import { AmbiguousError, decoded, NotSentError, networkFailure, type Purpose, StoppedError } from "./errors.ts";
 
 export interface HttpSettings {
-  /** The base address, or a function that returns it and is called before the first request. */
+  /** The base address, or a function that returns it. The function is called before the first request. */
   readonly url: string | (() => Promise<string>);
   readonly setBy?: string | undefined;
   readonly credential: Readonly<Record<string, string>>;
@@ -44,8 +44,9 @@ export interface HttpAnswer {
 export interface Http {
   readonly setBy?: string | undefined;
   /**
-   * Sends one request, without retries or redirects. Throws a NotSentError if the request was not sent completely, an
-   * AmbiguousError if it was sent but got no complete answer, or the signal's reason if aborted before sending.
+   * Sends one request, without retries or redirects. Throws a NotSentError if the request was not sent completely, and
+   * an AmbiguousError if it was sent but had no complete answer. If it was aborted before that, throws the signal's
+   * reason.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
   /** Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError. */
@@ -88,8 +89,8 @@ export function openHttp(settings: HttpSettings): Http {
 
 const CONNECTED = new HeldBackError("only a connection was wanted");
 /**
- * A fence that aborts a request as soon as its connection is open, before anything is sent. Only the open connection
- * remains, which the next request uses.
+ * A fence that stops a request as soon as its connection is open, before anything is sent. The next request can then
+ * use the connection.
  */
 const CONNECTED_ONLY: Fence = {
   mayLeave: () => {
@@ -109,9 +110,9 @@ async function open(settings: HttpSettings): Promise<Connections> {
 }
 
 /**
- * Sends a request. A service cannot apply an incomplete request. So if sending fails before the last bytes, the request
- * was not sent; after them, it may have been applied. The last slice of a large body is sent only when the fence allows
- * it.
+ * Sends a request. The service cannot apply an incomplete one. So if sending fails before the last bytes, the request
+ * counts as not sent; after them, it may have been applied. The last part of a large body is sent only if the fence
+ * allows it.
  */
 async function sendOnce(
   { sender, origin, prefix, headers: ofWay }: Connections,
@@ -158,7 +159,7 @@ async function sendOnce(
             if (stopped !== undefined) return controller.abort(stopped);
             if (!isSliced(body)) {
               complete();
-              // undici writes the request in the current turn of the event loop. The microtask runs right after that.
+              // undici writes the request in this turn of the event loop, and the microtask runs right after that.
               if (fence !== undefined) queueMicrotask(() => fence.hasLeft());
             }
             started = controller;
@@ -188,12 +189,12 @@ async function sendOnce(
   }
 }
 
-/** The maximum bytes of the last slice of a body. A larger body is sent in two slices. */
+/** The most bytes of the last part of a body. A larger body is sent in two parts. */
 const SLICE = 65_536;
 
 /**
- * If sending the first slice takes longer than this (in milliseconds), the write lease is renewed before the last slice
- * is sent. Otherwise the fence, which allows two seconds after a renewal, could stop the request.
+ * If sending the first part takes longer than this (in milliseconds), the write lease is renewed before the last part.
+ * The fence allows only two seconds after a renewal, so it could otherwise stop the request.
  */
 const RENEWED_AFTER_MS = 500;
 
@@ -204,7 +205,10 @@ function isSliced(body: Outgoing): body is Sliced {
   return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
 }
 
-/** Returns a body as undici takes it. For a large body, calls `complete` right before the last slice is sent. */
+/**
+ * Returns a body in the form that undici accepts. For a large body, calls `complete` right before the last part is
+ * sent.
+ */
 function outgoing(
   { body, type: kind = "application/json", fence }: HttpRequest,
   complete: () => void,
@@ -221,8 +225,8 @@ function outgoing(
 }
 
 /**
- * Yields a large body in two slices. The first one is larger than the buffer of a socket. So when undici asks for the
- * last slice, the service has received nearly all of the first one.
+ * Yields a large body in two parts. The first is larger than the buffer of a socket. So when undici asks for the last
+ * part, the service has received nearly all of the first one.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -242,32 +246,33 @@ async function* sliced(
 
 const LEAVING = "undici:client:sendHeaders";
 /**
- * The pause between two checks of how much the service has received, in milliseconds. It grows while a slow connection
- * is sending.
+ * The pause between two checks of how much the service has received, in milliseconds. It grows if the connection is
+ * slow.
  */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
-/** The files in which Linux lists open connections, by IP version. Reading one takes about a millisecond. */
+/** Where Linux lists open connections, by IP version. Reading a file takes about a millisecond. */
 const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };
 
 type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "destroyed">;
 
 /**
- * A body counts as received if at most this many bytes are unacknowledged. 128 KB take one second at 1 Mbit/s. Waiting
- * for the last bytes would delay each request, because receivers acknowledge them late (Linux: after 40 ms).
+ * The first part counts as received if at most this many bytes have not been acknowledged. 128 KB take one second at 1
+ * Mbit/s. Waiting for the last bytes would delay every request, because receivers acknowledge them late (Linux: after
+ * 40 ms).
  */
 const FEW_BYTES = 131_072;
 
 interface OnItsWay {
   /**
    * Resolves when the service has received nearly all bytes that were written, or when the connection is closed. The
-   * operating system buffers megabytes and would send them even while this process is suspended. Only Linux reports
-   * what was received; other systems resolve at once.
+   * operating system buffers megabytes, and sends them even while this process is suspended. Only Linux reports what
+   * was received. On other systems, resolves at once.
    */
   delivered(): Promise<void>;
   end(): void;
 }
 
-/** Finds the connection that sends this body, to check how much of the body the service has received. */
+/** Finds the connection that sends this body, in order to check how much of the body the service has received. */
 function trackSocketQueue(body: object): OnItsWay {
   let socket: Connection | undefined;
   const note = (message: unknown): void => {
@@ -294,7 +299,7 @@ function isLeaving(message: unknown): message is Leaving {
   return typeof message === "object" && message !== null && "request" in message && "socket" in message;
 }
 
-/** Returns the bytes that the receiver has not acknowledged. 0 if the system does not report them. */
+/** Returns how many bytes the service has not acknowledged; 0 if the system does not report it. */
 async function queuedBytes({ localPort = 0, remotePort = 0, remoteFamily = "" }: Connection): Promise<number> {
   const table = TABLES[remoteFamily];
   if (table === undefined) return 0;

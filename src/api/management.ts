@@ -23,7 +23,7 @@ export interface BulkAnswer {
   readonly serverTime?: number;
 }
 
-/** The items or IDs of a bulk request, which were serialized earlier to measure their size. */
+/** The items or IDs of a bulk request as JSON, because their size was measured before. */
 export interface BulkItems {
   readonly count: number;
   readonly json: Uint8Array;
@@ -41,22 +41,19 @@ interface GetOptionQuery {
   readonly offset?: number;
 }
 
-/**
- * Which page of a list of options to read (limits: management-api 8.1). With `parent`, only the sub-options of the
- * group with this ID.
- */
+/** Which page of a list to read (limits: management-api 8.1). With `parent`, lists the sub-options of this group. */
 interface ListOptionsQuery extends GetOptionQuery {
   readonly parent?: string;
 }
 
 /**
- * Each method sends one HTTP request. Every change is a bulk request. Throws an ApiError if the request fails, or the
- * signal's reason if it was aborted before it was sent.
+ * The management API. Each method sends one HTTP request, and every change is a bulk request. Throws an ApiError if the
+ * request fails, or the signal's reason if it was aborted before it was sent.
  */
 export interface ManagementApi {
   /**
-   * Sends one bulk request (management-api 2.3). `targetingId` is required by some routes. `fence` may stop the request
-   * right before it is sent. Throws an AmbiguousError if an index is missing or repeated in the results.
+   * Sends one bulk request (management-api 2.3). Some routes need `targetingId`. `fence` may stop the request right
+   * before it is sent. Throws an AmbiguousError if an index is missing or repeated in the results.
    */
   bulk(
     operation: BulkOperation,
@@ -65,9 +62,12 @@ export interface ManagementApi {
   ): Promise<BulkAnswer>;
   /** Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError. */
   connect?(operation: BulkOperation): Promise<void>;
-  /** Returns this API for one tool call, with its own limit of concurrent reads. Absent if reads are not limited. */
+  /**
+   * Returns this API for a single tool call, with its own limit for simultaneous reads. Absent if reads are not
+   * limited.
+   */
   forCall?(): ManagementApi;
-  /** `width` is how many reads may currently run at a time. Absent if they are not limited. */
+  /** How many reads may run at the same time now. Absent if reads are not limited. */
   readonly pace?: { readonly width: number };
 
   getTargeting(targetingId: string, options?: RequestOptions): Promise<TargetingRecord>;
@@ -77,7 +77,7 @@ export interface ManagementApi {
 
 type Read<Value> = (options?: RequestOptions) => Promise<Value>;
 
-/** Returns an API that executes each read through `around`, which for example retries it. */
+/** Returns an API whose reads all go through `around`, for example to retry them. */
 export function aroundReads(
   api: ManagementApi,
   around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
@@ -90,7 +90,10 @@ export function aroundReads(
   };
 }
 
-/** Sends the requests of management-api 4. `spec/records.ts` has the forms of the answers; some are assumed. */
+/**
+ * Returns the management API (management-api 4) over HTTP. The forms of its answers are in `spec/records.ts`; some are
+ * assumed.
+ */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {
     async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {
@@ -124,11 +127,11 @@ function clockOf({ answer }: Called): { readonly serverTime?: number } {
 
 interface ReadRetry {
   readonly clock: Clock;
-  /** New attempts may start for this many milliseconds after the start of the first one. */
+  /** How long after the start of the first attempt further attempts may start, in milliseconds. */
   readonly budgetMs: number;
   /**
-   * The time limit of the first attempt in milliseconds. Each further attempt may take twice as long as the one before.
-   * So attempts that hang end early, and a slow service still gets enough time.
+   * The time limit of the first attempt, in milliseconds. Each further attempt may take twice as long as the one
+   * before. So attempts that hang end early, and a slow service still gets enough time.
    */
   readonly firstTryMs: number;
   /** How many reads of one tool call may run at a time. Default: 16. */
@@ -137,13 +140,13 @@ interface ReadRetry {
 
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
-/** The maximum number of attempts to reach a service. If all fail, the settings are probably wrong. */
+/** The most attempts to reach a service. If all fail, the address is probably wrong. */
 const TRIES_TO_REACH = 4;
 const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**
- * Retries reads after a 5xx, a time-out, a reset or a 429, with growing waits, for `budgetMs`. A rejected read is not
- * retried. Throws the last error, or the signal's reason if aborted while waiting.
+ * Retries reads after a 5xx, a time-out, a reset connection or a 429, with growing waits, for `budgetMs`. Does not
+ * retry a read that was rejected. Throws the last error, or the signal's reason if aborted during a wait.
  */
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
   const pace = new AdaptiveConcurrency(retry.width ?? READS_AT_A_TIME, retry.clock);
@@ -190,7 +193,7 @@ export class AdaptiveConcurrency {
   #width: number;
   #changedAt = Number.NEGATIVE_INFINITY;
   #running = 0;
-  /** Wakes the reads that wait because the limit is reached. */
+  /** The reads that wait because the limit is reached: each function wakes one of them. */
   readonly #waiting = new Set<() => void>();
 
   constructor(most: number, clock: Clock) {
@@ -210,11 +213,11 @@ export class AdaptiveConcurrency {
   }
 
   /**
-   * Runs a read as soon as the limit allows it. Throws what `read` throws, or the signal's reason if aborted while
-   * waiting.
+   * Runs a read as soon as the limit allows it. Throws the error of `read`, or the signal's reason if aborted during
+   * the wait.
    */
   async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
-    // All reads of a call listen to one signal, so Node must not warn about many listeners.
+    // All reads of a call listen to the same signal. Without this, Node would warn about too many listeners.
     if (signal !== undefined) setMaxListeners(0, signal);
     while (this.#running >= this.width) await this.#turn(signal);
     signal?.throwIfAborted();
@@ -232,7 +235,7 @@ export class AdaptiveConcurrency {
   }
 
   /**
-   * Halves the limit after a read failed. Ignores a read that started before the last change, because it ran under the
+   * Halves the limit after a read failed. Ignores a read that started before the last change, because it ran with the
    * old limit.
    */
   #slower(startedAt: number): void {
@@ -269,8 +272,8 @@ export class AdaptiveConcurrency {
 }
 
 /**
- * Returns a client that obeys `Retry-After`: until that time, it sends no request of the same kind (read or write), but
- * throws a BusyError for it. `now` returns monotonic milliseconds.
+ * Returns a client that follows `Retry-After`: until that time, it sends no more requests of the same kind (read or
+ * write), and throws a BusyError instead. `now` returns monotonic milliseconds.
  */
 export function keepingToLimits(http: Http, now: () => number): Http {
   const freeAt = { reads: Number.NEGATIVE_INFINITY, writes: Number.NEGATIVE_INFINITY };

@@ -22,8 +22,8 @@ import { TooBusyError } from "../web/http-errors.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 
 /**
- * Returns a function that returns the access file and reads it again after a change. If the file cannot be read, nobody
- * is let in.
+ * Returns a function that returns the access file, read again whenever it has changed. If the file cannot be read,
+ * nobody is allowed in.
  */
 export function accessNow(
   file: string | undefined,
@@ -56,16 +56,16 @@ interface Knowing {
   readonly settings: Settings;
   readonly access: () => Access;
   /**
-   * Returns the tokens that the processes that serve HTTP have stored for workers. Absent if the access file of this
-   * process has tokens or if this process serves HTTP.
+   * For workers, whose access files have no tokens: returns the tokens that the processes which serve HTTP have stored.
+   * Absent in a process that serves HTTP, or whose own access file has tokens.
    */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
   readonly tokens: Pick<ReturnType<typeof tokenRights>, "of">;
 }
 
 /**
- * Returns a function that returns the current rights of the caller of a run, so that the run stops if they are revoked.
- * For a caller of the authorization server, these are the rights in the newest tokens that the caller has sent.
+ * Returns a function that returns the present rights of the caller of a run. If they were revoked, the run stops. For a
+ * caller of the authorization server, these are the rights in the newest tokens that the caller has sent.
  */
 export function rightsNow({
   settings: { http },
@@ -100,7 +100,7 @@ function ofToken(
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
-  // With own keys, a caller may have started the run in another project than that of the token, so the projects are not
+  // A caller with their own keys may start runs in another project than that of the token, so the projects are not
   // compared.
   if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
   return { readOnly: entry.readOnly, folders: entry.folders };
@@ -123,8 +123,8 @@ function gone(refused: string): CallerRights {
 const SERVED_TOKENS = "tokens of the access file";
 
 /**
- * Stores the entries of the access file, without the secret tokens, and reads them in workers, whose access files have
- * no tokens.
+ * Shares the entries of the access file with workers, whose own access files have no tokens. The secret tokens
+ * themselves are not stored.
  */
 export function sharedTokens(texts: CallerTexts, access: () => Access) {
   let kept: string | undefined;
@@ -143,8 +143,8 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
 
 const MAX_CLIENTS = 8;
 /**
- * For FRESH_MS milliseconds after a token was recorded, the same token is not recorded again. At most MAX_CALLERS
- * callers are remembered for this.
+ * A token is not stored again if the same token was stored less than FRESH_MS milliseconds ago. For this, at most
+ * MAX_CALLERS callers are remembered.
  */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
@@ -154,8 +154,8 @@ const seenTokens = z.array(
 );
 
 /**
- * Stores the rights in the tokens of the authorization server, so that they can be checked while a run continues
- * without a request of its caller.
+ * Stores the rights in the tokens of the authorization server. While a run continues without requests of its caller,
+ * its rights are checked with them.
  */
 export function tokenRights(
   texts: CallerTexts,
@@ -183,7 +183,9 @@ export function tokenRights(
         problem(thrown);
       }
     },
-    /** Returns the last unexpired token of each client of a caller, or the newest one if all have expired. */
+    /**
+     * Returns the unexpired tokens of a caller, one for each client. If all have expired, returns only the newest one.
+     */
     async of(name: string): Promise<readonly SeenToken[] | undefined> {
       const before = await stored(name);
       const late = unstored.get(name);
@@ -215,13 +217,13 @@ export interface ApproversOf {
   readonly all: Pick<Projects, "idOf">;
 }
 
-/** The fields of a run from which its project is determined. `caller` is the owner in the run's header. */
+/** The fields of a run that tell its project. `caller` is the owner in the run's header. */
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
 /**
- * Returns two functions: one returns a text for the project of keys, the other for the project of a run. The texts are
- * equal if the project is the same. They are project IDs or, in a sandbox, where all keys have the same project ID,
- * made from the keys.
+ * Returns two functions to compare projects: `ofKeys` returns a text for the project of keys, and `ofRun` one for the
+ * project of a run. The texts are equal if both have the same project. Normally they are project IDs. In a sandbox, all
+ * keys have the same project ID, so the texts are made from the keys.
  */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";
@@ -263,8 +265,8 @@ export interface Project extends ServerProcess {
   /** Marks the project as in use, so that it stays in memory until the returned function is called. */
   readonly use: () => () => void;
   /**
-   * Aborted when the project is removed from memory. Undefined for the project of the configured keys, which always
-   * stays.
+   * Aborted when the project is removed from memory. Undefined for the project of the configured keys, which is never
+   * removed.
    */
   readonly forgotten: AbortSignal | undefined;
 }
@@ -279,8 +281,8 @@ interface CachedProject {
 }
 
 /**
- * Creates the projects of a process: that of the configured keys (`settings`), and one for any other keys that a
- * request uses (their settings are made from `input`).
+ * Creates the projects of a process: one for the configured keys (`settings`), and one for all other keys that requests
+ * use. The settings of the latter are made from `input`.
  */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared) {
   const configured: Project = {
@@ -291,7 +293,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   };
   const cache = new Map<string, CachedProject>();
   const { environment } = settings;
-  // All callers share an embedded sandbox, so their keys make no separate projects.
+  // An embedded sandbox has the same data for all callers, so other keys do not get their own project.
   const isEmbedded = environment.kind === "sandbox" && environment.url === undefined;
   const everyone = () => [configured, ...[...cache.values()].map(({ project }) => project)];
   const forget = (id: string, one: CachedProject): void => {

@@ -27,7 +27,10 @@ export const personForm = z.discriminatedUnion("by", [
     name: z.string(),
     project: z.string().optional(),
     refreshToken: z.string().optional(),
-    /** When the rights must be checked again, in milliseconds since 1970. Absent if there is no refresh token. */
+    /**
+     * When the person's rights must be checked again, in milliseconds since 1970. Absent without a refresh token, which
+     * the check needs.
+     */
     checkAt: z.number().optional(),
   }),
 ]);
@@ -49,8 +52,8 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
   const { settings, access } = of;
   const shownTo = { one: viewOfProject(of), all: viewOfAllProjects(of) };
   /**
-   * Returns what a person sees on the page. `who`: the name shown there. `caller`: the name that the person has in tool
-   * calls, so that nobody approves their own change where that is forbidden. `where`: the text for the visible project.
+   * Returns what a person sees on the page. `who` is the name that the page shows. `caller` is the person's name in
+   * tool calls, so that they cannot approve their own changes if that is forbidden. `where` names the project.
    */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
@@ -103,10 +106,7 @@ function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   };
 }
 
-/**
- * A placeholder for keys that this process does not know, so that stored runs can be read without them. It is sent in
- * no request.
- */
+/** Keys for reading stored runs of projects whose keys this process does not know. They are never sent in a request. */
 const NO_KEY: ProjectKeys = { targetingApiKey: "no-key-of-any-project" };
 
 function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
@@ -122,8 +122,7 @@ function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
     const driver = (run: RunOf): PageScope => {
       const [name, keys] = named().find(([, its]) => ofKeys(its) === ofRun(run)) ?? [];
       if (name !== undefined || keys !== undefined) return shownOf(all.of(keys), name);
-      // If the run's project is not a configured one, this process has keys of the project only if a caller has used
-      // them recently.
+      // This project is not configured. The process has its keys only if a caller has used them recently.
       const living = all.living().find(({ id }) => id === run.project && ofRun(run) === id);
       return living === undefined ? { ...base, project: { id: "", name: "" } } : shownOf(living, undefined);
     };

@@ -15,8 +15,8 @@ interface PageParts {
   readonly address: string;
   readonly key: Uint8Array;
   /**
-   * The sessions that people have ended in other processes of this server. If absent, such sessions stay valid in this
-   * process.
+   * The sessions that people have ended through other processes of this server. If absent, this process does not notice
+   * when a session was ended elsewhere.
    */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
@@ -28,7 +28,7 @@ interface PageParts {
 
 const MESSAGE = "Log in to approve or decline changes.";
 
-/** How long a session lasts, in milliseconds, if the authorization server cannot check the rights again. */
+/** How long a session lasts if the authorization server cannot check the person's rights again, in milliseconds. */
 const UNCHECKED_MS = 3_600_000;
 
 export function approversPage(parts: PageParts): (request: Request, peer: string) => Promise<Response> {
@@ -41,7 +41,7 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
   const isDue = (person: Person): person is IssuerPerson => {
     if (person.by !== "issuer" || person.checkAt === undefined) return false;
     const leftMs = person.checkAt - now();
-    // If more time is left than one whole interval, the clock was set back. The check is due then, too.
+    // More than one interval is left only if the clock was set back. Then the check is due, too.
     return leftMs <= 0 || leftMs > CHECK_MS;
   };
   const renewed = async (session: PageSession<Person>): Promise<Response> => {
@@ -112,7 +112,7 @@ function projectSandboxes() {
   const known = new WeakMap<object, ReturnType<typeof findOnce>>();
   return async (services: ToolServices) => {
     const { testBench, environment, apiUrl } = services;
-    // A sandbox with its own address may contain data of other projects, so it is not shown.
+    // A sandbox at its own address may have data of other projects, so the page does not show it.
     if (testBench === undefined || environment !== "sandbox" || URL.canParse(apiUrl)) return undefined;
     const finder = known.get(testBench) ?? findOnce(() => findPageSandbox(services, "reads"));
     known.set(testBench, finder);

@@ -13,8 +13,8 @@ export interface Caller {
    */
   readonly name: string;
   /**
-   * The owner of the caller's runs and confirmations: the name, and a hash of the keys if they are not the configured
-   * ones. So a run never continues with other keys than it began with.
+   * The owner of the caller's runs and confirmations: the caller's name, and a hash of the keys if these are not the
+   * configured ones. So a run never continues with other keys than it was started with.
    */
   readonly owner: string;
   readonly readOnly: boolean;
@@ -34,7 +34,7 @@ const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-ev
 export interface SeenToken {
   readonly name: string;
   readonly client: string;
-  /** The owner of the runs that are started with this token. Empty if this server has no project for the token. */
+  /** The owner that runs of this token get. Empty if this server has no project for the token. */
   readonly owner: string;
   readonly writes: boolean;
   readonly until: number;
@@ -44,15 +44,15 @@ export interface AuthOptions {
   readonly addresses: readonly string[];
   readonly access: Access;
   /**
-   * Returns the access file as it is now. With it, removed tokens and rights end at once. Added tokens and keys work
-   * only after a restart, because new tokens are looked up in `access`.
+   * Returns the access file as it is now, so that removed tokens and rights stop working at once. Added tokens and keys
+   * work only after a restart, because tokens are looked up in `access`.
    */
   readonly accessOfNow?: () => Access;
   /** Verifies access tokens of an authorization server. Absent if none are accepted. */
   readonly jwt?: JwtVerifier | undefined;
   /**
-   * Records a valid token of the authorization server, so that the caller's rights are known to its runs. Awaited
-   * before the request is answered.
+   * Stores the rights of a valid token of the authorization server, with which the caller's runs are checked later. The
+   * request is answered only after that.
    */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
@@ -97,7 +97,10 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/** Returns the response to a request without a token. Such a response has no OAuth error code (RFC 6750, 3.1). */
+/**
+ * Returns the response to a request without a token. It has no OAuth error code, because a missing token is not an
+ * error (RFC 6750, 3.1).
+ */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
   return httpError(401, "A bearer token is required. Send it in the header Authorization: Bearer TOKEN.", {
@@ -186,7 +189,7 @@ export function digestOf(text: string): Buffer {
 }
 
 /**
- * Adds the API keys in the headers of a request to its caller. If the caller has no token (`isKnownByKeys`), the name
+ * Adds the API keys in the request's headers to the caller. A caller without a token (`isKnownByKeys`) gets a name that
  * is made from the keys.
  */
 function withOwnKeys(

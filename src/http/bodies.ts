@@ -13,7 +13,10 @@ const LARGEST_PLAIN_BODY = 256 * 1024;
 const BODY_TIMEOUT_MS = 15_000;
 const MAX_MESSAGES = 20;
 
-/** How long the rest of a refused body is received, in milliseconds. Many clients send all before they read. */
+/**
+ * How long the rest of a refused body is received, in milliseconds. Many clients read the answer only after they have
+ * sent everything.
+ */
 const REST_MS = 1000;
 
 /** A body that arrives within this many milliseconds does not count as unfinished. */
@@ -28,12 +31,11 @@ const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
 /**
- * Bodies of at least this many bytes are parsed one after the other, because parsing needs about ten times as much
- * memory.
+ * Bodies of at least this many bytes are parsed one after another, because parsing needs about ten times their size.
  */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
-/** The estimated memory of a parsed value in bytes. A body with many short values needs more memory than its size. */
+/** The estimated memory of a parsed value in bytes. Many short values need more memory than their text. */
 const BYTES_A_VALUE = 40;
 
 export interface ReadBody {
@@ -45,8 +47,8 @@ export interface ReadBody {
 export type Message = ReturnType<typeof messageOf>;
 
 /**
- * Reads JSON bodies. Only calls of `toolsWithLists` may have large bodies. A large body waits at most `waitMs` for
- * memory.
+ * Reads JSON bodies. Only calls of `toolsWithLists` may have large bodies. If there is too little memory, a large body
+ * waits for at most `waitMs`.
  */
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number) {
   const large = largeBodies(MAX_LARGE_BYTES);
@@ -104,7 +106,7 @@ function tooBusy(why: string): Parameters<typeof httpError> {
   return [503, `${why} Try again in a second.`, { ...CLOSING, "retry-after": "1" }];
 }
 
-/** Reads a body. If it is refused, receives and drops the rest, so that the client can read the response. */
+/** Reads a body. Even if the body is refused, receives the rest of it, so that the client can read the response. */
 function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Reservation): Promise<Buffer | Unread> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -163,16 +165,16 @@ function messageOf(given: unknown) {
   return { method: data?.method, tool: data?.method === "tools/call" ? data.params?.name : undefined };
 }
 
-/** How long one large body may delay the parsing of the next, in milliseconds. Its tool call may take much longer. */
+/** How long a large body may delay the parsing of the next one, in milliseconds. Its tool call may continue longer. */
 const TURN_MS = 5000;
 
 export interface Held {
   /**
-   * Keeps the memory reserved until `work` has ended, in addition to earlier work. If it was released already, reserves
+   * Keeps the memory reserved until `work` and all earlier work has ended. If the memory was already released, reserves
    * it again.
    */
   until(work: Promise<unknown>): void;
-  /** Reports that the memory of this body will hardly grow any more, so that the next body may be parsed. */
+  /** Reports that this body will need hardly any more memory, so that the next body may be parsed. */
   planned(): void;
 }
 
@@ -182,8 +184,8 @@ interface Waiting {
 }
 
 /**
- * Limits the total size of the large bodies in memory. Callers take turns. The bodies of one caller may use at most
- * half, except that a single body may always be larger.
+ * Limits the total size of large bodies in memory. Callers take turns. The bodies of one caller may use at most half of
+ * it, but a single body is always allowed.
  */
 export function largeBodies(mostBytes: number) {
   const waitingOf = new Map<string, Set<Waiting>>();
@@ -207,8 +209,8 @@ export function largeBodies(mostBytes: number) {
       const [next] = waiting;
       const own = takenBy.get(caller) ?? 0;
       if (next === undefined || (own > 0 && own + next.bytes > mostBytes / 2)) continue;
-      // This body waits for memory, and all others behind it. Otherwise, smaller bodies could overtake a large one
-      // forever.
+      // The next body does not fit yet. All others wait, too, because smaller bodies could otherwise overtake a large
+      // one forever.
       if (taken > 0 && taken + next.bytes > mostBytes) return;
       waitingOf.delete(caller);
       waitingOf.set(caller, waiting);
@@ -247,8 +249,8 @@ export function largeBodies(mostBytes: number) {
   };
   return {
     /**
-     * Waits for its turn and reserves memory until `work` ends. Undefined if it cannot be reserved within `mostMs`
-     * milliseconds, or if `work` ends first.
+     * Waits until it is this body's turn, and reserves memory until `work` ends. Resolves to undefined if that takes
+     * more than `mostMs` milliseconds, or if `work` ends first.
      */
     enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined> {
       return new Promise((resolve) => {
@@ -277,14 +279,14 @@ export function largeBodies(mostBytes: number) {
 
 interface Reservation {
   /**
-   * Reserves `amount` more of the quota. Returns false, and reserves nothing, if a limit would be exceeded or after
-   * `end`.
+   * Reserves `amount` more of the quota. Returns false and reserves nothing if that would exceed a limit, or if `end`
+   * was called before.
    */
   more(amount: number): boolean;
   end(): void;
 }
 
-/** Shares a quota among all callers: `forAll` together. One caller gets at most half of it, but at least 1. */
+/** Shares a quota of `forAll` among all callers. One caller gets at most half of it, but at least 1. */
 export function callerQuota(forAll: number) {
   const forOne = Math.max(1, Math.floor(forAll / 2));
   const taken = new Map<string, number>();

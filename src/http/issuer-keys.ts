@@ -33,7 +33,7 @@ export function noneUsable(count: number): string {
 }
 
 /**
- * Reads the keys of the issuer. `usable` are those that can be used (RFC 7517, 5). `count` is the number of all keys.
+ * Reads the keys of the issuer. Returns the usable ones (RFC 7517, 5), and in `count` how many keys there are in all.
  */
 export async function publishedKeys(options: IssuerKeysOptions) {
   const { jwksUrl, proxies } = options;

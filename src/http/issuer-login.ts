@@ -12,12 +12,13 @@ import { jwtVerifier } from "./jwt.ts";
 const APPROVE = "targeting:approve";
 const LOGIN_MS = 600_000;
 /**
- * The maximum length of a refresh token. It is part of the session, which the page sends in a header of each request.
+ * The maximum length of a refresh token. The page sends it as a part of the session in a header of each request, so it
+ * must be short.
  */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
- * The limits for requests that return from a login page to this server. Each causes a request to the authorization
- * server, even if its code is invented.
+ * The limits for requests that come back from the login page. Each causes a request to the authorization server, even
+ * if its code is invented.
  */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
@@ -64,12 +65,12 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
   /**
-   * Returns the person whom the tokens in an answer identify. At a later check of the rights, `before` is the person as
-   * known until then. Throws a LoginRefused.
+   * Returns the person who is named by the tokens in an answer. When rights are checked again, `before` is the person
+   * as known until now. Throws a LoginRefused if the person may not log in.
    */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
-    // A response without a scope means the requested or previous scope (RFC 6749, 5.1 and 6).
+    // If the answer has no scope, the requested or previous scope applies (RFC 6749, 5.1 and 6).
     if (scope !== undefined && !scope.split(" ").includes(APPROVE)) {
       throw new LoginRefused(`The authorization server did not grant you the scope ${APPROVE}.`);
     }
@@ -89,7 +90,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     };
   };
   return {
-    /** Returns the address to open and the encrypted state. Throws an IssuerUnreachable. */
+    /**
+     * Starts a login. Returns the address that the browser must open, and the encrypted state of the login. Throws an
+     * IssuerUnreachable.
+     */
     async begin(): Promise<IssuerLogin> {
       const server = await metadata.value();
       const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomState()];
@@ -99,7 +103,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       const login = logins.seal({ state, nonce, verifier }, now() + LOGIN_MS);
       return { location: authorizationUrl(server, asked), login };
     },
-    /** Ends a login with the `query` of the redirect and the encrypted state (`login`). A state works only once. */
+    /**
+     * Ends a login with the `query` of the redirect and the encrypted state (`login`). The same state cannot be used
+     * twice.
+     */
     async end({ query, login }: Readonly<Record<"query" | "login", string>>, peer: string): Promise<IssuerPerson> {
       const opened = logins.open(login);
       if (opened === undefined) throw new LoginRefused(NO_LOGIN);
@@ -117,8 +124,8 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       });
     },
     /**
-     * Checks a person's rights again. Throws a LoginRefused if the person has none any more, or another error if the
-     * check itself fails.
+     * Checks a person's rights again. Throws a LoginRefused if the person no longer has any, or another error if the
+     * check itself failed.
      */
     renew: (person: IssuerPerson): Promise<IssuerPerson> =>
       checks(async () => {
@@ -197,10 +204,7 @@ function usedOnce(now: () => number) {
   };
 }
 
-/**
- * Limits for work: how many at the same time (`atOnce`) and per minute (`aMinute`) in all, and how many for one network
- * address (`ofOne`, `ofOneAMinute`).
- */
+/** Limits for work: in all and for one network address, each for work at the same time and for work per minute. */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;
@@ -208,9 +212,7 @@ interface Cap {
   readonly ofOneAMinute: number;
 }
 
-/**
- * Returns a function that runs work for a network address. It throws a TooManyLogins if the work would exceed a limit.
- */
+/** Returns a function that runs work for a network address. It throws a TooManyLogins if that would exceed a limit. */
 function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
   let begun: readonly { readonly peer: string; readonly at: number }[] = [];
   let running: readonly string[] = [];

@@ -31,11 +31,11 @@ export async function readMetadata(issuer: string, proxies: Proxies): Promise<oa
 export async function readLoginMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
   const found = await readMetadata(issuer, proxies);
   for (const name of ["authorization_endpoint", "token_endpoint"] as const) endpointOf(found, name);
-  // If the metadata names no signing algorithms, the algorithms that the verification supports are used.
+  // If the metadata does not name the signing algorithms, those that this server can verify are expected.
   return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
 }
 
-/** Returns the address of an endpoint. Throws if the address is missing, or is neither HTTPS nor on this machine. */
+/** Returns the address of an endpoint. Throws if there is none, or if it uses plain HTTP to another machine. */
 export function endpointOf(
   server: oauth.AuthorizationServer,
   name: "authorization_endpoint" | "token_endpoint" | "jwks_uri",

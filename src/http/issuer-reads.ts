@@ -1,19 +1,22 @@
 import { openHttp } from "../api/http.ts";
 import { type Proxies, proxyFor } from "../settings/environment.ts";
 
-/** The accepted signature algorithms. All are asymmetric: nobody can create a token with the key that verifies it. */
+/** The accepted signature algorithms. All are asymmetric, so the public key that verifies a token cannot create one. */
 export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
 const FRESH_MS = 10 * 60_000;
 /** For how many milliseconds an old value is used if a new one cannot be read. */
 const USABLE_MS = 60 * 60_000;
-/** The minimum milliseconds between two attempts to read: if an old value can still be used, and if not. */
+/**
+ * The shortest pause between two attempts to read, in milliseconds: while an old value can still be used, and
+ * otherwise.
+ */
 const PAUSE_MS = 30_000;
 const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
 const LARGEST_ANSWER = 1_048_576;
 
-/** The authorization server cannot be reached, so tokens can be neither accepted nor refused. */
+/** Thrown if the authorization server cannot be reached. Tokens can then be neither accepted nor refused. */
 export class IssuerUnreachable extends Error {
   constructor(cause: unknown) {
     super("the authorization server does not answer; try again in a moment", { cause });
@@ -23,7 +26,7 @@ export class IssuerUnreachable extends Error {
 export interface KeptRead<Value> {
   /** Returns the cached value or reads it. Throws an IssuerUnreachable if reading fails or has just failed. */
   value(): Promise<Value>;
-  /** Reads the value again. Undefined if that fails or if the last attempt was a moment ago. */
+  /** Reads the value again, even if it is not old. Undefined if that fails, or if the last attempt was a moment ago. */
   newer(): Promise<Value | undefined>;
 }
 
@@ -55,7 +58,7 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
     async value() {
       const old = usable();
       const isRead = reading !== undefined;
-      // The request that starts a new reading waits for it. Meanwhile, all other requests get the old value.
+      // Only the request that starts to read waits for the new value. All others get the old one in the meantime.
       if (old !== undefined && (ageOf(old) < FRESH_MS || isRead || isPausing())) return old.value;
       if (!isRead && isPausing()) throw new IssuerUnreachable(tried?.problem);
       try {
@@ -72,13 +75,15 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
   };
 }
 
-/** Returns the age in milliseconds. Infinity if the time is in the future because the clock was set back. */
+/**
+ * Returns the age of a value in milliseconds. Infinity if the value is from the future, because the clock was set back.
+ */
 function ageOf({ at }: { readonly at: number }): number {
   const age = Date.now() - at;
   return age < 0 ? Number.POSITIVE_INFINITY : age;
 }
 
-/** Returns the messages of an error and its causes. Other fields of an error may contain tokens. */
+/** Returns the messages of an error and its causes. Nothing else of the error, because that may contain tokens. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   return error.cause instanceof Error ? `${error.message}: ${reasonOf(error.cause)}` : error.message;

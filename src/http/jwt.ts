@@ -13,7 +13,7 @@ import { type IssuerKeysOptions, issuerKeys, type KeysProblem } from "./issuer-k
 import { ALGORITHMS, IssuerUnreachable, type KeptRead } from "./issuer-reads.ts";
 
 export interface AccessClaims {
-  /** The name of the caller. The prefix tells `sub` and `client_id` apart, because their values may look alike. */
+  /** The name of the caller. The prefix separates names from `sub` and from `client_id`, whose values may be equal. */
   readonly name: `oauth:${string}` | `client:${string}`;
   readonly client: string;
   readonly scopes: readonly string[];
@@ -42,8 +42,8 @@ const CLOCK_TOLERANCE_S = 5;
 const LONGEST_ID = 2000;
 
 /**
- * The ID of a caller. Half characters and control characters are refused, because a store cannot tell the IDs apart
- * that differ only in half characters, or cannot store them.
+ * The ID of a caller. Refuses unpaired surrogates, which a store may replace so that different IDs become equal, and
+ * control characters, which it may be unable to store.
  */
 const callerId = z
   .string()
@@ -70,7 +70,7 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
         return claimsOf(await payloadOf(token, keys, options), options);
       } catch (thrown) {
         if (thrown instanceof OAuthError || thrown instanceof IssuerUnreachable) throw thrown;
-        // Without usable keys, an IssuerUnreachable would have been thrown. So the token itself is invalid.
+        // If no keys were usable, an IssuerUnreachable would have been thrown before. So the token itself is invalid.
         throw invalid(reasonOf(thrown));
       }
     },
@@ -78,8 +78,7 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
 }
 
 /**
- * Throws for a token that would be invalid with any key. Needs no keys, so such a token causes no request to the
- * issuer.
+ * Throws if a token is invalid with any key. This needs no keys, so that such a token causes no request to the issuer.
  */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);
@@ -120,8 +119,8 @@ async function payloadOf(
 }
 
 /**
- * Returns the content of a token. Undefined if none of the keys matches, so that newer keys must be tried. Throws if
- * the token is invalid in another way.
+ * Returns the content of a token. Undefined if no key matches: the issuer may have newer keys, which are tried next.
+ * Throws if the token is invalid for another reason.
  */
 async function verified(
   token: string,
@@ -140,8 +139,8 @@ async function verified(
 }
 
 /**
- * Tries each key of the issuer that may have signed the token, because the token may name no key, or a name that
- * several keys have. Undefined if none of them signed it.
+ * Tries each key that may have signed the token, because a token may name no key, or a name that several keys have.
+ * Undefined if none of them has signed it.
  */
 async function verifiedByOne(
   token: string,
@@ -163,7 +162,7 @@ function invalid(reason: string): OAuthError {
   return new OAuthError(OAuthErrorCode.InvalidToken, reason);
 }
 
-/** Returns why a token is not valid. The reason contains nothing of the token. */
+/** Returns why a token is invalid. The reason contains no part of the token. */
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof errors.JWTExpired) return "the token has expired";
   if (thrown instanceof errors.JWTClaimValidationFailed) return `the token's ${thrown.claim} is not the required one`;
@@ -186,8 +185,8 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
 }
 
 /**
- * Returns the name of a caller, undefined without `sub` and `client_id`. Issuers contain no space, so the names of
- * different callers always differ.
+ * Returns the name of a caller; undefined without `sub` and `client_id`. An issuer contains no space, so different
+ * callers always have different names.
  */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;

@@ -19,7 +19,7 @@ interface PeopleParts {
   readonly access: () => Access;
   readonly all: Projects;
   readonly asksWho: boolean;
-  /** Returns the address of the server, which is known only after the server has begun to listen. */
+  /** Returns the address of the server. Known only after the server has started to listen. */
   readonly address: () => string;
   readonly key: () => Promise<Uint8Array>;
   readonly endedSessions: EndedSessions;
@@ -37,12 +37,12 @@ export function people(parts: PeopleParts) {
   const { settings, asksWho } = parts;
   const { serve, pageFor, personOf } = asksWho ? approversWithLogin(parts) : localApprover(parts);
   return {
-    /** Returns the page on which changes of this caller are approved, and the caller's name as people see it. */
+    /** Returns the page on which a caller's changes are approved, and the name that people see for the caller. */
     servicesFor: (caller: CallerOfPage, project: Project): Pick<ToolServices, "page" | "person"> => ({
       page: pageFor(caller, project),
       person: personOf(caller.name),
     }),
-    /** Answers a request for the web page. Undefined for other requests, or if there is no page. */
+    /** Answers a request for the web page. Undefined for all other requests, and if the page is off. */
     async serve(request: Request, peer: string): Promise<Response | undefined> {
       if (settings.page === "off" || !PAGE_PATHS.test(new URL(request.url).pathname)) return undefined;
       return serve(request, peer);

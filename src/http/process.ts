@@ -34,15 +34,15 @@ interface Start {
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /** Whether this process serves HTTP requests, so that its access file must contain all tokens. False for a worker. */
+  /** Whether this process serves HTTP, so that its access file must contain all tokens. False for a worker. */
   readonly serves: boolean;
 }
 
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
 /**
- * Creates the projects of a process and waits until its store is ready. `isReady`: whether the store can be used;
- * undefined if a signal stopped the process before that was known.
+ * Creates the projects of a process, and waits for its store. `isReady` in the result says whether the store can be
+ * used; undefined if a signal stopped the process before that was known.
  */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
@@ -76,8 +76,8 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const isReady = await orStopped(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
   const keepTokens = (): Promise<void> =>
     served.keep().catch((error) => log.error("the tokens of the access file could not be stored", { error }));
-  // Workers read the stored entries to stop runs whose callers have lost their rights. They are stored regularly
-  // because a change of the file must reach the workers even if no request arrives.
+  // Workers read these entries to stop the runs of callers who have lost their rights. They are stored again every few
+  // seconds, so that a changed file reaches the workers even if no request arrives.
   const isShared = start.serves && settings.store !== undefined;
   if (isShared && isReady) await keepTokens();
   const watch = isShared ? setInterval(keepTokens, TOKENS_MS).unref() : undefined;
@@ -103,7 +103,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   } as const;
 }
 
-/** Continues unfinished runs that no process executes, in each project whose keys this process has. */
+/** Continues unfinished runs that no process executes, for each project whose keys this process has. */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
@@ -121,7 +121,8 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
 }
 
 /**
- * Returns the runs of each project by its ID. Embedded sandboxes are omitted, because their runs end with the process.
+ * Returns the runs of each project by the project's ID. Embedded sandboxes are omitted, because their runs end with the
+ * process.
  */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
@@ -137,18 +138,20 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
   return found;
 }
 
-/** The headers that proxies add. A request with such a header comes from another machine. */
+/**
+ * Headers that proxies add. A request with one of them comes from another machine, even if the proxy runs on this one.
+ */
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
-/** Serves metrics to programs on this machine and to callers with any token. Metrics contain no names. */
+/** Serves metrics to programs on this machine, and to callers with any token. Metrics contain no names. */
 export function servedFigures(text: () => string, access: Access) {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });
   return {
     contentType: "text/plain; version=0.0.4; charset=utf-8",
     text,
     /**
-     * Returns the response that refuses a request for metrics. Undefined if its sender, whose address is `from`, may
-     * read them.
+     * Returns the response that refuses metrics to a sender; undefined if the sender may read them. `from` is the
+     * sender's address.
      */
     async refuse(request: Request, from: string | undefined): Promise<Response | undefined> {
       if (isFromHere(request, from)) return undefined;

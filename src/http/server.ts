@@ -23,7 +23,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUTS_EVERY_MS = 5000;
 /**
  * How long an idle connection stays open, in milliseconds. Load balancers close idle connections earlier, so they never
- * send a request into a connection that this server is closing.
+ * use a connection that this server is just closing.
  */
 const KEEP_ALIVE_MS = 65_000;
 const MAX_SUBSCRIPTIONS = 256;
@@ -34,11 +34,11 @@ export interface HttpOptions extends Probed {
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
   /**
-   * Returns a caller's services. Throws a SettingsError for unusable keys, or a TooBusyError if too many keys are in
-   * use.
+   * Returns the services of a caller. Throws a SettingsError if the caller's keys are unusable, or a TooBusyError if
+   * too many different keys are in use.
    */
   readonly partsFor: (caller: Caller) => CallerParts;
-  /** Creates an MCP server for a session, or for one request that calls the tool `called`. */
+  /** Creates an MCP server for a session or for a single request. `called` is the tool that this request calls. */
   readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;
   readonly toolsWithLists: ReadonlySet<string>;
   readonly metadata: ReadonlyMap<string, unknown>;
@@ -217,8 +217,8 @@ function serving({
 }
 
 /**
- * Keeps the memory of a large body reserved while tool calls run, and while runs continue after the answer to their
- * call.
+ * Keeps the memory of a large body reserved during its tool calls, and while runs of these calls continue after the
+ * answer.
  */
 function holding({ until, planned }: Held, { calls }: ServerParts): Pick<ServerParts, "calls" | "goesOn"> {
   return {
@@ -252,12 +252,14 @@ function requestIdOf(request: Request): string {
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** Returns whether a request opens a stream of notifications, which may last for hours and so has its own limit. */
+/**
+ * Returns whether a request opens a stream of notifications. Such a stream may last for hours, so it has its own limit.
+ */
 function isSubscription(messages: readonly Message[]): boolean {
   return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }
 
-/** Returns the metadata (RFC 9728) by the paths at which clients look for it. */
+/** Returns the metadata about authorization (RFC 9728), by the paths at which clients look for it. */
 export function protectedResource(publicUrl: string, issuer: string) {
   const { origin, pathname } = new URL(publicUrl);
   const base = "/.well-known/oauth-protected-resource";
@@ -276,8 +278,8 @@ const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-aft
 const REMEMBERED_S = "600";
 
 /**
- * Returns the headers that let a web page read the answers of MCP. Its `Origin` was accepted before. Cookies are never
- * used.
+ * Returns the headers with which a web page may read answers of MCP. The request's `Origin` was checked before. Cookies
+ * are never used.
  */
 function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   const origin = headers.get("origin");
@@ -298,7 +300,7 @@ function preflightAnswer({ method, headers }: Request): Response | undefined {
   });
 }
 
-/** The addresses of this machine and of private networks. A reverse proxy may run there. */
+/** The addresses of this machine and of private networks, where a reverse proxy may run. */
 const NEAR = new BlockList();
 for (const [network, bits] of Object.entries({
   "127.0.0.0": 8,
@@ -313,8 +315,9 @@ for (const [network, bits] of Object.entries({
 }
 
 /**
- * Returns the address to which limits apply. For IPv6, this is the /64 network, because one machine can use all of it.
- * Behind a near proxy, it is the last address in X-Forwarded-For, which that proxy has added.
+ * Returns the network address to which limits apply. For IPv6, this is the /64 network, because one machine may use all
+ * addresses in it. If the request came through a proxy in a private network, it is the last address in X-Forwarded-For,
+ * which that proxy has written.
  */
 export function peerOf({
   socket,

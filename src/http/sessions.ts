@@ -28,9 +28,7 @@ export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /**
-   * The identity and rights of the caller who opened the session. Each request of the session must come with the same.
-   */
+  /** The caller who opened the session, with their rights. Only requests with the same caller and rights may use it. */
   readonly authInfo: AuthInfo;
   readonly caller: string;
   /** Aborted when the session must end. */
@@ -53,8 +51,7 @@ function sessionTable(onerror: (error: Error) => void) {
     }
   }, SWEEP_MS).unref();
   /**
-   * Returns the sessions that fill a limit, so that one of them must end before this caller can open another. Empty if
-   * no limit is reached.
+   * Returns the sessions among which one must end before this caller can open another. Empty if no limit is reached.
    */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
@@ -76,8 +73,8 @@ function sessionTable(onerror: (error: Error) => void) {
       sessions.set(session.id, session);
     },
     /**
-     * Returns the session with this ID and marks it as used. Undefined if there is none, or if it was opened with
-     * another caller or other rights.
+     * Returns the session with this ID, and marks it as used. Undefined if there is none, or if it belongs to another
+     * caller or to other rights.
      */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
@@ -95,14 +92,13 @@ function sessionTable(onerror: (error: Error) => void) {
 }
 
 /**
- * Answers the requests of sessions. Each session has its own MCP server, so that the server can ask its client
- * questions.
+ * Answers requests of clients in sessions. Each session has its own MCP server, which can ask that client questions.
  */
 export function httpSessions(onerror: (error: Error) => void) {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
-    // A GET only opens a stream of notifications, which may stay open for hours without any work. So it does not keep
-    // the session in use.
+    // A GET only opens a stream of notifications, which may stay open for hours. So it does not count as use of the
+    // session.
     if (request.method !== "GET") {
       session.requests += 1;
       onResponseClosed(outgoing, () => {
@@ -135,7 +131,7 @@ export function httpSessions(onerror: (error: Error) => void) {
   };
 
   return {
-    /** Answers a request of a session. If it opens a session, `createServer` creates the MCP server of that session. */
+    /** Answers a request of a session. If the request opens a session, `createServer` creates its MCP server. */
     async answer(call: SessionCall, createServer: () => McpServer): Promise<Response> {
       const id = call.request.headers.get(HEADER);
       if (id === null) {

@@ -4,21 +4,21 @@ import type { Clock } from "../platform/clock.ts";
 
 interface Subscriber {
   readonly parts: ServerParts;
-  /** Aborted to end the stream, and when the stream has ended. */
+  /** Aborted by the caller of this module to end the stream, and also when the stream has ended. */
   readonly over: AbortController;
   readonly open: (message: unknown) => Promise<Response>;
   readonly isLetIn: () => Promise<boolean>;
 }
 
 /**
- * The maximum number of notifications of a stream that wait because the client reads slowly. Beyond it, a notification
- * is skipped, and a later one reports the newer state.
+ * The most notifications that wait because a client reads slowly. More are skipped. A later one then reports the newer
+ * state.
  */
 const MAX_WAITING = 16;
 
 /**
- * Returns a function that opens a stream of notifications: the stream of the SDK, to which it adds the acknowledgement
- * and the notifications about runs. It ends the stream when the caller loses access.
+ * Returns a function that opens a stream of notifications: that of the SDK, with the accepted runs added to its
+ * acknowledgement, and with notifications about these runs. The stream ends when the caller loses access.
  */
 export function runSubscriptions(clock: Clock) {
   const watcher = runWatcher(clock);

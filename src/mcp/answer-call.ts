@@ -73,7 +73,7 @@ const TOO_DEEP = new ToolError(
   "Give them as the tool's schema shows.",
 );
 
-/** The error for a call that contains a key. Arguments are stored in files of runs, which must not contain API keys. */
+/** The error if the arguments contain a key. They are stored with runs, and keys must not be stored there. */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments contain a key or token of this server; nothing was done",
   "Remove it: this server adds its keys itself.",
@@ -88,7 +88,10 @@ export interface Called {
 
 const LINKS_SINCE = "2025-06-18";
 
-/** Converts an answer to a result. If the client is on this machine, adds links to saved files. */
+/**
+ * Converts an answer to a result. If the client runs on this machine, adds links to saved files, which it can then
+ * open.
+ */
 export function resultFor(
   { structured, text, isError }: ToolAnswer,
   { redactor, linksFiles }: { readonly redactor: Redactor; readonly linksFiles: boolean },
@@ -149,13 +152,13 @@ export async function answerCall(
       ...(goesOn && { goesOn }),
       roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
-      // A client that can open the web page is asked to do that first. Only afterwards may it be asked to show a form.
+      // A client that can open the web page is first asked to do so. Only after that may it be asked to show a form.
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
       asTask,
       ...progressOf(call, log),
-      // The large object comes last, because adding fields to it afterwards is slow.
+      // The large object is last, because adding fields to it is slow.
       ...services,
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
@@ -183,7 +186,7 @@ export async function answerCall(
   } catch (thrown) {
     if (thrown instanceof RootsNeeded) return inputRequired({ inputRequests: rootsRequest() });
     written(undefined);
-    // A cancelled call failed because of the cancellation. Its client ignores the answer.
+    // The call failed because it was cancelled. Its client ignores the answer.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
     if (thrown instanceof FolderRefused) {
       const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
@@ -197,8 +200,8 @@ export async function answerCall(
 }
 
 /**
- * Returns the texts that come from the call or from the settings, not from a file. Error messages may quote them
- * unmarked.
+ * Returns texts from the call and from the settings. Unlike texts from files, error messages may quote them without
+ * marks.
  */
 function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDirs">): readonly string[] {
   const texts = isJsonObject(given) ? Object.values(given).filter((value) => typeof value === "string") : [];
@@ -208,8 +211,8 @@ function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDi
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
 /**
- * Returns who requested a change, for the people who approve it: the client's name for itself, which is not verified,
- * and the name of the file in the arguments.
+ * Returns what an approver sees about the origin of a change: the client's own name, which is not verified, and the
+ * name of the file in the arguments.
  */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
@@ -226,8 +229,8 @@ const STORE_MS = 500;
 type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
 
 /**
- * Ends the call at the end of its maximum wait, even if a shared store does not answer. Without a shared store, only
- * `work` itself limits the wait.
+ * Ends the call when its maximum wait ends, even if a shared store does not answer. Without a shared store, only `work`
+ * limits the wait.
  */
 function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
@@ -235,8 +238,8 @@ function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Pr
 }
 
 /**
- * Returns whether clients may be asked to open the web page: only if its address alone gives no access, and people can
- * approve changes there.
+ * Returns whether clients may be asked to open the web page. People must be able to approve changes there, and its
+ * address alone must not give access.
  */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
@@ -244,12 +247,12 @@ function opensPages({ confirm, page }: ToolServices): boolean {
 
 export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
   const services = await load();
-  // If another person must approve the caller's changes, this can be done only on the web page.
+  // If another person must approve this caller's changes, only the web page can be used for that.
   const isOnlyOnPage = needsOther(services) && services.confirm !== "off";
   return {
     ...services,
     ...(isOnlyOnPage && { confirm: "strict", trustViews: false }),
-    // If the store is shared, the call needs some of its time for its last request to the store.
+    // With a shared store, the wait is shorter, to leave time for the last request to the store.
     ...(services.runs.left !== undefined && { waitMs: Math.max(0, services.waitMs - STORE_MS) }),
   };
 }
@@ -291,8 +294,8 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 }
 
 /**
- * Returns arguments that are ready to run, or a text that says what is wrong with them. First tries to correct
- * arguments that do not match the schema. Throws a ToolError if they are nested too deeply or contain an API key.
+ * Returns arguments that are ready to run, or a text with their problems. If they do not match the schema, first tries
+ * to correct them. Throws a ToolError if they are nested too deeply or contain an API key.
  */
 async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
@@ -309,7 +312,7 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   if (isTooDeep(sent)) throw TOO_DEEP;
   const given = withUpperIds(withoutAbsent(sent, schema));
   if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
-  // Each step may take long for large arguments, so other callers get a turn in between.
+  // Each step may take long for large arguments. In between, other callers' requests can continue.
   await nextTurn();
   const asGiven = await prepare(given);
   await nextTurn();
@@ -320,8 +323,8 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
 }
 
 /**
- * The maximum number of questions to a person during one call. A reply can lead to another question if the effect of
- * the call has changed meanwhile.
+ * How often a person is asked during one call at most. After a reply, the person is asked again if the effect of the
+ * call has changed in the meantime.
  */
 const MAX_ROUNDS = 8;
 
@@ -334,8 +337,8 @@ interface Asking {
 }
 
 /**
- * Asks the person behind a client of a protocol version of 2025, and waits as long as the call may wait. If the tool
- * allows it, an approval that arrives later is still carried out.
+ * Asks the person of a client with a protocol version of 2025, for as long as the call may wait. If the tool allows it,
+ * a later approval still starts the run.
  */
 async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
@@ -388,12 +391,15 @@ const ROOTS_MS = 5000;
 const ROOTS = "roots";
 
 /**
- * Thrown if a call needs the roots of its client (its working folders). A client of protocol version 2026-07-28 is then
- * asked for its roots, and repeats the call with them.
+ * Thrown if a call needs the roots (working folders) of a client with protocol version 2026-07-28. The client is then
+ * asked for them, and repeats the call with the roots.
  */
 class RootsNeeded extends Error {}
 
-/** Reads the roots of a client: from the repeated call in protocol version 2026-07-28, otherwise during the call. */
+/**
+ * Reads the roots of a client. In protocol version 2026-07-28, the repeated call contains them. In earlier versions,
+ * the client is asked during the call.
+ */
 function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<RootGuard>) | undefined) {
   const modern = declaredIn(call);
   if (guard === undefined || !declared.safeParse(modern ?? server.server.getClientCapabilities()).success) {
@@ -407,7 +413,7 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
   const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
     const { inputResponses } = call.mcpReq;
-    // If a repeated call has no roots, its client has none, so the client is not asked again.
+    // The repeated call contains no roots, so the client has none and is not asked again.
     if (modern !== undefined && inputResponses === undefined) throw new RootsNeeded();
     const said: unknown =
       modern !== undefined
@@ -418,8 +424,8 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
     return uris.length === 0 ? [] : usableRoots(uris, await guard());
   });
   /**
-   * Returns a request for the roots if the call has used them. If the client must repeat the call for another reason,
-   * it must send its roots again.
+   * If the call has used the roots, returns a request for them. A client that repeats the call for another reason must
+   * send them again.
    */
   const again = (): Readonly<Record<string, InputRequest>> => (modern !== undefined && isUsed ? rootsRequest() : {});
   return { folders, again };

@@ -18,15 +18,15 @@ const CONFIRM = "confirm";
 export const QUESTION_SECONDS = 600;
 
 /**
- * The server signs this and sends it with a question. The client returns it with the reply, which is valid only for the
- * same tool and input.
+ * Signed data that the server sends with a question and the client returns with the reply. The reply is valid only for
+ * the same tool and input.
  */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
 /**
- * The server signs this and sends it with a request to open the web page, or with a form that follows that request.
- * `digest`: the digest of the effect in the form; absent for the request itself.
+ * Signed data that the server sends when it asks a client to open the web page, or to show a form after that. `digest`
+ * is the digest of the effect in the form; absent when the page is to be opened.
  */
 interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;
@@ -36,8 +36,8 @@ interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
 /**
- * Creates the codec that signs the data sent with questions. A reply is accepted only from the client that was asked.
- * The key has at least 32 bytes.
+ * Creates the codec that signs the data of questions. It accepts a reply only from the client that was asked. The key
+ * needs at least 32 bytes.
  */
 export function questionSeal(key: Uint8Array): QuestionSeal {
   return createRequestStateCodec<SealedQuestion | SealedOpening>({
@@ -56,16 +56,16 @@ const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
 const capabilities = z.object({ elicitation: withForms.optional() });
 
 /**
- * A request that may declare the client's capabilities. In protocol version 2026-07-28, the envelope of each request
- * declares them.
+ * The part of a request that may declare the client's capabilities. In protocol version 2026-07-28, every request does
+ * so in its envelope.
  */
 export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }
 
 /**
- * Returns whether a client can show forms. A client that declares no modes can. `server` has the capabilities that
- * clients of 2025 declared when they connected.
+ * Returns whether a client can show forms. A client that supports questions but names no modes can. `server` knows the
+ * capabilities that clients of 2025 declared when they connected.
  */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
@@ -81,8 +81,8 @@ function modesOf(call: Declaring, server?: McpServer) {
 }
 
 /**
- * Returns whether a call has protocol version 2026-07-28. Such a call ends with the question, and the client repeats it
- * with the reply.
+ * Returns whether a call uses protocol version 2026-07-28. There, a question ends the call, and the client repeats the
+ * call with the reply.
  */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
@@ -102,7 +102,7 @@ export function declaredIn({ mcpReq }: Declaring): unknown {
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** The result of a question. `closed`: without a decision, for example by a host that has no person. */
+/** The person's decision. "closed": none was made, for example because the host has no person. */
 export type ElicitationResult = "yes" | "no" | "closed";
 
 const form = z.looseObject({
@@ -111,7 +111,8 @@ const form = z.looseObject({
 });
 
 /**
- * Returns the decision in a reply. Only a ticked box approves, because a client may accept a form without showing it.
+ * Returns the decision in a reply. Only a ticked box is an approval, because a client may accept a form without showing
+ * it.
  */
 export function elicitationResult(answer: unknown): ElicitationResult {
   const { data } = form.safeParse(answer);
@@ -120,8 +121,8 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 }
 
 /**
- * Returns the reply to a question. Undefined if the call has no reply, or its reply belongs to another question.
- * "closed" if the form was closed without a decision.
+ * Returns the reply that a call contains. Undefined if there is none, or if it belongs to another question. "closed" if
+ * the form was closed without a decision.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
@@ -133,7 +134,7 @@ export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed"
   return said === "closed" ? said : { token: sealed.token, accepted: said === "yes" };
 }
 
-/** Asks a client of a protocol version of 2025. The question may stay open after the call was answered. */
+/** Asks a client with a protocol version of 2025. The question may stay open after the call has been answered. */
 export function askOlder(call: ServerContext, message: string) {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
@@ -147,14 +148,14 @@ export function askOlder(call: ServerContext, message: string) {
 
 const FORM = {
   type: "object" as const,
-  // The box has no default value. Otherwise, a client that fills in default values would approve.
+  // The box has no default value, because a client that fills in default values would otherwise approve.
   properties: { [CONFIRM]: { type: "boolean" as const, title: "I approve this" } },
   required: [CONFIRM],
 };
 
 /**
- * Returns an answer that makes a client of protocol version 2026-07-28 ask its person. `further`: other requests that
- * the same answer makes to the client.
+ * Returns the answer that makes a client of protocol version 2026-07-28 ask its person. `further` are other requests in
+ * the same answer, such as one for the client's roots.
  */
 export async function asking(
   { ask }: ToolQuestion,
@@ -191,8 +192,8 @@ const withViews = z.object({
 });
 
 /**
- * The part of a message that declares capabilities. In protocol version 2026-07-28 every request does, in earlier
- * versions the first one.
+ * The parts of a message that may declare capabilities: in protocol version 2026-07-28 the envelope of every request,
+ * in earlier versions the first request.
  */
 const declaring = z.object({
   method: z.string(),

@@ -11,7 +11,7 @@ import type { SummarizedFailure } from "../tools/define-tool.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { PlanningError } from "../tools/write/planned.ts";
 
-/** Returns the answer to an unexpected error. Its details are only in the log, under an ID that the answer contains. */
+/** Returns the answer to an unexpected error. It contains only an ID, under which the log has the details. */
 export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {
   if (
     thrown instanceof ToolError ||
@@ -47,9 +47,9 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
 const LONGEST_LINE = 4000;
 
 /**
- * Makes an error readable and safe. Shortens its lines, which may contain texts of others, escapes invisible
- * characters, and marks texts that come from a file. Texts in `own` come from the call or the settings and are not
- * marked.
+ * Makes an error readable and safe for a model. Cuts long lines, escapes invisible characters, and marks text that
+ * comes from a file, because other people may have written it. Texts in `own` come from the call or the settings, and
+ * are not marked.
  */
 export function readable(failure: SummarizedFailure, own: readonly string[] = []): SummarizedFailure {
   const cut = (line: string): string => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line);

@@ -6,5 +6,8 @@ export interface MadeTool extends ToolFacts {
   readonly outputSchema: JsonObject;
 }
 
-/** The tools in the listed order. The build fills this list, because creating tools is slow. Empty without a build. */
+/**
+ * The tools in the order in which they are listed. Creating them is slow, so the build fills this list. Empty without a
+ * build.
+ */
 export const MADE_TOOLS: readonly MadeTool[] = [];

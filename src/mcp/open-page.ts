@@ -22,7 +22,7 @@ import {
 
 const OPEN = "open";
 
-/** The call whose client is asked to open the web page. `mayAsk`: the client may also show the person a form. */
+/** A call whose client may open the web page. `mayAsk`: the client may also show the person a form. */
 interface Opening {
   readonly call: ServerContext;
   readonly server: McpServer;
@@ -31,8 +31,8 @@ interface Opening {
 }
 
 /**
- * Returns functions that ask clients to open the web page. The address alone gives no access, and opening it approves
- * nothing. The person must log in and decide there.
+ * Returns functions that ask a client to open the web page. The address gives no access, and opening it approves
+ * nothing: the person must log in and decide on the page.
  */
 export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
   const asksForms = mayAsk && canAsk(call, server);
@@ -64,16 +64,16 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       return "page";
     },
     /**
-     * After one of these functions has asked a question, the client repeats its call and adds the reply. This continues
-     * such a call. Returns undefined for any other call.
+     * Continues a call that the client has repeated with the reply to a question of these functions. Undefined for any
+     * other call.
      */
     goOn(asked: AskedCall, context: ToolContext): Promise<ToolAnswer | RunQuestion> | undefined {
       const reply = openingReply(call, asked);
       return reply && afterOpening(reply, asksForms, context);
     },
     /**
-     * Asks a client of protocol version 2026-07-28 to open the page (`about` is the ID of a run) or to show a form
-     * afterwards.
+     * Asks a client of protocol version 2026-07-28 to open the page of a run (`about` is its ID), or afterwards to show
+     * a form.
      */
     async asking(about: string | RunQuestion, seal: QuestionSeal, { tool, input }: AskedCall, context: ToolContext) {
       const sealed = { tool, input: digestOf({ tool, input }) };
@@ -105,7 +105,9 @@ function isOpened(answer: unknown): boolean {
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-/** Returns the reply to a request to open the page. Undefined if the call has no reply to this request. */
+/**
+ * Returns the reply to a request to open the page, or to show a form after it. Undefined if the call has no such reply.
+ */
 function openingReply(call: ServerContext, asked: AskedCall) {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
@@ -123,8 +125,7 @@ async function afterOpening(
   if (isUrl && isOpened) return waitOnPage(runId, context);
   if (!isUrl && said !== "closed") {
     const outcome = await decideInClient({ runId, digest }, said === "yes", context);
-    // If the decision was not accepted, for example because the effect has changed, the run is reported instead of
-    // waiting.
+    // If the decision did not count, for example because the effect has changed, the run is reported as it is now.
     const isOver = outcome.is === "done" || outcome.is === "decided";
     return isOver ? waitOnPage(runId, context) : reportedRun(await ownRun(runId, context), context);
   }

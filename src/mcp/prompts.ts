@@ -17,7 +17,7 @@ interface PromptDefinition {
   readonly description: string;
   readonly tool: string;
   readonly arguments?: Readonly<Record<string, PromptArgument>>;
-  /** Returns the text of the prompt. Absent if the skill with the same name has the text. */
+  /** Returns the text of the prompt. Absent if the text is that of the skill with the same name. */
   readonly text?: (given: Readonly<Record<string, string | undefined>>) => string;
 }
 
@@ -152,7 +152,10 @@ export interface Skills {
   readonly attach: (server: McpServer) => void;
 }
 
-/** Returns the SDK's extension that serves `skills/` (SEP-2640). Imported only here, so that the server starts fast. */
+/**
+ * Returns the SDK's extension that serves `skills/` (SEP-2640). The extension is imported only here, so that the server
+ * starts fast.
+ */
 export async function loadSkills(): Promise<Skills> {
   const { SkillsExtension, skillEntry } = await import("@modelcontextprotocol/server/ext/skills");
   return new SkillsExtension({ source: sourceOf(skillEntry), strict: true });
@@ -166,7 +169,10 @@ interface ServedSkill {
 const FILE = "SKILL.md";
 const MARKDOWN = "text/markdown";
 
-/** Returns the source of the skills. Digests are computed on request, so that the server starts fast. */
+/**
+ * Returns where the extension gets the skills from. Their digests are computed only on request, so that the server
+ * starts fast.
+ */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
   const all = once(async (): Promise<readonly ServedSkill[]> => {
     const { SKILL_TEXTS } = await import("./skill-texts.ts");

@@ -10,7 +10,7 @@ const REMEDY = "Send the items in several calls, and as JSON arrays rather than 
 
 export const DEEPEST = 64;
 
-/** Returns whether data is nested too deeply. Recursive functions could then overflow the stack. */
+/** Returns whether data is nested so deeply that recursive functions could overflow the stack. */
 export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
   if (typeof given !== "object" || given === null) return false;
   return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
@@ -22,8 +22,8 @@ interface Reading {
 }
 
 /**
- * Corrects arguments that the schema does not accept: parses JSON in texts, ignores the case of words, and removes
- * `null` from fields of items. Throws a ToolError if the texts contain too many values.
+ * Corrects arguments that do not match the schema: parses texts that contain JSON, ignores the case of words, and
+ * removes `null` from fields of items. Throws a ToolError if the parsed texts have too many values.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonObject): unknown {
   return read(given, schema, { root: schema, left: MAX_VALUES });
@@ -92,7 +92,7 @@ function parseJson(text: string, reading: Reading): unknown {
 }
 
 /**
- * Lists that filter results or select fields. Some hosts send an empty list for an absent one, so it counts as absent.
+ * Lists that filter results or select fields. Some hosts send an empty list instead of none, so it counts as absent.
  */
 const FILTERS: ReadonlySet<string> = new Set(["contextIds", "uids", "eventNames", "kinds", "expect"]);
 
@@ -103,8 +103,8 @@ const ALTERNATIVES: readonly (readonly string[])[] = [
 ];
 
 /**
- * Removes `null` and empty texts, which some hosts send for absent arguments. Removes empty lists too, but only if the
- * call cannot have a larger effect without them.
+ * Removes `null` and empty texts, which some hosts send for arguments that are not set. Removes an empty list only if
+ * the call cannot have a larger effect without it.
  */
 export function withoutAbsent(given: unknown, { properties, required }: JsonObject): unknown {
   if (!isJsonObject(given) || !isJsonObject(properties)) return given;
@@ -128,9 +128,9 @@ function isNothing(name: string, given: JsonObject): boolean {
 }
 
 /**
- * Returns the schema for the fields of an item. Some hosts send `null` for every absent field. So if one field has
- * `null` and does not accept it, every `null` in the item is removed. Where `null` has a meaning, such a host can send
- * the text `[]` instead.
+ * Returns an item without `null` where it means "not set". Some hosts send `null` for every field that is not set. So
+ * if a field has `null` but does not allow it, all `null` of the item are removed. Such a host can send the text `[]`
+ * where it really means `null`.
  */
 function itemFields(item: JsonObject, form: JsonObject, root: JsonObject): JsonObject {
   const { properties, required, additionalProperties } = form;
@@ -156,7 +156,10 @@ const IDS: ReadonlySet<string> = new Set([
 ]);
 const LOWER_CASE_ID = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
 
-/** Converts IDs to upper case, as the service writes them. If nothing changes, returns `given` itself. */
+/**
+ * Converts IDs to upper case, as the service writes them. Returns `given` itself if nothing changes, so that large
+ * arguments are not copied.
+ */
 export function withUpperIds(given: unknown, field = ""): unknown {
   if (typeof given === "string") return IDS.has(field) && LOWER_CASE_ID.test(given) ? given.toUpperCase() : given;
   if (Array.isArray(given)) {
@@ -184,8 +187,8 @@ export function unknownArguments(given: unknown, { properties }: JsonObject): re
 }
 
 /**
- * Describes what is wrong with arguments: the actual value and what would be valid. `isCut`: only a part of the
- * arguments was checked.
+ * Describes the problems of arguments: what was sent, and what would be valid. `isCut`: only a part of the arguments
+ * was checked.
  */
 export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
@@ -298,7 +301,7 @@ function sizeOf(value: unknown): string {
   return typeof value === "string" ? `${value.length} characters` : kindOf(value);
 }
 
-/** The maximum number of problems to report. Arguments may contain a million, and each needs memory. */
+/** The most problems to report. Arguments may have a million, and each takes memory. */
 const MAX_MISFITS = 100;
 
 interface Look {
@@ -309,15 +312,15 @@ interface Look {
 }
 
 /**
- * Removes everything after the hundredth problem (a wrong type, or a missing or unknown field), so that no more are
- * reported. What remains keeps its position.
+ * Removes everything after the hundredth problem (a wrong type, or a missing or unknown field), so that the validation
+ * finds no more. Everything before it keeps its position.
  */
 export function cutAtIssueLimit(given: unknown, schema: JsonObject): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 
-/** Searches for problems. Returns true if the maximum was found. `look.path` is then the path of the last problem. */
+/** Searches for problems. Returns true as soon as there are enough. `look.path` is then the path of the last one. */
 function isEnough(value: unknown, schema: JsonObject, look: Look): boolean {
   const forms = look.forms.get(schema) ?? schemaAlternatives(schema, look.root);
   look.forms.set(schema, forms);
@@ -379,17 +382,17 @@ function cutAfter(value: unknown, [step, ...rest]: readonly (string | number)[])
 const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
 const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
 
-/** The maximum number of values in one message. A parsed value takes many times its size in bytes. */
+/** The most values in one message. A parsed value needs many times the memory of its text. */
 export const MAX_VALUES = 1_000_000;
 export const MAX_MEMBERS = 10_000;
 
 /**
- * Counts the values of a JSON text without parsing it. Stops soon after `most` values. If the JSON is invalid, counts
- * at least the values before the error.
+ * Counts the values of a JSON text without parsing it. Stops soon after `most` values. Of invalid JSON, counts at least
+ * the values before the error.
  */
 export function valuesIn(json: Uint8Array, most: number): number {
   let values = 0;
-  // Each text counts as a value until a colon shows that it is a field name. So the count may be too high by one.
+  // A text counts as a value until a colon shows that it is a field name. So the count may be too high by one.
   for (let at = 0; at < json.length && values <= most + 1; at += 1) {
     const byte = json[at] ?? SPACE;
     if (byte === COLON) values -= 1;
@@ -405,7 +408,10 @@ export function valuesIn(json: Uint8Array, most: number): number {
   return values;
 }
 
-/** Counts the fields of the largest object, up to `most` + 1. Fields take longer to parse than entries of a list. */
+/**
+ * Counts the fields of the largest object, up to `most` + 1. Fields take longer to parse than entries of a list, so
+ * they have their own limit.
+ */
 export function membersIn(json: Uint8Array, most: number): number {
   const open: number[] = [];
   let largest = 0;

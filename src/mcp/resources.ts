@@ -14,7 +14,7 @@ export interface ResourceContext extends ToolServices {
   readonly caller: string;
 }
 
-/** A resource, or a template of resources if its URI has variables. */
+/** A resource; a template for many resources if its URI has variables. */
 interface ResourceDefinition {
   readonly name: string;
   readonly title: string;
@@ -122,7 +122,10 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
 ];
 
 const NDJSON = "application/x-ndjson";
-/** A long resource has several parts. A part ends after this many characters, or this many milliseconds of reading. */
+/**
+ * A long resource is split into parts. A part ends after this many characters, or after reading for this many
+ * milliseconds.
+ */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 

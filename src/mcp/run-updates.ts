@@ -14,16 +14,16 @@ import { isOver, needsTasks, type TaskRequest, taskNow } from "./tasks.ts";
 
 const MAX_WATCHED = 20;
 /**
- * The shortest pause between two checks of the watched runs, in milliseconds. Runs are checked repeatedly because other
- * processes may change them.
+ * The shortest pause between two checks of the watched runs, in milliseconds. Other processes may change a run, so it
+ * must be read again to notice changes.
  */
 const LOOK_MS = 1000;
 const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
 /**
- * The resource that the SDK is asked to watch. It never changes, because this server watches the runs itself. Without
- * any resource to watch, the SDK would end the client's stream.
+ * The resource that the SDK watches. It never changes, because this server itself watches the runs. Without any
+ * resource, the SDK would end the client's stream.
  */
 const NOTHING = "targeting://nothing";
 
@@ -57,11 +57,11 @@ export type RunWatcher = ReturnType<typeof runWatcher>;
 type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 
 interface Listened {
-  /** The request as it is passed to the SDK, which checks and acknowledges it and keeps its stream open. */
+  /** The request for the SDK, which checks and acknowledges it, and keeps its stream open. */
   readonly message: unknown;
   /**
-   * Adds the runs and tasks that the client may watch to the SDK's acknowledgement. Undefined if `message` is not the
-   * acknowledgement of this request.
+   * Returns the SDK's acknowledgement with the runs and tasks that the client may watch. Undefined if `message` is not
+   * the acknowledgement of this request.
    */
   readonly acknowledging: (message: object) => object | undefined;
   /** Sends notifications until the client stops listening. Call it after the acknowledgement. */
@@ -76,7 +76,7 @@ export type Listening = { readonly refused: object } | Listened;
  */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
-  // The SDK answers an invalid request with the reason.
+  // The SDK itself answers an invalid request with the reason.
   if (data === undefined) return { message, acknowledging: () => undefined, begin: () => undefined };
   try {
     return await heardBy(data, listener);
@@ -132,7 +132,7 @@ interface Watched {
   readonly look: (send: Send) => Promise<boolean>;
 }
 
-/** Returns the runs and tasks to watch. Reads them one after another, to need little memory. */
+/** Finds the runs and tasks to watch, one after another, because reading many at once would need much memory. */
 async function findWatched(
   names: readonly string[],
   find: (name: string) => Promise<Watched | undefined>,
@@ -158,8 +158,8 @@ async function watchedResource(uri: string, { services, caller }: ServerParts): 
 }
 
 /**
- * Returns the task to watch. Its first check always sends a notification, because the task may have changed since the
- * client last saw it.
+ * Returns the task to watch. The first check always sends a notification, because the task may have changed since the
+ * client last read it.
  */
 async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
   if ((await taskNow(taskId, request)) === undefined) return undefined;
@@ -183,7 +183,10 @@ function notification(method: string, params: Readonly<Record<string, unknown>>)
   return { jsonrpc: "2.0", method, params };
 }
 
-/** Checks the watched runs one after another. Its pauses are long, so that even many subscriptions need little time. */
+/**
+ * Checks the watched runs one after another. The pauses are much longer than the checks, so that even many
+ * subscriptions take little time.
+ */
 export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">) {
   const looks = new Set<() => Promise<void>>();
   let isGoing = false;

@@ -67,7 +67,7 @@ export interface ListedTool {
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
-/** Returns all tools in a fixed order. Without a build, creates them from the code. */
+/** Returns all tools in a fixed order. Without a build, creates them now, which is slow. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
   return catalogue(await (await import("../tools/registry.ts")).everyTool());
@@ -84,7 +84,7 @@ export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): Listed
   };
 }
 
-/** Returns the tools that are not hidden. Removes sentences about hidden tools from their descriptions. */
+/** Returns the tools that are not hidden. Their descriptions then contain no sentences about hidden tools. */
 export function listedTools(tools: readonly ListedTool[], offer: ToolAvailability): readonly ListedTool[] {
   const hidden = hiddenTools(tools, offer);
   if (hidden.size === 0) return tools;
@@ -119,7 +119,7 @@ export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string
   return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
 }
 
-/** Returns the tools whose calls may be large, because they accept lists of any length or objects with any fields. */
+/** Returns the tools that accept lists of any length or objects with any fields, so that their calls may be large. */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
   const isLarge = ({ type, maxItems, properties }: JsonObject): boolean =>
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);
@@ -131,7 +131,7 @@ export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string
   return new Set(tools.filter(hasList).map(({ tool }) => tool.name));
 }
 
-/** Returns the JSON Schema that clients see. It is short, and has a form that strict clients accept. */
+/** Returns a JSON Schema for clients. It is short, and in a form that strict clients accept. */
 export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonObject {
   const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
   return simplifiedObject(json);
@@ -170,13 +170,13 @@ function simplifiedObject(node: JsonObject): JsonObject {
     parts.additionalProperties = true;
   }
   if (!Array.isArray(parts.type)) return parts;
-  // Some clients support only one type in `type`, so several types become alternatives.
+  // Some clients accept only one type in `type`, so several types are written as alternatives.
   const { type, ...rest } = parts;
   return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
 }
 
 /**
- * Returns whether a keyword only repeats a default: the bounds of `z.int()`, or empty `additionalProperties` and
+ * Returns whether a keyword says nothing new: the bounds of `z.int()`, or empty `additionalProperties` and
  * `properties`.
  */
 function saysNothing(keyword: string, value: unknown): boolean {
@@ -186,12 +186,12 @@ function saysNothing(keyword: string, value: unknown): boolean {
   return isEmpty && (keyword === "additionalProperties" || keyword === "properties");
 }
 
-/** What the server needs for clients that show views of runs (MCP Apps, 2026-01-26). */
+/** What the server offers to clients that show views of runs (MCP Apps, 2026-01-26). */
 export interface Views {
   readonly tools: readonly ListedTool[];
   readonly metaOf: (tool: string) => Meta | undefined;
   readonly attach: (server: McpServer) => void;
-  /** Returns the data for the view. It is sent in `_meta`, which the model does not see. */
+  /** Returns the data for the view. It is sent in `_meta`, which models do not see. */
   readonly beside: (answer: ToolAnswer, context: ToolContext) => Promise<Meta>;
 }
 
@@ -202,20 +202,20 @@ export interface ServerParts {
   readonly tools: readonly ListedTool[];
   readonly hidden?: ReadonlyMap<string, Hidden>;
   readonly environment: "live" | "sandbox";
-  /** Returns the services. They are loaded with the first call, because loading takes a fifth of the start-up time. */
+  /** Loads the services with the first call, because loading them takes a fifth of the start-up time. */
   readonly services: () => Promise<ToolServices>;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
   /**
-   * Called for each run that a call started or waits for, with a promise of the run's end, which may come after the
-   * answer.
+   * Called for each run that a call has started or waits for. The promise resolves when the run ends, which may be
+   * after the answer.
    */
   readonly goesOn?: ToolContext["goesOn"];
   readonly caller: string;
   readonly audit: Audit;
-  /** Returns the folders that no root of a client may open. Absent if roots are ignored. */
+  /** Returns the folders that a client must not open even with its roots. Absent if roots are ignored. */
   readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;

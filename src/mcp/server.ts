@@ -31,8 +31,8 @@ const CACHE_HINTS = {
 const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
 
 /**
- * Creates an MCP server for one connection, or for one request. `called`: the only tool that this request needs.
- * Clients of protocol version 2026-07-28 get tasks. They get no log messages, because that version deprecates them.
+ * Creates an MCP server for one connection or for one request. `called`: the only tool that the request needs. Clients
+ * of protocol version 2026-07-28 get tasks, but no log messages, which that version deprecates.
  */
 export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", called?: string): McpServer {
   const { views } = parts;
@@ -46,7 +46,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
       name: "targeting-mcp",
       title: "Targetings and events",
       version: parts.version,
-      // A client has already got the icons with the list of tools, so the server for a single call sends none.
+      // The client has the icons already from the list of tools, so the answer to a single call does not repeat them.
       ...(one === undefined && { icons: ICONS }),
     },
     {
@@ -119,7 +119,7 @@ function observed(
   return observer.call({ tool, meta, jsonrpcId, protocolVersion, sessionId }, answer);
 }
 
-/** Answers a call of a hidden tool with the name of the setting that hides it. Hidden tools are not listed. */
+/** Answers a call of a hidden tool, which is not listed, with the name of the setting that hides it. */
 function answerHidden(
   server: McpServer,
   { hidden, environment, views }: ServerParts,
@@ -149,7 +149,8 @@ function objectSchema(schema: JsonObject) {
 }
 
 /**
- * Returns a schema that the SDK lists but does not check. This server checks arguments itself, with better messages.
+ * Returns a schema that the SDK only lists and does not check. This server checks arguments itself, with better
+ * messages.
  */
 function unchecked(json: () => JsonObject): StandardSchemaWithJSON<unknown, unknown> {
   const schema = () => ({ ...json() });
@@ -176,12 +177,12 @@ const PNG =
   "6YIyg5yYj83sKmNB7S9LAoXVfluqHYXsKEPQUMkBH7dltqXN+VjWh5K9YAkVuKAXQTMfKi4ZdUIVjA2r7H9wJjhSn0WDnB+hRwuhudj2OZAwqjDE" +
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
-/** There is only one size, because in protocol version 2026-07-28, every answer repeats the icons. */
+/** Only one size, because in protocol version 2026-07-28 every answer repeats the icons. */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];
 
 /**
- * Returns the instructions for the model. They mention only listed tools. The first 500 characters can be understood
- * alone, because some hosts show no more.
+ * Returns the instructions for the model. They mention only listed tools. The first 500 characters are complete in
+ * themselves, because some hosts show no more.
  */
 export function instructions({
   environment,

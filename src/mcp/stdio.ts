@@ -14,7 +14,7 @@ import { showsViews } from "./elicitation.ts";
 import type { Listening, RunWatcher } from "./run-updates.ts";
 import type { CallsUnderWay } from "./server-parts.ts";
 
-/** How many milliseconds calls may go on after the end of the input, so that `printf … | targeting-mcp` is answered. */
+/** How many milliseconds calls may continue after the input has ended. So `printf … | targeting-mcp` gets answers. */
 const LAST_ANSWERS_MS = 10_000;
 
 const INVALID_REQUEST = -32_600;
@@ -33,14 +33,14 @@ interface StdioOptions {
   readonly watcher: () => Promise<RunWatcher>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
-  /** Called when the input ends. No new work may start after that. */
+  /** Called when the input has ended. No new work may start after that. */
   readonly onInputEnd: () => void;
 }
 
 /**
- * Serves one client over newline-delimited JSON-RPC, in every protocol version. The SDK's own transport is not used: it
- * ends the connection at a long line, and drops running calls when the input ends. Messages go to one of two MCP
- * servers: one for clients that show views (MCP Apps), the other for all other clients.
+ * Serves one client over newline-delimited JSON-RPC, in every protocol version. The SDK's own transport would end the
+ * connection at a long line, and drop running calls when the input ends. Messages go to one of two MCP servers: one for
+ * clients that show views (MCP Apps), and one for all others.
  */
 export class StdioConnection {
   /** Resolves when the input has ended and the last answers are written, or when the output has failed. */
@@ -52,7 +52,8 @@ export class StdioConnection {
   readonly #closing: (() => Promise<void>)[] = [];
   readonly #listening = new Map<unknown, AbortController>();
   /**
-   * By ID of a request to listen: the function that starts its notifications once the SDK has acknowledged the request.
+   * For each request to listen (by its ID): the function that starts its notifications after the SDK has acknowledged
+   * it.
    */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
   /** Whether the client shows views, according to the last message that declared capabilities. */
@@ -72,7 +73,7 @@ export class StdioConnection {
       this.#over = resolve;
     });
     input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
-    // A destroyed stream emits only "close", so all three events end the input.
+    // A stream that was destroyed emits only "close". Any of the three events ends the input.
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
     if (input.readableEnded || input.destroyed) this.#endOfInput();
     output.on("error", (error) => {
@@ -95,8 +96,8 @@ export class StdioConnection {
   }
 
   /**
-   * Passes a message to the MCP server for it, according to the last message that declared capabilities. A notification
-   * may belong to a request of either server, so both servers get it.
+   * Passes a message to the MCP server for this client, according to the last message that declared capabilities. A
+   * notification goes to both servers, because it may belong to a request of either.
    */
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
@@ -123,7 +124,7 @@ export class StdioConnection {
   }
 
   #read(line: string): void {
-    // A line may be a list, because protocol version 2025-03-26 allows a batch of messages in one line.
+    // A line may be a list: protocol version 2025-03-26 allows several messages in one line.
     for (const message of [parseJson(line)].flat()) {
       if (isMessage(message)) this.#take(message);
       else if (line.trim() !== "") this.#options.log.warn("a line is not a message", { bytes: line.length });
@@ -132,7 +133,7 @@ export class StdioConnection {
 
   #take(message: JSONRPCMessage): void {
     const id = "method" in message && "id" in message ? message.id : undefined;
-    // The SDK would drop a malformed request, and its client would wait for an answer. So the request is answered here.
+    // The SDK would drop a malformed request, and the client would wait forever. So it is answered here.
     if (id !== undefined && !isJSONRPCRequest(message)) {
       this.#options.log.warn("a request is malformed");
       refuse(id, MALFORMED, this.#options);
@@ -165,7 +166,10 @@ export class StdioConnection {
       .catch((error: unknown) => log.error("a request to listen failed", { error }));
   }
 
-  /** If the message acknowledges a request to listen, starts its notifications. Returns the message for the client. */
+  /**
+   * If the message acknowledges a request to listen, starts its notifications. Returns the message to send to the
+   * client.
+   */
   #begun(message: object): object {
     for (const [id, begin] of this.#beginning) {
       const acknowledgement = begin(message);
@@ -195,8 +199,7 @@ export class StdioConnection {
   }
 
   async #answerLast(): Promise<void> {
-    // Within one turn of the event loop, the last messages become calls. Within another, the results of calls become
-    // answers.
+    // The last messages need one turn of the event loop to become calls, and results another one to become answers.
     await nextTurn();
     await this.#options.calls.idle(LAST_ANSWERS_MS);
     await nextTurn();
@@ -204,7 +207,7 @@ export class StdioConnection {
   }
 }
 
-/** Writes a message. Resolves even if writing fails, because the output stream then also emits an error. */
+/** Writes a message. Resolves even if writing fails, because the output stream then emits an error as well. */
 function written(output: Writable, message: object): Promise<void> {
   return new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve()));
 }
@@ -307,9 +310,7 @@ export class Lines {
   }
 }
 
-/**
- * Returns the ID of a JSON-RPC request that was too long to be read. The ID must stand before `params` or at the end.
- */
+/** Returns the ID of a JSON-RPC request that was too long to be read. Finds it only before `params` or at the end. */
 export function requestIdOf({ head, tail }: LongLine): string | number | undefined {
   const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")`;
   const member = String.raw`"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"`;

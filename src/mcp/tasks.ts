@@ -30,12 +30,12 @@ import type { ServerParts } from "./server-parts.ts";
 import { arrivalOf } from "./server-parts.ts";
 
 // Tasks follow the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21). A task
-// shows one of the caller's runs to a client, which refers to it by a handle. Only the run is stored.
+// shows a run of the caller to a client. The client refers to it by a handle. Only the run is stored, not the task.
 
 const TASK_STATUS = {
   planning: "working",
   planned: "completed",
-  // If the client cannot ask its person, the status is `working` instead, because a person decides on the web page.
+  // If the client cannot ask its person, the status is `working`: the person decides on the web page.
   waiting: "input_required",
   running: "working",
   interrupted: "completed",
@@ -53,7 +53,7 @@ export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerCo
   readonly parts: ServerParts;
 }
 
-/** What a task shows: a whole run, or only its planning. The planning ends when the run is planned. */
+/** What a task stands for: a whole run, or only its planning, which ends when the plan is ready. */
 interface Named {
   readonly runId: string;
   readonly isPlan: boolean;
@@ -80,7 +80,7 @@ export async function asTask(
   request: TaskRequest,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { data } = runAnswer.safeParse(answer);
-  // To approve with a token or in a view, the person needs this answer, so it does not become a task.
+  // A person who approves with a token or in a view needs this answer itself, so it does not become a task.
   if (data === undefined || data.structuredContent.confirmation?.token !== undefined || data._meta?.[IN_VIEW]) {
     return answer;
   }
@@ -89,7 +89,7 @@ export async function asTask(
   const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
   if (task === undefined) return answer;
   const { inputRequests, result, ...created } = task;
-  // The SDK requires structured content from every tool with an output schema, so it is empty here.
+  // The SDK requires structured content from every tool with an output schema, so an empty object is added.
   return { ...created, resultType: "task", content: [], structuredContent: {} };
 }
 
@@ -126,8 +126,8 @@ const asked = z.object({ taskId: z.string() });
 type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
 /**
- * Answers a request about a task. Throws the same ProtocolError for an invalid handle, another caller's handle and the
- * handle of a deleted run.
+ * Answers a request about a task. For an invalid handle, another caller's handle and the handle of a deleted run,
+ * throws the same ProtocolError.
  */
 export async function answerTask(
   method: TaskMethod,
@@ -147,7 +147,7 @@ export async function answerTask(
       const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
       const said =
         key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
-      // If the changes must be planned again, the planning continues after this response.
+      // If the changes must be planned again, the planning continues after this answer.
       if (question !== undefined && said !== "closed") {
         await waitWithinCall(decideInClient(question, said === "yes", context), context);
       }
@@ -185,7 +185,7 @@ function notFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
 }
 
-/** Returns the context of a request about a task. Such a request waits for nothing, because the client asks again. */
+/** Returns the context for a request about a task. Such a request never waits, because the client asks again. */
 async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   const services = await servicesOfCall(parts.services);
   const opens = canOpen(call) && services.page?.address !== undefined;
@@ -247,22 +247,25 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/** Returns the run of a task. If the run is an approved request to resume another run, returns the resumed run. */
+/**
+ * Returns the run of a task. If that run only asked for approval to resume another run, and was approved, returns the
+ * resumed run.
+ */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
 /**
- * Returns the status of a run. If the process of the run was killed, the run counts as interrupted, unless another
- * process will continue it.
+ * Returns the status of a run. If the run's process was killed, the run is interrupted, unless another process will
+ * continue it.
  */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";
   const isUnfinished = stored === "planning" || stored === "running";
   if (isPlan && stored !== "planning" && stored !== "cancelled") return "planned";
-  // A run that is stored as finished still counts as running while this process carries out its last steps.
+  // A run that is stored as finished still counts as running while this process does its last steps.
   if (!isUnfinished && run.status() === "running") return "running";
   if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeClaimed(runId))) return stored;
   return "interrupted";
@@ -283,7 +286,7 @@ async function questionOf(
 const RUN_BYTES = 16;
 const MARK_BYTES = 16;
 
-/** Returns the handle of a task. It cannot be guessed or forged, and only this caller can use it, in this project. */
+/** Returns the handle of a task. Only this caller can use it, and only in this project. It cannot be guessed. */
 async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise<string> {
   const mark = await markOf(["task", runId, isPlan, context.caller, context.project.id], context);
   return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");

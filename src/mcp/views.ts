@@ -9,7 +9,7 @@ const VIEW_URI = "ui://targeting/run.html";
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 const LOOKS = { ui: { prefersBorder: false } };
 
-/** The `_meta` that connects a tool with its view. The second key is for older hosts. */
+/** The `_meta` that connects a tool with its view. Older hosts read the second key. */
 const SHOWN = { ui: { resourceUri: VIEW_URI }, "ui/resourceUri": VIEW_URI };
 const FOR_VIEWS = { ui: { visibility: ["app"] } };
 
@@ -49,7 +49,7 @@ function attach(server: McpServer): void {
   });
 }
 
-/** Returns the run as the web page shows it, and the secret that authorizes the person's decision. */
+/** Returns the run in the form of the web page, and the secret with which the person decides in the view. */
 async function beside({ structured, decision }: ToolAnswer, context: ToolContext) {
   const runId = typeof structured.runId === "string" ? structured.runId : undefined;
   const { runDetail } = await import("../web/rows.ts");
