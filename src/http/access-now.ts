@@ -117,8 +117,8 @@ function gone(refused: string): CallerRights {
 }
 
 /**
- * The key of the stored tokens of the access file. Other entries of that store have names of callers as keys, and no
- * caller has this name.
+ * The key under which the tokens of the access file are stored. All other keys of that store are names of callers, and
+ * no caller has this name.
  */
 const SERVED_TOKENS = "tokens of the access file";
 

@@ -85,7 +85,7 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       return inputRequired({ inputRequests: { [OPEN]: request }, requestState });
     },
     /**
-     * Notifies a client of a protocol version of 2025 that a person has decided about the run for which it opened the
+     * Tells a client of a protocol version of 2025 that a person has decided about the run for which it opened the
      * page.
      */
     async complete({ structured: { status } }: ToolAnswer): Promise<void> {
