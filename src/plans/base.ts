@@ -13,7 +13,7 @@ export const baseLine = z.strictObject({
   parent: ulid.nullable(),
   type: z.enum(["atomic", "collection"]),
   exposeChildren: z.boolean().optional(),
-  /** The number of Context IDs of the option. `digest` is their digest, made by `digestOfContexts`. */
+  /** The number of the option's Context IDs. `digest`: their digest as returned by `digestOfContexts`. */
   contexts: z.int().min(0),
   digest: z.string(),
 });
@@ -26,14 +26,17 @@ const baseHead = z.strictObject({
   exportedAt: z.string(),
 });
 
-/** The state of a targeting when it was exported to a file. A plan compares it with the file and the service. */
+/**
+ * The state of a targeting when it was exported to a file. By comparing it with the file and with the service, a plan
+ * finds out which side has changed a value.
+ */
 export interface Base {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly exportedAt: string;
   readonly options: ReadonlyMap<string, BaseOption>;
 }
 
-/** Returns the path of the base of a file. The base of `spring.yaml` is `spring.base.ndjson` in the same folder. */
+/** Returns the path of the base that belongs to a file: `spring.base.ndjson` for `spring.yaml`, in the same folder. */
 export function basePathOf(path: string): string {
   return `${path.replace(/\.[^./\\]+$/, "")}.base.ndjson`;
 }
@@ -53,7 +56,7 @@ export function* baseText({ targeting, exportedAt, options }: Base): Generator<s
   for (const option of options.values()) yield `${JSON.stringify(option)}\n`;
 }
 
-/** Reads a base. Messages contain `path`. Throws a FileError that names the first invalid line. */
+/** Reads a base. Throws a FileError that names `path` and the first invalid line. */
 export function readBase(text: string, path: string): Base {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -84,8 +87,8 @@ export interface WrittenOption {
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * Returns a base with the values that an applied plan wrote. All other values stay as exported. Otherwise, the next
- * plan would revert changes by others.
+ * Returns a base with the values that an applied plan wrote. All other values stay as exported: if they were updated,
+ * the next plan would see changes by others as changes of the file, and revert them.
  */
 export function renewedBase(
   base: Base,
@@ -122,7 +125,7 @@ export interface ServiceOption {
   readonly _id: string;
   readonly name: string;
   readonly type: OptionType;
-  /** The ID of the group. Null for a top-level option. */
+  /** The ID of the option's group. Null for a top-level option. */
   readonly parent: string | null;
   readonly exposeChildren?: boolean | undefined;
   readonly contexts: readonly string[];
@@ -130,13 +133,16 @@ export interface ServiceOption {
   readonly digest: string;
 }
 
-/** A targeting in the service. Groups come before their sub-options; all else is in the order of the service. */
+/**
+ * A targeting as read from the service. Its options are in the order of the service, but groups come before their
+ * sub-options.
+ */
 export interface ServiceTargeting {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: readonly ServiceOption[];
 }
 
-/** Returns the SHA-256 digest of Context IDs in base64url. The order of the IDs does not matter. */
+/** Returns a digest of Context IDs (SHA-256 in base64url). The order of the IDs does not matter. */
 export function digestOfContexts(contexts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(contexts.toSorted())).digest("base64url");
 }

@@ -40,7 +40,10 @@ export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "b
   readonly thresholds: Thresholds;
 }
 
-/** Makes a plan by comparing a file, its base and the current state, which the caller has read, field by field. */
+/**
+ * Makes a plan by comparing each field in a file, in its base and in the service. `there` is the targeting in the
+ * service; undefined if the plan creates it.
+ */
 export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   const { desired, base } = given;
   const problems = new Problems();
@@ -109,7 +112,7 @@ function itemsOf(
   return { items, rows: itemRows };
 }
 
-/** Returns the options to create: groups first, otherwise in the order of the file. */
+/** Returns the rows whose options are created: groups first, otherwise in the order of the file. */
 function createdRows(rows: readonly DesiredRow[], wanted: WantedPlaces): readonly DesiredRow[] {
   const created = rows.filter(({ how }) => how === "create");
   return [...created.filter((row) => wanted.isGroup(row)), ...created.filter((row) => !wanted.isGroup(row))];
@@ -134,7 +137,10 @@ function seenOf(option: ServiceOption, service: Service): SeenOption {
   return { ...seen, subOptions };
 }
 
-/** Reports texts in the file that look damaged, except texts that the service or the base contains unchanged. */
+/**
+ * Reports texts in the file that look damaged by a spreadsheet. Texts that the service or the base also contains are
+ * accepted.
+ */
 function checkSuspects({ desired, service, base, problems }: Sides): void {
   const contexts = new Set(service.options.flatMap((option) => option.contexts));
   const names = new Set([...service.byName.keys(), ...[...(base?.options.values() ?? [])].map(({ name }) => name)]);
@@ -208,7 +214,7 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
 
 type FieldComparer = (field: DifferingField, values: Sided) => boolean;
 
-/** Returns a function that compares a field of an option and records drift and conflicts. */
+/** Returns a function that decides whether the plan changes a field of an option. It records drift and conflicts. */
 function fieldComparer(
   { option }: DesiredRow,
   { _id, name }: ServiceOption,
@@ -236,7 +242,7 @@ interface Sided {
   readonly file: Side | undefined;
   readonly base: Side | undefined;
   readonly service: Side;
-  /** Only for the field `contexts`: returns the Context IDs in which file and service differ. */
+  /** Only for the field `contexts`: returns the Context IDs that only the file or only the service has. */
   readonly differing?: () => Difference["contextIds"];
 }
 
@@ -248,11 +254,11 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   if (place.kind === "unsaid" || place.kind === "lost") return undefined;
   if (place.kind === "top") return { key: null, shown: null };
   if (place.kind === "there") return { key: place._id, shown: groupName(place._id) };
-  // The group is not created yet. Its row is the key, which differs from the ID of every existing group.
+  // The plan creates this group, so it has no ID yet. Its row is the key, which differs from every ID.
   return { key: place.row, shown: place.row.option.name ?? "" };
 }
 
-/** Joins the parts of Context IDs that contain the separator and that the option already holds. */
+/** Corrects Context IDs that the reading of the file split at a separator, if the option already has the unsplit ID. */
 function keepUnsplitIds(wish: ContextsWish | undefined, { contexts }: ServiceOption): ContextsWish | undefined {
   if (wish?.split === undefined) return wish;
   const taken = new Set(splitBeside(wish.split, []));
@@ -308,14 +314,17 @@ function differingIds(file: readonly string[], service: readonly string[]): Diff
 interface Result {
   readonly options: readonly ServiceOption[];
   readonly items: readonly PlanItem[];
-  /** The rows of the items, in the same order. Deletions come last in the items and have no row. */
+  /** The rows of the items, in the same order. The last items are deletions, which have no row. */
   readonly rows: readonly DesiredRow[];
-  /** By ID of an existing option: its row in the file. */
+  /** The rows of existing options, by ID of the option. */
   readonly rowOf: ReadonlyMap<string, DesiredRow>;
   readonly problems: Problems;
 }
 
-/** Checks the names, groups and limits that the targeting would have after the plan. Returns the exceeded limits. */
+/**
+ * Checks the names and groups that the targeting would have after the plan, and reports problems. Returns the limits
+ * that it would exceed.
+ */
 function checkResult(result: Result): readonly ExceededLimit[] {
   const { options, items } = result;
   const known = new Map(options.map((option) => [option._id, knownOption(option)]));
@@ -375,8 +384,8 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
 const FIRST: Spot = { line: 1, column: 1 };
 
 /**
- * Returns the limits that the plan would exceed. A limit that is exceeded already counts only if the plan would exceed
- * it by more (management-api 8.2 rule 1).
+ * Returns the limits that the plan would exceed. A limit that is already exceeded counts only if the plan makes it
+ * worse (management-api 8.2 rule 1).
  */
 function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
@@ -402,7 +411,7 @@ function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[])
     if (item.kind === "delete") continue;
     const name = item.name ?? there?.name ?? "";
     check("Context IDs of an option", optionContextIds.value, name, held.length, after.length);
-    // Counting bytes takes time, so it is skipped if even Context IDs of the maximum size would fit.
+    // Counting bytes takes time. It is not needed if this number of Context IDs fits even if each has the maximum size.
     if (after.length * contextIdBytes.value <= optionContextBytes.value) continue;
     check("bytes of an option's Context IDs", optionContextBytes.value, name, bytesOf(held), bytesOf(after));
   }

@@ -19,9 +19,9 @@ import {
 import { type HowToRead, readTargeting, serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
- * Checks whether a stored plan still fits the current state. If the plan undoes a run with unanswered requests,
- * `resolve` first finds out what they did. Throws a FileError if the plan cannot be read, or if others changed what it
- * would undo. Throws the ApiError of a failed read.
+ * Checks whether a stored plan still fits the current state in the service. If it is an undo plan and the undone run
+ * has unanswered requests, `resolve` first finds out what they did. Throws a FileError if the plan cannot be read, or
+ * if others changed what it would undo. Throws the ApiError of a failed read.
  */
 export async function checkStoredPlan(
   bytes: ByteSource,
@@ -66,8 +66,8 @@ export async function textOf(bytes: ByteSource): Promise<string> {
 }
 
 /**
- * Updates the base of an applied file. Throws a FileError if the base cannot be read or written, and the ApiError of a
- * failed read.
+ * After a plan was applied, updates the base of its file. Throws a FileError if the base cannot be read or written, and
+ * the ApiError of a failed read.
  */
 export async function renewBaseAt(
   { root, steps }: { readonly root: string; readonly steps: readonly string[] },
@@ -81,7 +81,7 @@ export async function renewBaseAt(
   if (targetingId === undefined || (wrote.length === 0 && !isRenamed)) return;
   const place = { root, steps, path: join(root, ...steps) };
   const base = readBase(await textOf(bytesAt(place)), place.path);
-  // If the base belongs to another targeting now, it is not updated.
+  // The file may have been exported again from another targeting. Its base is then not updated.
   if (base.targeting._id !== targetingId) return;
   const there = await written(targetingId, wrote, api, signal);
   await replaceFile(place, [[...baseText(renewedBase(base, there, wrote, isRenamed))].join("")]);
@@ -103,17 +103,20 @@ async function written(
 }
 
 export interface AppliedObjects {
-  /** Returns whether an object has the planned values now, because the run set them or they were set before. */
+  /** Returns whether an object now has the planned values, set by this run or before. */
   isDone(object: number): boolean;
   idOf(object: number): string | undefined;
 }
 
-/** Returns the index of a run's first option: 1 if the run creates or renames the targeting, otherwise 0. */
+/**
+ * Returns the index of the first option among a run's objects. If the run creates or renames the targeting, index 0 is
+ * the targeting.
+ */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }
 
-/** Returns what an applied plan wrote. Contains only objects that are now as the plan wants them. */
+/** Returns what an applied plan wrote, only for options that now have the planned values. */
 export function writtenByPlan(plan: StatePlan, objects: AppliedObjects): readonly WrittenOption[] {
   const first = firstObject(plan);
   return plan.items.flatMap((item, index): WrittenOption[] => {
@@ -133,7 +136,10 @@ function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
   return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
 }
 
-/** Returns the IDs for rows without an ID, by index. These options were matched by name or created. */
+/**
+ * Returns the IDs of options for rows that have none, by index of the row. These options were matched by name or
+ * created.
+ */
 export function idsOfRows(
   { options }: Desired,
   plan: StatePlan,

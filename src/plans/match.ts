@@ -16,7 +16,7 @@ import type {
   StatePlan,
 } from "./plan.ts";
 
-/** The options of a targeting by ID, by name, and by group (null for the top level). */
+/** The options of a targeting in the service: by ID, by name, and by the ID of their group (null for the top level). */
 export interface Service {
   readonly options: readonly ServiceOption[];
   readonly byId: ReadonlyMap<string, ServiceOption>;
@@ -30,18 +30,18 @@ export interface DesiredRow {
   readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
   /**
-   * How the row was matched to an option. `match`: by ID. `adopt`: by name. `create`: there is none yet. `gone`: others
-   * deleted it. `lost`: a problem was reported.
+   * How the row was matched to an option. `match`: by ID. `adopt`: by name. `create`: no such option exists yet.
+   * `gone`: others deleted the option. `lost`: not matched; a problem was reported.
    */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
-/** What a plan compares (file, base and service), and the results of the comparison. */
+/** What a plan compares (file, base and service), and the lists into which it writes the differences. */
 export interface Sides {
   readonly desired: Desired;
   readonly base?: Base | undefined;
   readonly service: Service;
-  /** Whether to delete the options that are in the base but no longer in the file. Needs a base. */
+  /** Whether to delete options that are in the base but no longer in the file. Only possible with a base. */
   readonly prune: boolean;
   readonly byName: boolean;
   readonly problems: Problems;
@@ -50,7 +50,10 @@ export interface Sides {
   readonly groupName: GroupName;
 }
 
-/** Returns the options of a targeting. None if the plan creates the targeting. */
+/**
+ * Indexes the options of a targeting. If `there` is undefined, the plan creates the targeting, which has no options
+ * yet.
+ */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
   return {
@@ -63,7 +66,8 @@ export function serviceOf(there: ServiceTargeting | undefined): Service {
 
 /** Finds the existing option of each row: by `_id` if the row has one, otherwise by name. */
 export function matchRows(sides: Sides): readonly DesiredRow[] {
-  // Names that occur twice without IDs were reported when the file was read.
+  // With `byName`, IDs identify no rows, so all rows with the same name are reported here. Otherwise, only those
+  // without IDs are, when the file is read.
   if (sides.byName) checkNames(sides.desired.options, sides.problems, () => false);
   const claimed = new Set(sides.byName ? [] : sides.desired.options.flatMap(({ _id }) => _id ?? []));
   return sides.desired.options.map((option, index) => {
@@ -73,7 +77,7 @@ export function matchRows(sides: Sides): readonly DesiredRow[] {
     const base = sides.base?.options.get(_id);
     if (there !== undefined) return { index, option, there, base, how: "match" };
     if (base !== undefined) return { index, option, base, how: "gone" };
-    // No problem is reported for a row that removes an option, because a sheet keeps this row after it was applied.
+    // Not a problem for a row that removes the option: after the removal, the sheet still has this row.
     if (option.isRemoved) return { index, option, how: "lost" };
     sides.problems.add(
       option.spots._id ?? option,
@@ -133,7 +137,7 @@ export function changedSince(base: BaseOption, there: ServiceOption, groupName: 
   });
 }
 
-/** Returns the fields in which an option differs from a previous state. A parent is given by its ID. */
+/** Returns the fields in which an option differs from its previous state `was`. A parent is an ID here. */
 function differingFields(
   was: BaseOption | SeenOption,
   there: ServiceOption,
@@ -149,7 +153,10 @@ function differingFields(
   return [...differing, ["contexts", was.contexts, there.contexts.length]];
 }
 
-/** Compares the service with a file that has no base. An unknown `_id` is a difference here, not a problem. */
+/**
+ * Returns how the service differs from a file without a base. Only here, an unknown `_id` is a difference, not a
+ * problem.
+ */
 export function driftFromFile(
   plan: StatePlan,
   { options }: Desired,
@@ -202,12 +209,15 @@ function createdName(items: StatePlan["items"], index: number): string {
 }
 
 export interface StaleCheck {
-  /** The differences that prevent sending. `at` is the index of the affected item, or -1 for the targeting. */
+  /**
+   * The differences because of which nothing may be sent. `at`: the index of the affected item, or -1 for the
+   * targeting.
+   */
   readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
   readonly alreadyDone: ReadonlySet<number>;
 }
 
-/** Checks whether all that a plan changes, deletes or refers to is unchanged since the plan was made. */
+/** Checks whether everything that a plan changes, deletes or refers to is as it was when the plan was made. */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): StaleCheck {
   const look = new Look(items, serviceOf(there));
   const alreadyDone = new Set<number>();
@@ -226,7 +236,7 @@ class Look {
   at = -1;
   readonly #items: StatePlan["items"];
   readonly #service: Service;
-  /** The options that the plan changes or deletes, so that their names may become free. */
+  /** The options that the plan changes or deletes. Their names may become free for other options of the plan. */
   readonly #own: ReadonlySet<string>;
 
   constructor(items: StatePlan["items"], service: Service) {
@@ -235,7 +245,10 @@ class Look {
     this.#own = new Set(items.flatMap((item) => (item.kind === "create" ? [] : [item._id])));
   }
 
-  /** Checks that a targeting still has its name. If it is to be deleted, also that it has no further options. */
+  /**
+   * Checks that a targeting still has the name that the plan knows. If the plan deletes it, also that it has no options
+   * that the plan does not know.
+   */
   targeting({ name, rename, delete: isDeleted }: PlannedTargeting, { targeting, options }: ServiceTargeting): void {
     if (rename === undefined && !isDeleted) return;
     const isKnown = targeting.name === name || targeting.name === rename;
@@ -246,7 +259,7 @@ class Look {
   }
 
   creation(item: CreateItem): boolean {
-    // An option that the plan itself changes may free its name, so it is not the option to create.
+    // An option that the plan changes or deletes is not a holder of the name, because it may give up the name.
     const holder = this.#service.byName.get(item.name)?.find(({ _id }) => !this.#own.has(_id));
     if (holder !== undefined && this.#isMade(item, holder)) return true;
     if (holder !== undefined) this.#tell({ _id: holder._id, name: item.name }, "name", undefined, item.name);
@@ -307,7 +320,7 @@ class Look {
       const held = new Set(there.contexts);
       const { after, add } = contexts;
       const isDone = after === undefined ? add.every((id) => held.has(id)) : there.digest === after;
-      // Without the digest `after`, changes of other Context IDs do not matter.
+      // Without `after`, the option may also have other Context IDs, so their changes do not matter.
       const isSeen = after === undefined || there.digest === seen.digest;
       field("contexts", isDone, isSeen, seen.contexts, there.contexts.length);
     }
@@ -335,7 +348,7 @@ class Look {
     planned?: ShownValue,
     service?: ShownValue,
   ): void {
-    // A group that no longer exists is shown by its ID.
+    // A group that no longer exists has no name, so its ID is shown.
     const shown = (value: ShownValue | undefined): ShownValue | undefined =>
       field === "parent" && typeof value === "string" ? (this.#service.byId.get(value)?.name ?? value) : value;
     const difference = { _id, name, field, planned: shown(planned), service: shown(service) };

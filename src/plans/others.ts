@@ -3,7 +3,7 @@ import { digestOfContexts, type ServiceOption } from "./base.ts";
 import { quoted } from "./file/desired.ts";
 import { changedSince, type DesiredRow, type Sides } from "./match.ts";
 
-/** Records that others have deleted an option: a conflict if the file changes the option, otherwise drift. */
+/** Records that others have deleted an option. This is a conflict if the file changes the option, otherwise drift. */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
   const { option, base } = row;
   if (base === undefined) return;
@@ -21,16 +21,19 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
 
 type Rows = readonly DesiredRow[];
 
-/** The existing options that the file does not contain. `onlyThere`: those that are not in the base either. */
+/**
+ * The existing options that the file does not contain. `deleted`: those that the plan deletes. `onlyThere`: for plans
+ * without a base, all of them.
+ */
 interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];
 }
 
 /**
- * Decides what happens to options that are not in the file. With `prune`, the plan deletes those that are in the base.
- * If others changed such an option or added sub-options to it, a conflict is recorded instead. Options that are in
- * neither file nor base were added by others and stay.
+ * Decides what happens to existing options that are not in the file. Only with `prune`, the plan deletes those that are
+ * in the base. But if others changed such an option or added sub-options to it, a conflict is recorded. Options that
+ * are not in the base were added by others and stay.
  */
 export function compareOthers(rows: Rows, sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, groupName } = sides;
@@ -50,7 +53,7 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
     else if (mayBeDeleted(there, sides, since)) deleted.push(there);
   }
   if (prune) return { deleted, onlyThere: [] };
-  // Finds options that others deleted and that the file does not contain.
+  // Options that are neither in the file nor in the service any more: others deleted them.
   const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
   for (const { _id, name } of base.options.values()) {
     if (!service.byId.has(_id) && !inFile.has(_id)) drift.push({ _id, name, field: "deleted" });
@@ -59,8 +62,8 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
 }
 
 /**
- * Returns the options that rows delete (Action is Remove). If others changed such an option or added sub-options to it,
- * records a conflict instead. If an option is not in the base, its name alone is not enough to delete it.
+ * Returns the options that rows delete (Action is Remove). But if others changed such an option or added sub-options to
+ * it, a conflict is recorded. An option that is not in the base is deleted only if the row has its ID.
  */
 export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, desired } = sides;
@@ -91,7 +94,10 @@ export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[
   return deleted;
 }
 
-/** Returns whether an option may be deleted: it is unchanged since the base or not in it. Records conflicts. */
+/**
+ * Returns whether an option may be deleted: it has not changed since the base, or it is not in the base. Otherwise
+ * records conflicts.
+ */
 function mayBeDeleted(
   there: ServiceOption,
   { base, conflicts, groupName }: Sides,
@@ -108,7 +114,7 @@ function mayBeDeleted(
   return changes.length + given === 0;
 }
 
-/** Returns, by group, how many sub-options others have added since the base. */
+/** Returns how many sub-options others have added since the base, by ID of the group. */
 function subOptionsAddedSince({ base, service }: Sides): ReadonlyMap<string, number> {
   const given = new Map<string, number>();
   for (const { _id, parent } of service.options) {
@@ -133,8 +139,8 @@ export function checkOrphans(rows: Rows, deleted: readonly ServiceOption[], want
 }
 
 /**
- * The group that a row names. `unsaid`: none. `there`: an existing group. `row`: a new group in the file. `lost`: an
- * invalid one, for which a problem was reported.
+ * The group that a row wants its option to be in. `unsaid`: the row names none. `top`: the top level. `there`: an
+ * existing group. `row`: a new group in the file. `lost`: invalid; a problem was reported.
  */
 export type WantedPlace =
   | { readonly kind: "unsaid" }
@@ -146,15 +152,18 @@ export type WantedPlace =
 const TOP = { kind: "top" } as const;
 const UNSAID = { kind: "unsaid" } as const;
 
-/** The groups that rows name. A row that other rows name as their parent is a group. */
+/**
+ * The groups that rows name. `isGroup`: whether the option of a row is a group, which it is if other rows name it as
+ * theirs.
+ */
 export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
   readonly isGroup: (row: DesiredRow) => boolean;
 }
 
 /**
- * Finds the parent of each row by name, in the file and then in the service. Reports invalid parents, groups inside
- * groups, and types that differ from that of the existing option.
+ * Finds the group of each row by name: first in the file, then in the service. Reports groups that do not exist, groups
+ * inside groups, and types that differ from those of existing options.
  */
 export function placesOf(rows: Rows, sides: Sides): WantedPlaces {
   const named = groupedBy(rows, ({ option, there }) => option.name ?? there?.name);
@@ -182,7 +191,7 @@ function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string | undefi
   const spot = option.spots.parent ?? option;
   const existing = sides.service.byName.get(parent.name) ?? [];
   const current = existing.find(({ _id }) => _id === row.there?.parent);
-  // Where several options have the name, an option that is in one of them stays there.
+  // If several groups have this name and the option is in one of them, it stays there.
   if (existing.length > 1 && current !== undefined) return { kind: "there", _id: current._id };
   const inFile = named.get(parent.name) ?? [];
   if (inFile.length === 1 && inFile[0] === row) {
@@ -205,7 +214,7 @@ function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string | undefi
 function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
-  // If others deleted the group, its old ID is used: in the base, its options have this ID as their parent.
+  // If others deleted the group, its old ID is used, because the base has this ID as the parent of its options.
   if (group.how === "gone" && group.option._id !== undefined) return { kind: "there", _id: group.option._id };
   return { kind: "row", row: group };
 }

@@ -24,14 +24,17 @@ import {
 import { checkSeenName, whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo-plan.ts";
 
-/** Only in undo plans: how far the undo restores each object. */
+/** Only in undo plans: what the undo restores, and how far. */
 const wayBack = z.strictObject({
   undoes: ulid,
   rows: z.array(undoRow),
-  /** The number of objects without a row, because they already are in their previous state. */
+  /** The number of objects that need no row, because they already have their previous state. */
   already: z.int().optional(),
   further: z.array(statePlan),
-  /** The options that the undo creates again: the deleted ID, and the indexes of the plan and the item. */
+  /**
+   * The deleted options that the undo creates again: their old IDs, and where the creating item is (indexes of the plan
+   * and of the item).
+   */
   standsFor: z.array(z.strictObject({ targeting: z.int(), item: z.int(), _id: ulid })),
 });
 
@@ -47,8 +50,8 @@ const document = z.strictObject({
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
   /**
-   * In a plan that was saved to a file: the relative path of the file that was planned. Its base is updated after the
-   * apply. The digest does not cover this field.
+   * Only in a plan that was saved to a file: the relative path of the planned file, whose base is updated after the
+   * plan was applied. The digest does not cover this field.
    */
   file: z.string().optional(),
   digest: z.string(),
@@ -85,7 +88,7 @@ function digestOfPlan(content: object): string {
   return hash.digest("hex");
 }
 
-/** Returns a plan as ASCII in pieces. When the plan is read, ASCII text needs half the memory of other text. */
+/** Returns a plan as pieces of ASCII. When it is read later, ASCII text needs half the memory of other text. */
 export function planBytes(document: PlanDocument): ByteSource {
   return async function* () {
     for (const piece of jsonPieces(document)) yield Buffer.from(inAscii(piece), "latin1");
@@ -96,14 +99,17 @@ function inAscii(json: string): string {
   return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** The fields that the digest does not cover. All other fields keep their order, because the digest depends on it. */
+/**
+ * Parses a plan for its digest. `digest` and `file` are not covered by it. The other fields must keep their order,
+ * which the digest depends on.
+ */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
-/** Reads a plan. Throws a FileError if the plan is invalid or was edited. */
+/** Reads a plan. Throws a FileError if it is invalid or was edited after it was made. */
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
   const { digest, file, ...content } = digested.safeParse(value).data ?? {};
-  // The digest is checked before the content is validated, because doing both at once would need more memory.
+  // The digest is checked before the content is validated, so that the memory of both is not needed at once.
   const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
   const quoted = JSON.stringify(path);
@@ -125,7 +131,7 @@ export const planJsonSchema = z.object({
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
-  /** Only for undo plans: the effect on each object. */
+  /** Only in undo plans: how far each object is restored. */
   wayBack: z.array(z.looseObject({ name: z.string(), undo: z.enum(UNDO_LABELS) })).optional(),
   requests: z.array(z.object({ operation: z.string(), items: z.int(), contextIds: z.int(), bytes: z.int() })),
   digest: z.string().optional(),
@@ -133,18 +139,18 @@ export const planJsonSchema = z.object({
 });
 export type PlanJson = Fixed<z.input<typeof planJsonSchema>>;
 
-/** Returns the exit code of `plan`: 0 without changes, 2 with changes, 1 after an error. */
+/** Returns the exit code of the command `plan`: 0 without changes, 2 with changes, 1 if the plan cannot be applied. */
 export function exitCodeOf(plan: StatePlan): PlanExitCode {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
 }
 
-/** Returns a function that returns the name of a group, or its ID if the plan has no name for it. */
+/** Returns a function that returns the name of a group, or its ID if the plan does not contain its name. */
 export function groupNamesOf({ groups }: PlanDocument): (id: string) => string {
   return (id) => groups[id] ?? id;
 }
 
-/** Returns the output of `plan --json`. `requests` are those that applying the plan would send. */
+/** Returns the output of the command `plan --json`. `requests`: the requests that applying the plan would send. */
 export function planJson(document: PlanDocument, requests: PlanJson["requests"]): PlanJson {
   const { plan, digest } = document;
   const exitCode = exitCodeOf(plan);
@@ -178,15 +184,17 @@ export interface PlanScene extends Pick<PlanOrigin, "environment" | "apiUrl"> {
   readonly read: (targetingId: string) => Promise<ServiceTargeting>;
 }
 
-/** A new plan, and the targeting as it was read for the plan (`there`; undefined if the plan creates it). */
+/**
+ * A new plan, and the targeting as it was read for the plan. `there` is undefined if the plan creates the targeting.
+ */
 export interface MadePlan {
   readonly document: PlanDocument;
   readonly there: ServiceTargeting | undefined;
 }
 
 /**
- * Makes the plan for a file. Throws a FileError for an unknown targeting or for `prune` without a base, and the errors
- * of `read`.
+ * Makes the plan for a file. Throws a FileError for an unknown targeting, or for `prune` without a base. Throws the
+ * errors of `read`.
  */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;
@@ -212,8 +220,9 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
 }
 
 /**
- * Returns a problem for each group that would get Context IDs that a group of the file's own targeting holds: two groups
- * of a project cannot hold the same Context ID (management-api 7.2). Empty if that targeting cannot be read.
+ * Returns a problem for each group that would get Context IDs which a group of another targeting already has: the one
+ * from which the file was exported. Two groups of a project cannot have the same Context ID (management-api 7.2). Empty
+ * if that targeting cannot be read.
  */
 async function heldInSource(
   sourceId: string,

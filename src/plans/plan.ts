@@ -3,20 +3,23 @@ import type { Change, KnownOption, Ref } from "../model/targeting-model.ts";
 import type { Fixed } from "../platform/json.ts";
 import { baseLine, type ServiceOption, ulid } from "./base.ts";
 
-/** A value for display. A parent is shown by its name (null for the top level), Context IDs by their number. */
+/** A value as people see it: a group by its name (null for the top level), Context IDs by their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const type = z.enum(["atomic", "collection"]);
-/** The parent of an option: null (top level), the ID of an existing group, or the index of the item that creates it. */
+/**
+ * The group of an option: null for the top level, the ID of an existing group, or the index of the item that creates
+ * it.
+ */
 const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
 const texts = z.array(z.string());
 
 const seen = baseLine.omit({ _id: true }).extend({ subOptions: z.int().min(0).optional() });
 
-/** Only in undo plans: whether the item restores the previous state exactly or with differences. */
+/** Only in undo plans: whether the item restores the previous state exactly or with differences ("caveat"). */
 const undo = z.enum(["exact", "caveat"]).optional();
 
 const item = z.discriminatedUnion("kind", [
-  /** Creates an option. Groups come before their sub-options. */
+  /** Creates an option. Items that create groups come before those that create their sub-options. */
   z.strictObject({
     kind: z.literal("create"),
     undo,
@@ -37,35 +40,40 @@ const item = z.discriminatedUnion("kind", [
     name: z.string().optional(),
     parent: parentRef.optional(),
     exposeChildren: z.boolean().optional(),
-    /** `after` is the digest of all Context IDs after the change. Absent if the other Context IDs do not matter. */
+    /**
+     * `after`: the digest of all Context IDs that the option has after the change. Absent if it may also have others.
+     */
     contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
   }),
   z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),
 ]);
 
-/** The number of Context IDs, and the first of them: at most 20, fewer if they are long. */
+/** The number of Context IDs, and the first of them: at most 20, and fewer if they are long. */
 const someIds = z.object({ count: z.int(), first: texts });
 
-/** A difference between base, file and service: drift, a conflict, or a change since the plan was made. */
+/**
+ * A difference between base, file and service (drift or a conflict), or a change in the service since the plan was
+ * made.
+ */
 export const difference = z.object({
   _id: z.string().optional(),
   name: z.string(),
-  /** The field that differs. `deleted` and `added` mean the whole option. */
+  /** The field that differs. `deleted` and `added` are about the whole option. */
   field: z.enum(["name", "parent", "type", "exposeChildren", "contexts", "deleted", "added", "subOptions"]),
   base: shownValue.optional(),
   file: shownValue.optional(),
   service: shownValue.optional(),
   planned: shownValue.optional(),
   line: z.int().optional(),
-  /** Only for conflicts about Context IDs: the IDs that only the service or only the file has. */
+  /** Only for conflicts about Context IDs: those that only the service or only the file has. */
   contextIds: z.object({ onlyService: someIds, onlyFile: someIds }).optional(),
 });
 
-/** An exceeded limit of the service (management-api 8.1) or of a setting. */
+/** A limit of the service (management-api 8.1) or of a setting that the plan would exceed. */
 export const exceededLimit = z.object({
   limit: z.string(),
   of: z.string(),
-  /** `there` is the current number, `wanted` the number after the plan. */
+  /** `there`: the current number. `wanted`: the number after the plan. `fits`: the maximum. */
   there: z.number(),
   wanted: z.number(),
   fits: z.number(),
@@ -81,21 +89,24 @@ export const fileProblem = z.object({
 
 const named = { _id: ulid, name: z.string() };
 
-/** A stored plan: the effect of applying a file. */
+/** A plan: everything that applying a file changes, and what prevents applying it. */
 export const statePlan = z.strictObject({
   targeting: z.strictObject({
     _id: ulid.optional(),
-    /** The current name of the targeting, or the name to create it with. */
+    /** The current name of the targeting. If the plan creates the targeting: its name. */
     name: z.string(),
     rename: z.string().optional(),
-    /** Only in the undo of a creation: the targeting is deleted with its options, which are the items. */
+    /**
+     * Only if the plan undoes the creation of the targeting: the targeting is deleted with its options, which are the
+     * items.
+     */
     delete: z.literal(true).optional(),
   }),
   items: z.array(item),
   adopted: z.array(z.strictObject({ ...named, line: z.int() })),
   drift: z.array(difference),
   conflicts: z.array(difference),
-  /** Existing options that the file does not contain. Only for plans by name without a base. */
+  /** The existing options that the file does not contain. Only filled for plans that match by name and have no base. */
   onlyThere: z.array(z.strictObject(named)),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
@@ -127,7 +138,7 @@ export type ShownValue = z.infer<typeof shownValue>;
 
 export type ExceededLimit = Fixed<z.infer<typeof exceededLimit>>;
 
-/** Counts what a plan changes: its items, and the targeting if it is created, renamed or deleted. */
+/** Counts what a plan changes: its items, and the targeting itself if it is created, renamed or deleted. */
 export function itemCount({ items, targeting: { _id, rename, delete: isDeleted } }: StatePlan): number {
   return items.length + (_id === undefined || rename !== undefined || isDeleted === true ? 1 : 0);
 }
@@ -152,10 +163,12 @@ export type ListedChangeKind = (typeof CHANGE_KINDS)[number];
 
 export const listedChange = z.object({
   _id: z.string().optional(),
-  /** The current name of the object, or the name to create it with. */
+  /** The current name of the object. If the plan creates it: its name. */
   name: z.string(),
   kind: z.enum(CHANGE_KINDS),
-  /** The values before and after: names, groups (null: top level), or values of a setting. */
+  /**
+   * The values before and after the change: names, names of groups (null for the top level), or values of a setting.
+   */
   from: shownValue.optional(),
   to: shownValue.optional(),
   added: z.int().optional(),
@@ -218,10 +231,13 @@ export interface Thresholds {
   readonly maxDeletes: number;
 }
 
-/** Limits in percent apply only to targetings with at least this many options. */
+/** Maximum shares of changes in percent only apply to targetings with at least this many options. */
 const LEAST_OPTIONS = 10;
 
-/** Returns the settings whose limits a plan exceeds. Changes and deletions count separately, creations do not count. */
+/**
+ * Returns the settings whose limits a plan exceeds. Changes and deletions are counted separately; creations are not
+ * counted.
+ */
 export function exceededThresholds(
   items: readonly PlanItem[],
   options: number,
@@ -240,7 +256,7 @@ export function exceededThresholds(
   );
 }
 
-/** The prefix of a reference to an option that the plan creates. After it comes the index of the creating item. */
+/** The prefix of a reference to an option that the plan creates. The index of the creating item follows it. */
 const NEW = "new:";
 
 function newRef(item: number): Ref {
@@ -252,7 +268,7 @@ export function positionOf(ref: Ref): number | undefined {
   return ref.startsWith(NEW) ? Number(ref.slice(NEW.length)) : undefined;
 }
 
-/** Returns the reference to a parent group. Null for the top level. */
+/** Returns the reference to the group of an option. Null for the top level. */
 export function groupAt(place: ParentRef): Ref | null {
   if (place === null) return null;
   return "_id" in place ? place._id : newRef(place.item);
@@ -278,7 +294,7 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   };
 }
 
-/** Stands in for the Context IDs of options in the model of a targeting where these IDs do not matter. */
+/** The Context IDs of options in a model of a targeting, where they do not matter. */
 export const NO_CONTEXTS: ReadonlySet<string> = new Set();
 
 export function knownOption(

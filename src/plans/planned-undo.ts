@@ -22,7 +22,7 @@ type PresentById = ReadonlyMap<string, Present>;
 
 export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
-  /** The number of objects without a row, because they already are in their previous state. */
+  /** The number of objects that need no row, because they already have their previous state. */
   readonly already: number;
   readonly isEmpty: boolean;
   readonly document: PlanDocument;
@@ -30,7 +30,9 @@ export interface PlannedUndo {
   readonly changes: PlannedChanges;
 }
 
-/** Reads the current state and plans the undo of a run. Throws the ApiError of a failed read. */
+/**
+ * Reads the current state of a run's targetings and plans the undo of the run. Throws the ApiError of a failed read.
+ */
 export async function planUndo(
   done: Done,
   { undoes, ...service }: { readonly undoes: string } & Pick<PlanDocument, "environment" | "apiUrl">,
@@ -58,18 +60,21 @@ export async function planUndo(
   };
 }
 
-/** Returns whether an undo plan contains unanswered requests, whose effect must be found out before the undo. */
+/** Returns whether the undone run has unanswered requests. Their effect must be found out before the undo. */
 export function isUnresolved({ wayBack: undo }: PlanDocument): boolean {
   return undo?.rows.some((row) => row.undo === "unresolved") ?? false;
 }
 
-/** What a run did. `known`: according to the answers. `done`: also according to reads for the unanswered requests. */
+/** What a run did. `known`: according to the answers that it got. `done`: also according to later reads. */
 export interface ResolvedRun {
   readonly known: Done;
   readonly done: Done;
 }
 
-/** Plans an undo after all unanswered requests were resolved. Throws a FileError if others changed the objects. */
+/**
+ * Plans an undo again when the effect of all unanswered requests is known. Throws a FileError if others have changed
+ * the objects since the undo was first planned.
+ */
 export async function resolvedUndo(
   { wayBack: shown, plan }: PlanDocument,
   { known, done }: ResolvedRun,
@@ -87,7 +92,7 @@ export async function resolvedUndo(
   }
   const { targetings, rows } = undoPlan(done, present, taken);
   const plans = targetings.map((one) => one.plan);
-  // If the run changed no option, the report needs the targeting of the unresolved objects.
+  // If the run changed no option, an empty plan for its targeting is needed to report its unclear objects.
   const [first = nothingOf(targetingsIn(known)[0] ?? plan.targeting._id, present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
   const unclear = done.unknown.flatMap(({ _id, name, ...rest }) =>
@@ -116,7 +121,7 @@ function isNameTaken({ _id, targeting, reasons = [] }: UndoRow): boolean {
 
 /**
  * Returns the targetings whose previous name another targeting now has. The service cannot list targetings, so only
- * known ones are compared.
+ * those that this server remembers are compared.
  */
 async function takenNames(
   { targetings }: Done,
@@ -138,8 +143,8 @@ async function takenNames(
       if (there?.name === name) holders.set(_id, one._id);
     }
   }
-  // A targeting that cannot get its previous name back keeps its current name, which may be the previous name of
-  // another targeting. So this is repeated until no targeting is added.
+  // A targeting of the run may hold the previous name of another one. If it gets its own previous name back, the name
+  // becomes free. If it cannot, the other one cannot either. So this is repeated until nothing is added.
   const taken = new Set<string>();
   for (let before = -1; before < taken.size; ) {
     before = taken.size;
@@ -148,7 +153,9 @@ async function takenNames(
   return taken;
 }
 
-/** Returns a text for comparing rows of two plans. It leaves out the position of the item and the group. */
+/**
+ * Returns a text that is equal for equal rows of two plans. The position of the item and the group are not compared.
+ */
 function keyOf({ at: _, group: __, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -167,15 +174,14 @@ function nothingOf(_id: string | undefined, present: PresentById): StatePlan {
 }
 
 /**
- * Returns options in the form of a plan. Context IDs that were not read stay empty, because the plan does not need
- * them.
+ * Returns options as a plan has them. Context IDs that were not read are empty, because the plan does not need them.
  */
 function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   const options = [...(present?.options.values() ?? [])];
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
 }
 
-/** Reads the existing targetings of a run. Throws an ApiError, or a ListError if lists keep changing. */
+/** Reads the targetings of a run that still exist. Throws an ApiError, or a ListError if their lists keep changing. */
 async function readPresent(api: ManagementApi, done: Done, signal: AbortSignal): Promise<PresentById> {
   const present = new Map<string, Present>();
   for (const _id of targetingsIn(done)) {
@@ -212,9 +218,9 @@ export interface PlannedChanges {
   readonly alreadyDone: ReadonlySet<number>;
   readonly stale: ReturnType<typeof lookAgain>["stale"];
   readonly there: ReadonlyMap<string, Omit<ServiceOption, "digest">>;
-  /** Options that the undone run may have created. The undo reports them and leaves them as they are. */
+  /** Options that the undone run may have created. The undo does not delete them, but reports them. */
   readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
-  /** Unanswered objects of the undone run that the undo leaves as they are, with the reasons. */
+  /** Objects with unanswered requests that the undo does not restore, with the reasons. */
   readonly left?: readonly UndoRow[];
   readonly further: readonly PlannedChanges[];
 }

@@ -13,13 +13,13 @@ import type { DesiredTargeting } from "./file/desired.ts";
 
 export interface HowToRead {
   readonly signal: AbortSignal;
-  /** The Context IDs that earlier calls have read and stored. */
+  /** The Context IDs that earlier calls have read from the service. */
   readonly store?: ContentsStore | undefined;
-  /** Whether to read Context IDs from the service even if they are stored. */
+  /** Whether to read all Context IDs from the service, even if they are in `store`. */
   readonly fresh?: boolean | undefined;
-  /** Returns whether the Context IDs of an option are needed. Default: always. */
+  /** Returns whether the Context IDs of an option are needed. Default: those of all options. */
   readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;
-  /** Called with the number of options that were read and the number of all options. */
+  /** Called repeatedly with the number of options that were read and the number of all options. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
 
@@ -44,19 +44,19 @@ export async function readTargeting(
   const options: ServiceOption[] = [];
   for await (const { option: record, contexts } of reads) {
     const option = serviceOption(record, contexts);
-    // The number shows that the option is not empty, even though its Context IDs were not read.
+    // The number of Context IDs shows that the option is not empty, although they were not read.
     options.push(wants(record) ? option : { ...option, contextCount: record.contextCount });
   }
   return { targeting: { _id, name }, options };
 }
 
-/** Yields the options of a list and removes each from it. So no option is in memory both as read and as stored. */
+/** Yields the options of a list and removes them from it, so that each option is in memory only once. */
 function* takenFrom(list: OptionRecord[]): Generator<PlacedOption> {
   list.reverse();
   for (let option = list.pop(); option !== undefined; option = list.pop()) yield { option };
 }
 
-/** Returns the result of a read, or undefined if the service answers that the object does not exist. */
+/** Returns what `reading` returns, or undefined if the service answers that the object does not exist. */
 export function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   return undefinedIf(isMissing, reading);
 }
@@ -74,12 +74,12 @@ export interface TargetingHints {
 }
 
 /**
- * Returns the targeting that the call, the file or the base names. Undefined if the plan creates it. Throws a FileError
- * if they contradict each other, or if a name is missing, unknown or ambiguous.
+ * Returns the ID of the targeting that the call, the file or the base names. Undefined if the plan creates the
+ * targeting. Throws a FileError if they contradict each other, or if the name is missing, unknown or ambiguous.
  */
 export async function whichTargeting(hints: TargetingHints): Promise<string | undefined> {
   const { given, file, base, byName, memory } = hints;
-  // With `byName`, the file may come from another targeting, so its ID is ignored.
+  // With `byName`, a file exported from one targeting can be applied to another, so the ID in the file is ignored.
   const ofFile = byName ? undefined : file?._id;
   const asked = given === undefined ? undefined : await resolveTargetingArgument(given, memory);
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
@@ -119,7 +119,7 @@ async function checkNameOfBase(
 ): Promise<void> {
   const found = await memory.resolve(name);
   const isOther = found.kind === "one" && found.thing._id !== targeting._id;
-  // The name may differ from that in the base if the targeting was renamed since the export.
+  // The targeting may have been renamed since the export, so its name may differ from that in the base.
   const isRenamed = found.kind === "one" && !isOther;
   if (isRenamed || (name === targeting.name && !isOther)) return;
   const [named, owner] = [name, targeting.name].map((one) => JSON.stringify(one));
@@ -133,8 +133,8 @@ async function checkNameOfBase(
 }
 
 /**
- * Throws a FileError if a targeting was found by a remembered name but has another name now. The file or the call may
- * mean another targeting.
+ * Throws a FileError if a targeting was found by the name that this server remembers, but has another name now. The
+ * caller may have meant another targeting.
  */
 export function checkSeenName(
   { given, file, base, byName }: Omit<TargetingHints, "memory">,
@@ -155,7 +155,7 @@ export function checkSeenName(
 }
 
 /**
- * Returns the ID of the targeting that a call names by ID or name. Throws a FileError if the name is unknown or
+ * Returns the ID of the targeting that a call names by ID or by name. Throws a FileError if the name is unknown or
  * ambiguous.
  */
 export async function resolveTargetingArgument(

@@ -8,61 +8,61 @@ import { type ServiceOption, ulid } from "./base.ts";
 import { type DifferingField, difference, knownOption, type ShownValue, type StatePlan, shownValue } from "./plan.ts";
 
 /**
- * How far an undo restores an object. `exact`: completely. `caveat`: with differences. `notOurs`: not at all, because
- * others have changed it. `impossible`: not at all, for a given reason. `unresolved`: it is unknown whether the run
- * changed it.
+ * How far an undo restores an object. `exact`: completely. `caveat`: with differences. `notOurs`: not, because others
+ * have changed it since the run. `impossible`: not, for a given reason. `unresolved`: it is not known yet whether the
+ * run changed it.
  */
 export const UNDO_LABELS = ["unresolved", "exact", "caveat", "notOurs", "impossible"] as const;
 export type RowLabel = (typeof UNDO_LABELS)[number];
 
-/** Why an object is restored with differences or not at all. */
+/** Why an object is restored with differences, or why it is not restored. */
 const UNDO_REASONS = [
-  /** The object gets a new ID. Whatever refers to the old ID stays disconnected. */
+  /** The object gets a new ID. Everything that refers to its old ID stays disconnected. */
   "newId",
   /** The group no longer exists, so the option is restored at the top level. */
   "groupGone",
-  /** The Context IDs stay, because the option may have held them before the run. */
+  /** These Context IDs stay, because the option may already have had them before the run. */
   "notRead",
-  /** The previous value was not stored. */
+  /** The previous value was not stored, so it is unknown. */
   "notKept",
   "unknownOutcome",
-  /** The ID of the created option could not be read, and its name does not identify it now. */
+  /** The ID of the created option could not be read, and its name does not identify it any more. */
   "idUnknown",
   "nameTaken",
   /** The previous name breaks the rules for names (management-api 8.3). */
   "nameInvalid",
-  /** The undo would leave a group without sub-options and Context IDs. */
+  /** The undo would leave a group that has neither sub-options nor Context IDs. */
   "emptyGroup",
-  /** Another group holds the Context IDs now. */
+  /** Another group has the Context IDs now. */
   "heldByGroup",
   "targetingGone",
-  /** The created option was deleted since, and another option has its name now. */
+  /** The option that the run created was deleted, and another option now has its name. */
   "createdAgain",
 ] as const;
 export type UndoReason = (typeof UNDO_REASONS)[number];
 
-/** A row of an undo plan: what the undo does with an object, or a field of it that cannot be restored. */
+/** A row of an undo plan: what the undo does with an object, or which field of the object it cannot restore. */
 export const undoRow = z.strictObject({
   targeting: ulid.optional(),
   _id: ulid.optional(),
   name: z.string(),
   undo: z.enum(UNDO_LABELS),
   reasons: z.array(z.enum(UNDO_REASONS)).optional(),
-  /** The field that is not restored. `left` is its value after the run, `now` its current value. */
+  /** The field that is not restored. `left`: its value right after the run. `now`: its current value. */
   field: difference.shape.field.optional(),
   left: shownValue.optional(),
   now: shownValue.optional(),
   contextIds: z.int().optional(),
-  /** With `emptyGroup`: the name of the group that would become empty. */
+  /** With the reason `emptyGroup`: the name of the group that would become empty. */
   group: z.string().optional(),
-  /** The index of the targeting's plan, and of the item in that plan. */
+  /** Where the plan restores the object: the index of its targeting's plan, and of the item in that plan. */
   at: z.strictObject({ targeting: z.int(), item: z.int() }).optional(),
 });
 export type UndoRow = Fixed<z.infer<typeof undoRow>>;
 
 export interface TargetingUndo {
   readonly plan: StatePlan;
-  /** The items that create a deleted option again, with the ID that it had. */
+  /** The items that create deleted options again, with the old IDs of these options. */
   readonly standsFor: readonly { readonly item: number; readonly _id: string }[];
 }
 
@@ -77,7 +77,7 @@ export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel
   return counts;
 }
 
-/** The current state of an option. Its Context IDs are absent if the undo does not depend on them. */
+/** The current state of an option. `contexts` is absent if the undo does not need the Context IDs. */
 export interface PresentOption extends Omit<ServiceOption, "contexts" | "contextCount" | "digest"> {
   readonly contextCount: number;
   readonly contexts?: readonly string[] | undefined;
@@ -86,11 +86,11 @@ export interface PresentOption extends Omit<ServiceOption, "contexts" | "context
 export interface Present {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: ReadonlyMap<string, PresentOption>;
-  /** Set if only the options of the undone run were read. Conflicts with other options are then not found. */
+  /** Set if only the options of the undone run are known, so that conflicts with other options cannot be found. */
   readonly isPartial?: true;
 }
 
-/** A change that an undo makes. `key` is the ID of the option, or the ID that it had before it was deleted. */
+/** A change that an undo makes to an option. `key`: the ID of the option, which is the old ID if it was deleted. */
 export interface Intent {
   readonly key: string;
   readonly kind: "create" | "change" | "delete";
@@ -105,8 +105,9 @@ export interface Intent {
 }
 
 /**
- * Removes the changes of an undo that conflict with other options: a move into a missing group, a taken name, a Context
- * ID in two groups, or an empty group. Removing one change can make another one conflict, so this is repeated.
+ * Removes those changes from an undo that the service would refuse because of other options: a move into a missing
+ * group, a taken name, a Context ID in two groups, or an empty group. Without a change, another one may conflict, so
+ * this is repeated.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   if (present.isPartial) return;
@@ -133,7 +134,7 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
   return { kind: "update", ref, ...changes, add, remove };
 }
 
-/** Removes the change that causes a conflict from the undo. Returns false if that change was removed before. */
+/** Removes the change that causes a conflict from an undo. Returns false if it was removed before. */
 function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
   const takeOut = (one: Intent, row: RemovedChange): true => {
@@ -176,7 +177,7 @@ function subOptionsOf(group: string, { left }: IntendedUndo, { options }: Presen
   return { left: left.get(group) ?? 0, now };
 }
 
-/** Prevents an undo from emptying a group: the group keeps its Context IDs. If it has none, it keeps a sub-option. */
+/** Keeps an undo from emptying a group: the group keeps its Context IDs. If it has none, it keeps a sub-option. */
 function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
   { intents, options }: Pick<IntendedUndo, "intents"> & Pick<Present, "options">,
@@ -198,7 +199,10 @@ function resolveEmptyGroup(
 
 type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds" | "group">;
 
-/** Removes a change, or only the field that conflicts, and adds a row with the reason. */
+/**
+ * Removes a change from an undo, or only the field that the caller has already taken out of it. Adds a row that says
+ * why.
+ */
 function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent, row: RemovedChange): void {
   const { key, there, kind, name = "" } = intent;
   rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
@@ -209,15 +213,15 @@ export function impossible(reason: UndoReason) {
   return { undo: "impossible", reasons: [reason] } as const;
 }
 
-/** The changes of an undo by option, and the rows of everything that is not restored. */
+/** The changes that an undo makes, by option, and the rows for everything that it does not restore. */
 export interface IntendedUndo {
   readonly intents: Map<string, Intent>;
   readonly rows: UndoRow[];
-  /** By group: how many sub-options it had after the run. */
+  /** By group: how many sub-options the run created in it or moved into it. */
   readonly left: ReadonlyMap<string, number>;
 }
 
-/** Compares the options after the run with their current state, field by field. */
+/** Plans the changes of an undo: compares, field by field, what the run left with the current state. */
 export function intended(options: readonly OptionEffect[], present: Present): IntendedUndo {
   const all: IntendedUndo = { intents: new Map(), rows: [], left: subOptionsLeft(options) };
   const isBack = backAgain(options, present);
@@ -225,7 +229,8 @@ export function intended(options: readonly OptionEffect[], present: Present): In
   const names = new Set([...present.options.values()].flatMap(({ _id, name }) => (own.has(_id) ? [] : [name])));
   for (const option of options) {
     const there = present.options.get(option._id);
-    // An option that was deleted and created again has another ID. It may be the work of others, so it stays.
+    // Another option now has the name of an option that the run created and that was deleted. It may be by others, so
+    // it stays.
     if (option.did === "created" && there === undefined && names.has(option.left.name)) {
       const { _id, left } = option;
       const row = { ...about(present), _id, name: left.name, undo: "notOurs", field: "deleted" } as const;
@@ -238,15 +243,15 @@ export function intended(options: readonly OptionEffect[], present: Present): In
 }
 
 /**
- * Returns a function that says whether an equal option, with another ID, has taken the place of a deleted one. Context
- * IDs that were not read count as different.
+ * Returns a function that tells whether a deleted option was already created again, with another ID but equal in all
+ * else. Context IDs that were not read count as different.
  */
 function backAgain(options: readonly OptionEffect[], present: Present): (option: OptionEffect) => boolean {
   const before = new Map(
     options.flatMap((one) => (one.did === "deleted" && one.before ? [[one._id, one.before]] : [])),
   );
   if (before.size === 0) return () => false;
-  // An option that the run changed is not equal, because the undo changes it as well.
+  // An option that the run itself created or changed does not count as created again, because the undo changes it.
   const own = new Set(options.map(({ _id }) => _id));
   const others = [...present.options.values()].filter(({ _id, parent }) => !own.has(_id) && !own.has(parent ?? ""));
   const byName = new Map(others.map((option) => [option.name, option]));
@@ -279,7 +284,7 @@ function shownGroup(parent: string | null, { options }: Present): ShownValue {
   return parent === null ? null : (options.get(parent)?.name ?? parent);
 }
 
-/** Plans to delete an option that the run created, unless the option has changed since. */
+/** Plans to delete an option that the run created. If the option has changed since, adds a row instead. */
 function created(
   _id: string,
   left: OptionState,
@@ -300,7 +305,7 @@ function created(
   else intents.set(_id, { key: _id, kind: "delete", there, add: [], remove: [], caveats: [] });
 }
 
-/** Returns the name of an option that no longer exists. If no name is known, returns its ID. */
+/** Returns the name of an option that may no longer exist, or its ID if its name is unknown. */
 export function nameOf(option: OptionEffect): string {
   if (option.did === "created") return option.left.name;
   const name = option.did === "changed" ? option.name?.to : option.before?.name;

@@ -30,7 +30,10 @@ export function targetingsIn({ targetings, options, unresolved }: Done): readonl
   return [...new Set([...targetings.map(({ _id }) => _id), ...within])];
 }
 
-/** Returns the options whose Context IDs the undo needs. If a group gets Context IDs back, all groups are included. */
+/**
+ * Returns the options whose Context IDs must be read for an undo. If a group gets Context IDs back, these are compared
+ * with those of all groups.
+ */
 export function contentsNeeded(done: Done, present: Present): readonly string[] {
   const { targeting, options } = present;
   const needed = new Set<string>();
@@ -39,9 +42,9 @@ export function contentsNeeded(done: Done, present: Present): readonly string[] 
   for (const one of [...done.options, ...foundByName(done, new Map([[targeting._id, present]])).found]) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
-    // If the number differs, the option has changed since the run, and its Context IDs are not needed.
+    // If the number of Context IDs differs, the option has changed since the run, so it stays and they are not needed.
     if (one.did === "created" && there?.contextCount === one.left.contexts.length) needed.add(one._id);
-    // An equal option may have taken the place of a deleted one.
+    // This option may be the deleted one, created again. Its Context IDs show whether it is.
     const again = one.did === "deleted" && one.before !== undefined ? byName.get(one.before.name) : undefined;
     if (again !== undefined && again.contextCount > 0) needed.add(again._id);
     const { added = [], removed = [] } = one.did === "changed" ? (one.contexts ?? {}) : {};
@@ -54,8 +57,8 @@ export function contentsNeeded(done: Done, present: Present): readonly string[] 
 }
 
 /**
- * Plans the undo of a run. A field is restored if it still has the value that the run wrote. `nameTaken` contains
- * targetings whose previous name another targeting now has.
+ * Plans the undo of a run. A field is restored if it still has the value that the run wrote. `nameTaken`: the
+ * targetings whose previous name another targeting has now.
  */
 export function undoPlan(
   done: Done,
@@ -88,8 +91,8 @@ export function undoPlan(
 }
 
 /**
- * Finds the created options whose IDs could not be read: by their names, in the groups where they were created.
- * `missing`: those that the name does not identify, for example because others renamed them.
+ * Finds the created options whose IDs could not be read by their names, in the groups in which they were created.
+ * `missing`: those that were not found, or whose name several options have.
  */
 function foundByName({ withoutId = [] }: Done, present: ReadonlyMap<string, Present>) {
   const found: OptionEffect[] = [];
@@ -110,14 +113,17 @@ function foundByName({ withoutId = [] }: Done, present: ReadonlyMap<string, Pres
   return { found, missing };
 }
 
-/** Returns the options by name. Of several with the same name, it is unknown which the run created. */
+/**
+ * Returns the options by name. If several have a name, the value is undefined, because any of them may be the right
+ * one.
+ */
 function uniqueByName(options: readonly PresentOption[]): ReadonlyMap<string, PresentOption | undefined> {
   const byName = new Map<string, PresentOption | undefined>();
   for (const one of options) byName.set(one.name, byName.has(one.name) ? undefined : one);
   return byName;
 }
 
-/** Plans the undo of a run without reading the service, as if nothing had changed since the run. */
+/** Plans the undo of a run without reading the service: as if nothing had changed since the run. */
 export function undoPlanUnread(done: Done): UndoPlan {
   const present = new Map<string, Present>();
   const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
@@ -132,7 +138,7 @@ export function undoPlanUnread(done: Done): UndoPlan {
   return undoPlan({ ...done, withoutId: [] }, present);
 }
 
-/** Returns an option as the run left it. The values of fields that the run did not write are meaningless. */
+/** Returns an option as the run left it. Only the fields that the run wrote have meaningful values. */
 function leftBy(option: OptionEffect): readonly PresentOption[] {
   const { _id } = option;
   if (option.did === "deleted") return [];
@@ -142,7 +148,7 @@ function leftBy(option: OptionEffect): readonly PresentOption[] {
   return [{ _id, type: "atomic", ...written, contextCount: 0, contexts: contexts?.added }];
 }
 
-/** Counts the changed objects that already are in their previous state. Such objects have no row. */
+/** Counts the objects that already have their previous state. An undo plan has no rows for them. */
 export function alreadyUndone({ targetings, options }: Done, rows: readonly UndoRow[]): number {
   const inRows = new Set(rows.map(({ _id }) => _id));
   return [...targetings, ...options].filter(({ _id }) => !inRows.has(_id)).length;
@@ -236,7 +242,7 @@ function countLeft(options: readonly OptionEffect[]): number {
   return options.filter(({ did }) => did === "created").length;
 }
 
-/** Adds the undo of one targeting to the plans, if it changes anything. Returns the rows of the objects in it. */
+/** Adds the plan for undoing the changes in one targeting, if there are any. Returns the rows of its objects. */
 function assembled(
   { intents, rows }: IntendedUndo,
   present: Present,
@@ -267,7 +273,7 @@ function assembled(
   return [...back, ...rows];
 }
 
-/** Sorts the changes of an undo: creations (groups first), changes, deletions (groups last). */
+/** Sorts the changes of an undo: creations with groups first, then changes, then deletions with groups last. */
 function inOrder(intents: readonly Intent[]): readonly Intent[] {
   const rank = ({ kind, type, there }: Intent): number => {
     if (kind === "create") return type === "collection" ? 0 : 1;

@@ -4,20 +4,20 @@ import { cutText } from "../../platform/text.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionType } from "../../spec/records.ts";
 
-/** A position in a file. Lines and columns begin at 1. Columns count UTF-16 code units, as editors do. */
+/** A position in a file. Lines and columns begin at 1. A column counts UTF-16 code units, as editors do. */
 export interface Spot {
   readonly line: number;
   readonly column: number;
 }
 
-/** Returns only the line and column of a value. */
+/** Returns only the line and the column of a value that has more fields. */
 export function spotOf({ line, column }: Spot): Spot {
   return { line, column };
 }
 
 export interface Problem extends Spot {
   readonly lines?: readonly number[] | undefined;
-  /** For a problem in a call: the path to it, such as `options[1].name`. */
+  /** Only for a desired state in the arguments of a call: the path to the value, such as `options[1].name`. */
   readonly path?: string;
   readonly message: string;
   readonly remedy: string;
@@ -25,23 +25,29 @@ export interface Problem extends Spot {
 
 type FieldName = "name" | "parent" | "type" | "exposeChildren" | "contexts";
 
-/** The parent that a row specifies. `keep`: none. `row`: a group in the same file, by its index. */
+/**
+ * The group that an option shall be in. `keep`: the file does not say. `top`: the top level. `row`: a group in the same
+ * file, by the index of its row.
+ */
 export type ParentWish =
   | { readonly kind: "keep" }
   | { readonly kind: "top" }
   | { readonly kind: "row"; readonly row: number }
   | { readonly kind: "name"; readonly name: string };
 
-/** The Context IDs that an option shall have, trimmed, each once. With `atLeast`, the option keeps its others. */
+/**
+ * The Context IDs that an option shall have: trimmed and without duplicates. With `atLeast`, the option also keeps its
+ * others.
+ */
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;
-  /** The Context IDs to remove. Only together with `atLeast`. */
+  /** The Context IDs that the option shall lose. Only used with `atLeast`. */
   readonly remove?: readonly string[];
   readonly split?: SplitCells;
 }
 
-/** An option of a desired state. Fields that the file does not specify are absent. */
+/** An option in a file. Fields that the file does not specify are absent, and a plan does not change them. */
 export interface DesiredOption extends Spot {
   readonly isRemoved?: true | undefined;
   readonly _id?: string | undefined;
@@ -58,23 +64,23 @@ export interface DesiredTargeting extends Spot {
   readonly name?: string | undefined;
 }
 
-/** A text that a spreadsheet program has probably damaged, for example a rounded number. */
+/** A text that a spreadsheet program has probably damaged, such as a rounded number. */
 export interface Suspect extends Spot {
   readonly text: string;
   readonly field: "name" | "parentName" | "contexts";
 }
 
-/** What a file specifies, regardless of its format. */
+/** The content of a file, in the same form for all file formats. */
 export interface Desired {
   readonly targeting?: DesiredTargeting | undefined;
-  /** The options in the order of the file. Groups come before the options nested in them. */
+  /** The options in the order of the file. A group comes before the options that are nested in it. */
   readonly options: readonly DesiredOption[];
-  /** Texts of a sheet that look damaged. They are accepted if the service or the base has the same text. */
+  /** Texts of a sheet that look damaged. A plan accepts those that the service or the base also contains. */
   readonly suspects: readonly Suspect[];
   readonly hasActions?: true;
 }
 
-/** A problem that prevents reading the rest of a file. It is reported alone. */
+/** A problem after which the rest of a file cannot be read. No other problem of the file is reported. */
 export class UnreadableFile extends Error {
   readonly problem: Problem;
   constructor({ line, column }: Spot, message: string, remedy: string) {
@@ -86,7 +92,7 @@ export class UnreadableFile extends Error {
 export class Problems {
   readonly all: Problem[] = [];
 
-  /** Reports a problem. `lines`: the numbers of all affected lines, if there are several. */
+  /** Adds a problem. `lines`: the numbers of all affected lines, if there are several. */
   add({ line, column }: Spot, message: string, remedy: string, lines?: readonly number[]): undefined {
     this.all.push({ line, column, ...(lines !== undefined && { lines }), message, remedy });
     return undefined;
@@ -135,7 +141,7 @@ const option = z.strictObject({
   children: z.array(child).optional().describe("The sub-options to manage. Others stay. [] makes it a group, too."),
 });
 
-/** The published schema of a desired state, for editors. `readDesired` checks more than this schema. */
+/** The published JSON schema of a desired state, with which editors check it. `readDesired` checks more. */
 const desiredState = z.strictObject({
   $schema: z.string().optional(),
   version: z.literal(1),

@@ -42,7 +42,10 @@ export interface NodeCount {
   nodes: number;
 }
 
-/** Parses strict JSON whose first line is `firstLine`. Throws an UnreadableFile for bad syntax or an exceeded limit. */
+/**
+ * Parses strict JSON that begins at line `firstLine` of a file. Throws an UnreadableFile if the syntax is wrong or a
+ * limit is exceeded.
+ */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
   let key: Omit<Entry, "value"> | undefined;
@@ -89,12 +92,12 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
     },
     { disallowComments: true, allowTrailingComma: false },
   );
-  // `onError` throws for an empty text, so there always is a root.
+  // `onError` has thrown if the text is empty, so there is a root.
   if (root === undefined) throw new Error("the JSON parser gave no value and no error");
   return root;
 }
 
-/** Returns the path to an offset in JSON, such as `options[1].name`. Empty for the whole value. */
+/** Returns the path to the value at an offset in a JSON text, such as `options[1].name`. Empty for the whole value. */
 export function jsonPathAt(text: string, offset: number): string {
   const steps = getLocation(text, offset).path.map((step) =>
     typeof step === "number" ? `[${step}]` : `.${JSON.stringify(step).slice(1, -1)}`,
@@ -104,7 +107,10 @@ export function jsonPathAt(text: string, offset: number): string {
 
 const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
-/** Reads NDJSON. Its first line may contain the version and the targeting. Throws an UnreadableFile. */
+/**
+ * Reads NDJSON. The first line may be a header with the version and the targeting, which is returned. Throws an
+ * UnreadableFile.
+ */
 export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   const count = { nodes: 0 };
@@ -135,7 +141,7 @@ function readRow(node: MapNode, drafts: Drafts): void {
   addOption(fields, { spot: node, parent, parentSpot: entry && spotOf(entry) }, drafts);
 }
 
-/** Reads the parent of a row. Null and `[]` mean the top level. An empty text means that none is specified. */
+/** Reads the group that a row names. Null and `[]` mean the top level. An empty text means that the row names none. */
 function parentOf(entry: Entry | undefined, problems: Problems): ParentWish {
   if (entry === undefined) return { kind: "keep" };
   const { value } = entry;

@@ -37,12 +37,12 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
   ".jsonl": "ndjson",
 };
 
-/** The maximum number of options in YAML, because each needs memory for its position and comments. */
+/** The maximum number of options in a YAML file. Parsed YAML takes much memory for positions and comments. */
 export const MAX_YAML_OPTIONS = 5000;
 
 export type ReadFormat = DesiredFormat | "xlsx";
 
-/** What `maxLineBytes` limits in each format: a line or, in JSON, a value such as an option. */
+/** The unit whose size `maxLineBytes` limits, by format: a line or, in JSON, a value such as an option. */
 const UNITS: Readonly<Record<Exclude<DesiredFormat, "csv">, BoundedUnit>> = {
   yaml: "line",
   ndjson: "line",
@@ -54,29 +54,29 @@ const LARGE_BYTES = 1_048_576;
 export interface DesiredSource {
   readonly bytes: Uint8Array;
   readonly format: ReadFormat;
-  /** The path of the file. The extension may determine the separator of its cells. */
+  /** The path of the file. Its extension may say which separator is between cells. */
   readonly path?: string;
-  /** Settings for reading the sheet, such as its columns. Settings that are absent are detected from its content. */
+  /** Settings for reading a sheet, such as its columns. Absent settings are detected from its content. */
   readonly sheet?: SheetArguments;
-  /** The folder in which a `contextsFile` is searched. Undefined if the desired state is not a file. */
+  /** The folder that contains the files named as `contextsFile`. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
-  /** The maximum size of a line or a value in bytes. Default: no limit. */
+  /** The maximum size of a line or value in bytes (see `UNITS`). Default: no limit. */
   readonly maxLineBytes?: number;
 }
 
-/** What was read from a file. If there are problems, `desired` is incomplete. */
+/** The content of a file. Incomplete if there are problems. */
 export interface ReadDesired {
   readonly desired: Desired;
   /** Sorted by line and column. */
   readonly problems: readonly Problem[];
-  /** The SHA-256 digest of the file in hexadecimal. */
+  /** The SHA-256 digest of the file, in hexadecimal. */
   readonly digest: string;
-  /** How a sheet was read. Absent if the file is not a sheet. */
+  /** The settings with which a sheet was read. Absent if the file is not a sheet. */
   readonly file?: InputFile | undefined;
   readonly columns?: ReadSheet["columns"] | undefined;
 }
 
-/** Returns the format in which to write a file. Throws a FileError for an unknown extension. */
+/** Returns the format in which to write a file, by its extension. Throws a FileError if the extension is unknown. */
 export function formatOfDesired(path: string): DesiredFormat {
   const ending = extname(path).toLowerCase();
   const format = BY_ENDING[ending];
@@ -87,7 +87,7 @@ export function formatOfDesired(path: string): DesiredFormat {
   );
 }
 
-/** Returns the format in which to read a file. Throws a FileError for an unknown extension. */
+/** Returns the format in which to read a file, by its extension. Throws a FileError if the extension is unknown. */
 export function formatToRead(path: string): ReadFormat {
   const format = BY_ENDING[extname(path).toLowerCase()];
   if (format !== undefined) return format;
@@ -96,7 +96,10 @@ export function formatToRead(path: string): ReadFormat {
   throw unknownForm(path, ".yaml, ");
 }
 
-/** Reads a desired state. Reports a syntax error alone. Throws a FileError for a line over `maxLineBytes`. */
+/**
+ * Reads a desired state. A syntax error is the only reported problem. Throws a FileError for a line over
+ * `maxLineBytes`.
+ */
 export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   const { bytes, format, folder, maxLineBytes } = source;
   if (maxLineBytes !== undefined && format !== "csv" && format !== "xlsx") {
@@ -109,8 +112,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
     const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
-    // Suspect texts are compared with the service when the plan is made. If problems prevent a plan, they are reported
-    // here.
+    // Texts that look damaged are checked against the service when the plan is made. Problems prevent the plan, so they
+    // are reported now.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
     const desired = {
       ...(targeting && { targeting }),
@@ -125,7 +128,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   }
 }
 
-/** Makes the garbage collector run more often, because reading a large file leaves much memory that it can free. */
+/** Makes the garbage collector run more often. Reading a large file creates much data that is soon unused. */
 function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");
 }
@@ -161,7 +164,7 @@ interface ReadRows {
   readonly columns?: ReadSheet["columns"];
 }
 
-/** Detects how to read a sheet. Throws an UnreadableFile if it cannot be detected. */
+/** Detects the settings for reading a sheet. Throws an UnreadableFile if they cannot be detected. */
 async function openSheet(
   { bytes, path = "", sheet = {}, maxLineBytes }: DesiredSource,
   format: "csv" | "xlsx",
@@ -227,8 +230,8 @@ function checkRows(options: readonly DesiredOption[], problems: Problems): void 
 }
 
 /**
- * Reports each name that occurs twice. Two options that are `identified` otherwise may have the same name, because
- * edits in the web console can leave a targeting with two options of one name (management-api 4.2 rule 4).
+ * Reports each name that occurs twice, except for options that are `identified` by other means. Edits in the web
+ * console can leave a targeting with two options of one name (management-api 4.2 rule 4).
  */
 export function checkNames(
   options: readonly DesiredOption[],
@@ -268,12 +271,12 @@ export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems
 }
 
 interface BesideFile {
-  /** The folder of the desired state. Undefined if the desired state is not a file. */
+  /** The folder that contains the files of Context IDs. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
   readonly maxLineBytes: number | undefined;
 }
 
-/** Reads the files of Context IDs that rows name. Each line of such a file is one Context ID. */
+/** Reads the files of Context IDs that rows name. Each line of these files is a Context ID. */
 async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<void> {
   const { files, options, problems } = drafts;
   const read = new Map<string, readonly ListedContextId[]>();

@@ -51,7 +51,7 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
 }
 
-/** Returns the position of a cell: line and column in a text file, row and column in a workbook. */
+/** Returns the position of a cell: its line and column in a text file, its row and column in a workbook. */
 function spotIn({ line, places }: SheetRow, at: number): Spot {
   const place = places?.[at];
   return place === undefined ? { line, column: at + 1 } : spotOf(place);
@@ -75,7 +75,10 @@ class Rows {
   readonly #separator: string;
   readonly #textsOf: ReturnType<typeof splitter>;
   readonly #oneARow: boolean;
-  /** The indexes of options by ID and, if there is a column `contextId`, also by name. */
+  /**
+   * The indexes of options by ID. If each row has one Context ID, also by name, because rows of one option may then
+   * have no ID.
+   */
   readonly #known = new Map<string, number>();
 
   constructor(header: SheetHeader, separator: string, drafts: Drafts) {
@@ -116,8 +119,9 @@ class Rows {
     const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    // With one Context ID a row, a row with a known ID or name continues that option. Otherwise, the row must have
-    // Context IDs and the same name, or its repeated ID is a problem.
+    // If the sheet has one Context ID in each row, a row with a known ID or name is another row of that option. In
+    // other sheets, the row must have Context IDs and the same name; otherwise its repeated ID is reported as a
+    // problem.
     const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
     if (before !== undefined && first !== undefined && continues) {
       options[before] = this.#merged(first, option);
@@ -214,13 +218,14 @@ class Rows {
     const remove = [...(one.remove ?? []), ...(other.remove ?? [])];
     const ids = [...new Set([...one.ids, ...other.ids])];
     const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
-    // If a row both adds and removes Context IDs, it is unknown which cells it removes. So no split cells are joined.
+    // If rows of one option both add and remove Context IDs, it is unknown which of the split cells are removed. So
+    // none are joined again.
     const isOne = remove.length === 0 || ids.length === 0;
     const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
     return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
   }
 
-  /** Reads the name in a cell. A text that looks damaged may exist in the service, so its name is checked later. */
+  /** Reads a name. A name that looks damaged is not checked here: it is accepted if the service has the same name. */
   #name(cell: Cell): string | undefined {
     if (!this.#isSuspect(cell, cell.text, "name")) return nameIn(cell.text, cell, this.#drafts.problems);
     return cell.text;
@@ -251,7 +256,7 @@ class Rows {
 
   #isSuspect(cell: Cell, text: string, field: Suspect["field"]): boolean {
     const damage = damageIn(text, cell.isText);
-    // Invisible characters in a name are reported by the check of names, which gives more detail.
+    // The check of names reports invisible characters in more detail.
     if (damage === undefined || (damage.damage === "invisible" && field === "name")) return false;
     this.suspects.push({ ...spotOf(cell), text, field });
     return true;

@@ -14,14 +14,14 @@ import {
   UnreadableFile,
 } from "./desired.ts";
 
-/** A text. `isPlain`: it is written without quotation marks, which is possible only in YAML. */
+/** A text. `isPlain`: it is not in quotation marks, which is possible only in YAML. */
 interface TextNode extends Spot {
   readonly kind: "text";
   readonly text: string;
   readonly isPlain: boolean;
 }
 
-/** A number, boolean or null in JSON. YAML values of this kind are read as texts. */
+/** A number, boolean or null in JSON. In YAML, all values are read as texts. */
 interface ValueNode extends Spot {
   readonly kind: "value";
   readonly value: number | boolean | null;
@@ -32,7 +32,7 @@ export interface ListNode extends Spot {
   readonly items: Node[];
 }
 
-/** A key with its value. `line`, `column` and `offset` (in characters) are those of the key. */
+/** A key with its value. `line`, `column` and `offset` (in characters) are the position of the key. */
 export interface Entry extends Spot {
   readonly key: string;
   readonly offset: number;
@@ -42,13 +42,13 @@ export interface Entry extends Spot {
 export interface MapNode extends Spot {
   readonly kind: "map";
   readonly entries: Entry[];
-  /** Whether the object is written in braces, as in JSON. */
+  /** Whether the object is in braces, as always in JSON. YAML objects can be without. */
   readonly isFlow: boolean;
 }
 
 export type Node = TextNode | ValueNode | ListNode | MapNode;
 
-/** The maximum number of values in a file. A YAML alias counts as all values that it repeats. */
+/** The maximum number of values in a file. An alias in YAML counts as all the values that it repeats. */
 export const MAX_NODES = 1_000_000;
 export const MAX_DEPTH = 20;
 
@@ -78,7 +78,7 @@ export function kindOf(node: Node): string {
   return node.kind === "list" ? "a list" : "an object";
 }
 
-/** Returns the entries of an object by key. Reports repeated and unknown keys. */
+/** Returns the entries of an object by key. Reports keys that are repeated or unknown. */
 export function entriesOf(
   map: MapNode,
   valid: readonly string[],
@@ -112,7 +112,7 @@ export function textIn(node: Node, spot: Spot, field: string, problems: Problems
   return problems.add(spot, `${field} must be a text, not ${found}`, remedy);
 }
 
-/** Returns an ID in upper case, as the service writes it. Reports a problem if it is invalid. */
+/** Returns an ID in upper case, as the service writes it. If it is invalid, reports a problem and returns undefined. */
 export function idIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const id = text.trim().toUpperCase();
   if (isUlid(id)) return id;
@@ -123,7 +123,9 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   );
 }
 
-/** Returns a name. Reports a problem if it breaks the rules of the service (management-api 8.3). */
+/**
+ * Returns a name. If it breaks the rules of the service (management-api 8.3), reports a problem and returns undefined.
+ */
 export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const problem = nameProblem(text);
   if (problem === undefined) return text;
@@ -135,7 +137,9 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
   );
 }
 
-/** Adds a trimmed Context ID (management-api 8.1), or reports a problem, whose message ends with `where`. */
+/**
+ * Adds a trimmed Context ID. If it is invalid (management-api 8.1), reports a problem whose message ends with `where`.
+ */
 export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
   const id = trimContextId(text);
   const problem = contextIdProblem(id);
@@ -151,7 +155,7 @@ export function addContextId(ids: Set<string>, text: string, spot: Spot, problem
   problems.add(spot, words[problem.rule] + where, "Correct this Context ID, or remove it.");
 }
 
-/** Returns the Context IDs in a list. Reports a problem if the node is not a list. */
+/** Returns the Context IDs in a list. If the node is no list, reports a problem and returns undefined. */
 function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): readonly string[] | undefined {
   if (node.kind !== "list") {
     return problems.add(
@@ -168,7 +172,10 @@ function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): 
   return [...ids];
 }
 
-/** Returns a boolean. Reports a problem unless the node is `true` or `false`, written without quotation marks. */
+/**
+ * Returns a boolean. If the node is not `true` or `false` without quotation marks, reports a problem and returns
+ * undefined.
+ */
 function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
   if (node.kind === "value" && typeof node.value === "boolean") return node.value;
   const text = node.kind === "text" && node.isPlain ? node.text : undefined;
@@ -176,20 +183,20 @@ function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefine
   return problems.add(spot, "exposeChildren must be true or false", "Write true or false without quotes.");
 }
 
-/** Returns the type of an option. Reports a problem if the type is unknown. */
+/** Returns the type of an option. If it is unknown, reports a problem and returns undefined. */
 export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
   if (text === "atomic" || text === "collection") return text;
   return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");
 }
 
-/** A file with the Context IDs of a row. It is read after all rows were read. */
+/** A file with the Context IDs of a row. It is read after all rows. */
 export interface NamedFile {
   readonly path: string;
   readonly spot: Spot;
   readonly row: number;
 }
 
-/** The options that were read so far, and the files of Context IDs that are still to be read. */
+/** The options of a file as far as they were read, and the files of Context IDs that are still to be read. */
 export interface Drafts {
   readonly options: DesiredOption[];
   readonly files: NamedFile[];
@@ -203,10 +210,13 @@ export interface RowPlace {
   readonly isGroup?: boolean;
 }
 
-/** The fields for Context IDs. A row may have only one of them. */
+/** The fields for Context IDs. A row may have only one of these fields. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/** Returns the text of a field. Undefined if the field is absent, or if it is not a text, which is reported. */
+/**
+ * Returns the text of a field. Undefined if the field is absent. If it is not a text, reports a problem and returns
+ * undefined.
+ */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,
@@ -260,7 +270,7 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
   return row;
 }
 
-/** Reads the Context IDs of an option. In rows, `op` says whether they are set, added or removed. */
+/** Reads the Context IDs of an option. The field `op` of NDJSON rows says whether they are set, added or removed. */
 function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
   const op = textField(fields, "op", problems);
   const said = op && contextActionIn(op.text);
@@ -281,7 +291,7 @@ const ROOT_FIELDS = ["version", "targeting", "options"];
 const OPTION_FIELDS = ["_id", "name", "type", "exposeChildren", ...CONTEXT_FIELDS, "children"];
 const CHILD_FIELDS = ["_id", "name", "type", ...CONTEXT_FIELDS];
 
-/** Reads a YAML or JSON file into `drafts`. Returns the targeting that the file names. */
+/** Reads a YAML or JSON file into `drafts`. Returns the targeting that the file names, if any. */
 export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   if (root.kind !== "map") {
@@ -386,7 +396,7 @@ function optionMap(node: Node, problems: Problems): MapNode | undefined {
   return problems.add(node, `an option must be an object, not ${kindOf(node)}`, name);
 }
 
-/** Returns whether a file is no desired state at all. If so, reports that once instead of each unknown key. */
+/** Returns whether a file is something else than a desired state. If so, reports only that, not each unknown key. */
 function isForeign(root: MapNode, problems: Problems): boolean {
   const keys = new Set(root.entries.map(({ key }) => key));
   if (ROOT_FIELDS.some((field) => keys.has(field) && field !== "version") || keys.size === 0) return false;

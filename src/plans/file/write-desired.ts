@@ -9,7 +9,7 @@ import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
- * Returns a targeting as the text of a file. Equal targetings give equal texts. Throws a FileError if the targeting is
+ * Returns a targeting as the text of a file. Equal targetings have equal texts. Throws a FileError if the targeting is
  * too large for YAML.
  */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
@@ -106,11 +106,13 @@ function yamlOption(option: ServiceOption, indent: string): string {
 
 const LONGEST_LINE = 100;
 
-/** Matches a text that needs no quotation marks in YAML, not even in a list in brackets. */
+/**
+ * Matches texts that need no quotation marks in YAML, even in a list in brackets. Words in `RESERVED` need them, too.
+ */
 const PLAIN =
   /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;
-/** Characters that must be escaped in YAML, but not in JSON. */
+/** Characters that must be escaped in YAML, but that JSON does not escape. */
 const UNPRINTED = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 function scalar(text: string): string {

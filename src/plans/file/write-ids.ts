@@ -20,7 +20,10 @@ interface Splice {
 
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
-/** Writes IDs into the rows of a file. Throws a FileError if this would change what the file means. */
+/**
+ * Writes the IDs of options into the rows of a file. Throws a FileError if that would change the content in another
+ * way.
+ */
 export async function withIds(bytes: Uint8Array, file: WrittenFile, ids: Ids): Promise<Uint8Array> {
   const before = await optionsOf(bytes, file);
   const spliced = await (file.format === "xlsx"
@@ -35,7 +38,7 @@ export async function withIds(bytes: Uint8Array, file: WrittenFile, ids: Ids): P
   );
 }
 
-/** Reads the options of a desired state. Does not read the files of Context IDs that it names. */
+/** Reads the options of a desired state, without the files of Context IDs that it names. */
 async function optionsOf(bytes: Uint8Array, file: WrittenFile): Promise<readonly DesiredOption[]> {
   return (await readDesired({ bytes, ...file, folder: undefined })).desired.options;
 }
@@ -70,7 +73,7 @@ async function workbookWithIds(bytes: Uint8Array, file: WrittenFile, byLine: Ids
     id === undefined ? [] : [{ line, column, text: id }],
   );
   const headed = own < 0 ? [{ line: header.line, column, text: headingOf("_id") }] : [];
-  // Imported only when needed, because only workbooks need this module.
+  // Loaded only here, because only workbooks need this module.
   const { withCells } = await import("../../files/xlsx/edit-workbook.ts");
   return wholeOf(() => withCells(bytes, sheet.sheet, [...headed, ...cells]));
 }
@@ -89,7 +92,7 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   return { rows, header, sheet: file.sheet ?? {} };
 }
 
-/** Adds IDs to the rows of a sheet. If an option has several rows, all get its ID. */
+/** Adds IDs to the rows of a sheet. If an option has several rows, each gets its ID. */
 function withTheirIds(
   { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
   byLine: Ids,
@@ -110,7 +113,7 @@ async function splicesOf(text: string, format: DesiredSource["format"], ids: Ids
   });
 }
 
-/** Yields the options in the order of rows: each option before its children. */
+/** Yields the options of a file in the order of their row numbers: each option, then its children. */
 function* optionsIn(root: Node): Generator<MapNode> {
   for (const option of mapsIn(root, "options")) {
     yield option;
@@ -124,8 +127,8 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
 }
 
 /**
- * Returns the text that inserts an ID, and its place. The ID gets its own line if the first field begins a line or the
- * object has no braces.
+ * Returns the text that inserts an ID before the first field of an option, and where to insert it. The ID gets its own
+ * line if that field begins a line or the object has no braces.
  */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;

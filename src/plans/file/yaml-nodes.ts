@@ -3,20 +3,23 @@ import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./tree.ts";
 
-/** The maximum size of a YAML text in characters. The text is held in memory with all comments and positions. */
+/** The maximum size of a YAML text in characters. While it is parsed, all its comments and positions are in memory. */
 const MAX_BYTES = 16_000_000;
-/** The maximum number of lexemes. Each takes 200 bytes, and a whole project needs at most a fifth of them. */
+/** The maximum number of lexemes. Each takes 200 bytes of memory. A whole project needs at most a fifth of them. */
 const MAX_LEXEMES = 1_500_000;
-/** After this number of lexemes (about 10 ms), other work of the process gets a turn. */
+/** After this many lexemes (about 10 ms), the parser pauses so that other work of the process can go on. */
 const LEXEMES_PER_TURN = 5000;
-/** The standard tags of YAML that have no effect. */
+/** The standard tags of YAML that are accepted, because they have no effect. */
 const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"];
 
 const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
 
 type Yaml = typeof import("yaml");
 
-/** Parses YAML; every value is a text. Throws an UnreadableFile for wrong or forbidden syntax or an exceeded limit. */
+/**
+ * Parses YAML. Every value is read as a text. Throws an UnreadableFile for wrong or forbidden syntax or an exceeded
+ * limit.
+ */
 export async function yamlNodes(text: string): Promise<Node> {
   if (text.length > MAX_BYTES) {
     const line = linesIn(text, MAX_BYTES);
@@ -43,7 +46,7 @@ export async function yamlNodes(text: string): Promise<Node> {
   return new Conversion(yaml, lines).of(document.contents, 1).node;
 }
 
-/** Splits a file into tokens. Throws an UnreadableFile at once if it is nested too deeply or has too many lexemes. */
+/** Splits a file into tokens. Throws an UnreadableFile as soon as it is nested too deeply or has too many lexemes. */
 async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<readonly CST.Token[]> {
   lines.addNewLine(0);
   const parser = new yaml.Parser(lines.addNewLine);
@@ -79,7 +82,7 @@ function isCollection(token: CST.Token): token is CST.BlockMap | CST.BlockSequen
   return token.type === "block-map" || token.type === "block-seq" || token.type === "flow-collection";
 }
 
-/** A converted node and the number of its values. An alias counts as all values that it repeats. */
+/** A converted node and the number of its values. An alias counts as all the values that it repeats. */
 interface Converted {
   readonly node: Node;
   readonly nodes: number;
