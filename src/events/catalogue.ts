@@ -19,10 +19,7 @@ const entries: readonly (readonly [string, EventSpec])[] = Object.entries(EVENTS
 
 export const EVENT_NAMES: readonly string[] = entries.map(([name]) => name);
 
-/**
- * The fields of each supported event: its own parameters, and those that all events share (event-tracking-api 2.1,
- * 2.2).
- */
+/** The fields of each supported event: its own parameters, and those of all events (event-tracking-api 2.1, 2.2). */
 export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
   entries.map(([name, { parameters }]) => [name, shapeOf({ ...parameters, ...EVENT_FIELDS })]),
 );
@@ -32,13 +29,13 @@ export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
 /**
- * What the service does with an event. `ignored`: it answers `ok` but drops the event. `rejected`: it answers
- * `!invalid`. `uncertain`: the document does not say.
+ * What the service does with an event. `ignored`: it answers `ok`, but drops the event. `rejected`: it answers
+ * `!invalid`. `uncertain`: the API document does not say.
  */
 export const VERDICTS = ["recorded", "ignored", "rejected", "uncertain"] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** How a rule is known: the API document states it, we assume it, or the document does not mention the case. */
+/** How a rule is known: the API document states it, we assume it, or the document does not cover the case. */
 export const BASES = ["documented", "assumed", "notShown"] as const;
 export type RuleBasis = (typeof BASES)[number];
 
@@ -91,21 +88,22 @@ export interface Finding {
   readonly section: string;
   readonly basis: RuleBasis;
   /**
-   * `verdict`: this finding is a reason why the event is not recorded, or may not be. `warning`: it is recorded anyway.
+   * `verdict`: because of this finding, the event is not recorded, or may not be. `warning`: the event is recorded
+   * anyway.
    */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
 }
 
-/** The predicted verdict on an event, and the findings about it. Findings that decide the verdict come first. */
+/** The predicted verdict on an event, and the findings about the event. Those that decide the verdict come first. */
 export interface Validation {
   readonly verdict: Verdict;
   readonly basis: RuleBasis;
   readonly findings: readonly Finding[];
 }
 
-/** If an event breaks several rules, the verdict that comes last in this list counts. */
+/** If an event breaks several rules, the last of their verdicts in this list counts. */
 const PRECEDENCE = ["recorded", "uncertain", "ignored", "rejected"] as const satisfies readonly Verdict[];
 
 const PLAIN: Validation = Object.freeze({ verdict: "recorded", basis: "documented", findings: Object.freeze([]) });
@@ -125,8 +123,8 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
 }
 
 /**
- * Returns how a verdict is known. `bases` are those of the broken rules that lead to it, of which one documented rule
- * is enough. For a recorded event, we only assume that these rules do no harm.
+ * Returns how a verdict is known. `bases` are those of the broken rules that lead to the verdict: if one of these rules
+ * is documented, so is the verdict. If the event is recorded although it breaks rules, the verdict is assumed.
  */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";

@@ -8,11 +8,9 @@ import { type NearestName, nearestName, rememberingNearestName } from "./spellin
 import { validateEvent } from "./validate.ts";
 
 interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
-  /**
-   * The name of the broken rule: as the validator names it, or as the sandbox does if only the sandbox checks the rule.
-   */
+  /** The name of the broken rule, as the validator has it. If only the sandbox checks the rule, its name there. */
   readonly code: string;
-  /** Whether the event is not recorded, or may not be, because of this finding. */
+  /** Whether the event is not recorded, or may not be, because of this finding. Otherwise it is only a warning. */
   readonly isDecisive: boolean;
 }
 
@@ -20,7 +18,7 @@ type Arrived = Pick<SandboxEvent, "body" | "text"> & {
   readonly findings: readonly Pick<SandboxEvent["findings"][number], "path" | "rule" | "effect">[];
 };
 
-/** What is wrong with the HTTP headers of an event. The key is the path that the sandbox reports for the header. */
+/** What is wrong with the HTTP headers of an event. The keys are the paths that the sandbox reports for the headers. */
 const HEADER_FINDINGS: ReadonlyMap<string, Omit<ArrivedFinding, "path">> = new Map([
   [
     "headers.authorization",
@@ -78,8 +76,8 @@ function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): 
     const fix = "send an object with uid and eventName";
     return [{ path: "", code: "bodyNotObject", basis, message: "the body is not JSON", fix, isDecisive: true }];
   }
-  // The sandbox does not store a body that is too large, so the validator cannot check it. The findings of the sandbox
-  // are used instead.
+  // The sandbox does not store bodies that are too large, so the validator cannot check them. The sandbox's own
+  // findings are used instead.
   return findings.filter(({ path }) => !HEADER_FINDINGS.has(path)).map(sandboxFinding);
 }
 
@@ -104,8 +102,8 @@ export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nea
 }
 
 /**
- * Received events with the same name and the same finding: `count` is their number. `of` is the number of all received
- * events with this name, including those without the finding.
+ * Received events with the same name and the same finding. `count` is their number. `of` is how many events with this
+ * name were received in all.
  */
 export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly eventName: string | null;
@@ -115,8 +113,8 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
 }
 
 /**
- * Returns why events were not recorded, the most frequent reason first. Events with the same reason share the message
- * of the first one.
+ * Returns why events were not recorded, the most frequent reason first. For events with the same reason, the message is
+ * that of the first one.
  */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, FoundKind>();
@@ -150,17 +148,17 @@ export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind
 
 interface FoundKind {
   readonly kind: Omit<WrongKind, "count" | "of">;
-  /** How many events need each fix. */
+  /** How many events need each fix. Events with the same finding may need different fixes. */
   readonly fixes: Map<string, number>;
   count: number;
 }
 
-/** How many different fixes are listed for one missing parameter. */
+/** How many different fixes are listed for a missing parameter. */
 const FIXES_LISTED = 3;
 
 /**
- * Returns the fixes for events that lack the same parameter. The fixes differ: some events have its value under another
- * name, others do not have it.
+ * Returns the fixes for events that lack the same parameter. Some of these events have its value under another name,
+ * and others do not have it at all.
  */
 function fixesWords(fixes: ReadonlyMap<string, number>): string {
   const words = mostFrequent(fixes, FIXES_LISTED).map(([fix, count]) =>
@@ -182,8 +180,8 @@ interface UnsupportedName {
 }
 
 /**
- * Which of the supported events the app has sent, with which parameters, and which rules they broke. Each event name is
- * in exactly one of the first four lists (event-tracking-api 2.2).
+ * Which supported events the app has sent, with which parameters, and which rules they broke. Each event name is in
+ * exactly one of the first four lists (event-tracking-api 2.2).
  */
 export interface Coverage {
   readonly summary: string;
@@ -193,7 +191,7 @@ export interface Coverage {
   readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
   readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
   readonly unsupported: Readonly<Record<string, UnsupportedName>>;
-  /** How many times events broke each rule. Rules that only cause warnings are included. */
+  /** How often events broke each rule, including rules that only cause warnings. */
   readonly rules: Readonly<Partial<Record<RuleName, number>>>;
 }
 
@@ -206,7 +204,7 @@ interface Seen {
 }
 
 interface CountedEvents {
-  /** What was received for each event name, in the order of the document. Names that were not received are missing. */
+  /** What was received of each event, in the order of the API document. Events that were not received are missing. */
   readonly seen: ReadonlyMap<string, Seen>;
   readonly unsupported: ReadonlyMap<string, number>;
   readonly rules: ReadonlyMap<RuleName, number>;
@@ -320,7 +318,7 @@ export interface EventCoverage {
   readonly eventName: string;
   readonly count: number;
   readonly wrong?: number;
-  /** How many events had each parameter, also if it is 0. Empty if no such event was received. */
+  /** How many events had each parameter, even if none had. Empty if this event was not received. */
   readonly parameters: Readonly<Record<string, number>>;
   /** The three most frequent platforms, `(none)` and `(others)`. Absent if no event names its platform. */
   readonly byPlatform?: Readonly<Record<string, number>>;
@@ -354,7 +352,7 @@ export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage
   });
 }
 
-/** Returns the most frequent platforms of all events, so that the report of each event shows the same ones. */
+/** Returns the most frequent platforms of all events. The report of each event shows these. */
 function commonPlatforms(events: readonly Seen[]): ReadonlySet<string> {
   const all = new Map<string, number>();
   for (const { platforms } of events) for (const [name, count] of platforms) increase(all, name, count);

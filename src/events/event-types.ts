@@ -5,7 +5,7 @@ import { nearestName } from "./spelling.ts";
 
 const LONGEST_NAME = EVENT_LIMITS.eventNameLength.value;
 
-/** A supported event with its parameters. `uid` and `platform` are omitted, because all events have them. */
+/** A supported event with its parameters, without `uid` and `platform`, which all events have. */
 export interface EventType {
   readonly eventName: string;
   readonly meaning: string;
@@ -13,7 +13,7 @@ export interface EventType {
   readonly optional: readonly string[];
 }
 
-/** The type of a parameter. `maximum` is the number of characters of a string, or of entries in `items`. */
+/** The type of a parameter. `maximum` is the most characters of a string, or the most entries of `items`. */
 export interface ParameterType {
   readonly name: string;
   readonly type: Parameter["type"];
@@ -44,7 +44,7 @@ export function describeEventType(eventName: string): EventTypeDetail {
   return spec.parameters.items === undefined ? detail : { ...detail, itemFields: parameterTypes(ITEM_FIELDS) };
 }
 
-/** An event name is not supported. The message suggests the nearest name or lists all names. */
+/** Thrown for an event name that is not supported. The message suggests the nearest name, or lists all names. */
 export class UnsupportedEventError extends RangeError {
   constructor(eventName: string) {
     const near = nearestName(eventName, EVENT_NAMES);

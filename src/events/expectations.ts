@@ -12,11 +12,11 @@ export interface ArrivedEvent {
 export interface Expectation {
   readonly eventName: string;
   /**
-   * Fields that an event must have. Objects in it may have more fields. Each entry of an array must match an actual
-   * entry.
+   * Fields that an event must have. An object in them may have more fields in the event. Each entry of an array must be
+   * in the event's array.
    */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
-  /** The exact number of events. Default: at least one. */
+  /** The exact number of events. Default: one or more. */
   readonly count?: number | undefined;
   /** The expected verdict. Default: at least one matching event is recorded, and none is ignored or rejected. */
   readonly verdict?: Verdict | undefined;
@@ -25,11 +25,14 @@ export interface Expectation {
 interface ExpectationOptions {
   /** Whether the events must arrive in the order of the expectations. */
   readonly inOrder?: boolean | undefined;
-  /** The maximum time from the first to the last expected event, in milliseconds. */
+  /** The longest time from the first to the last expected event, in milliseconds. */
   readonly withinMs?: number | undefined;
 }
 
-/** The result of an expectation. `reason` says why it is not met, `check` whether only order or time is the reason. */
+/**
+ * The result of an expectation. If it is not met, `reason` says why, and `check` whether it is only because of the
+ * order or the time.
+ */
 export interface ExpectationResult {
   readonly met: boolean;
   readonly found: number;
@@ -38,9 +41,9 @@ export interface ExpectationResult {
 }
 
 /**
- * Returns a result for each expectation. With `withinMs`, the expected events must arrive within that time of each
- * other. The result is for the time window with the most met expectations. Events outside this window still count
- * towards `count`, so that a second purchase is not overlooked.
+ * Returns a result for each expectation. With `withinMs`, all expected events must arrive within that time. If there
+ * are several such times, the one with the most met expectations is used. Events at other times still count towards
+ * `count`, so that a second purchase is not overlooked.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -84,12 +87,12 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
   return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
-/** The received events that concern one expectation. Each number is a position in the list of events sorted by time. */
+/** The received events that concern an expectation, as positions in the list of events sorted by time. */
 interface Found {
   readonly expectation: Expectation;
   /**
-   * `meant`: events with the expected name and fields. `wanted`: those of them with the expected verdict, or the
-   * recorded ones if none is expected. `lost`: those that were ignored or rejected; empty if a verdict is expected.
+   * `meant`: events with the expected name and fields. `wanted`: those of them with the expected verdict; if none is
+   * expected, the recorded ones. `lost`: those that were ignored or rejected; empty if a verdict is expected.
    */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
@@ -153,7 +156,7 @@ function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean
   });
 }
 
-/** Returns the index of the first entry in `positions` (sorted, ascending) that is at least `least`. */
+/** Returns the index of the first position that is at least `least`. `positions` is sorted. */
 function firstFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;
@@ -212,15 +215,18 @@ function matches(value: unknown, wanted: unknown): boolean {
 }
 
 /**
- * Whether the events arrived in the expected order. If not, `reason` names the first event that is out of order and the
- * time difference.
+ * Whether the events arrived in the expected order. If not, `reason` names the first event that was too early or
+ * missing, and by how much time.
  */
 interface OrderResult {
   readonly met: boolean;
   readonly reason?: string;
 }
 
-/** Checks that events arrived in the order of `expect`, with `count` events each (default: 1; 0 is skipped). */
+/**
+ * Checks that the events arrived in the order of `expect`, each `count` times (default: 1). Expectations with `count` 0
+ * are skipped.
+ */
 export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
   const events = sortedByTime(arrived);
   let after = 0;
@@ -266,7 +272,7 @@ function orderProblem(
     const came = wanted.length === 0 ? missing : `arrived ${wanted.length} of ${needed} times`;
     return before === undefined ? `${name} ${came}` : `${name} ${came}; it is expected after ${before.name}`;
   }
-  // One event matches both expectations, but it can meet only one of them.
+  // The same event matches both expectations, but it can meet only one of them.
   if (at === before.position) return `${name} did not arrive again after ${before.name}`;
   const early = thousands(before.arrivedAt - latest.arrivedAt);
   const usable = wanted.length - tooEarly;
@@ -276,13 +282,17 @@ function orderProblem(
 
 export interface DurationResult {
   readonly met: boolean;
-  /** The time from the first to the last expected event in milliseconds. Absent if some of them did not arrive. */
+  /**
+   * The time from the first to the last expected event, in milliseconds. Absent if an expected event did not arrive.
+   */
   readonly tookMs?: number;
-  /** The indexes of the expectations whose events did not arrive, or not often enough. */
+  /** The indexes of the expectations whose events arrived too rarely or not at all. */
   readonly missing: readonly number[];
 }
 
-/** Measures the shortest time in which all expected events arrived; with `inOrder`, in that order if possible. */
+/**
+ * Measures the shortest time in which all expected events arrived. With `inOrder`, in the expected order if possible.
+ */
 export function checkDuration(
   arrived: readonly ArrivedEvent[],
   expect: readonly Expectation[],
@@ -313,8 +323,8 @@ function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrde
 }
 
 /**
- * Searches from the index `start`. Returns the index of the latest event that is needed to meet all expectations.
- * Undefined if an expectation is not met.
+ * Returns the index of the last event that is needed to meet all expectations, starting at index `start`. Undefined if
+ * an expectation cannot be met.
  */
 function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;

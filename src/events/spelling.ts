@@ -16,7 +16,7 @@ type KnownName =
   | ParametersOf<(typeof EVENTS)[EventName]>;
 
 /**
- * For each event and parameter (event-tracking-api 2.2), its names in other systems, in lower case without separators.
+ * The names of each event and parameter (event-tracking-api 2.2) in other systems, in lower case without separators.
  */
 const SYNONYM_TABLE = {
   app_open: ["applaunch", "launch", "openapp", "appstart", "sessionstart", "firstopen"],
@@ -97,8 +97,8 @@ const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
 
 /**
- * Returns the valid name that was probably meant. Tries in this order: the same name with other case or separators,
- * names of other systems, names with up to two mistyped letters.
+ * Returns the valid name that was probably meant. Tries in this order: the same name in another case or with other
+ * separators, names of other systems, names with at most two wrong letters.
  */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
@@ -111,7 +111,9 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   );
 }
 
-/** Returns a function that finds the nearest name and caches its results, because many events have the same mistake. */
+/**
+ * Returns a function that finds the nearest name and remembers its results, because many events have the same mistake.
+ */
 export function rememberingNearestName(): NearestName {
   return remembering(nearestName);
 }
@@ -128,7 +130,7 @@ export function remembering(find: NearestName): NearestName {
   };
 }
 
-/** Returns the only entry of `valid` of which `name` is clearly a misspelling. The digits in both must be equal. */
+/** Returns the only name in `valid` of which `name` is clearly a misspelling. Both must have the same digits. */
 export function closestSpelling(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
   const plain = withoutSeparators(name);
@@ -171,7 +173,7 @@ export function parseNestedJson(event: JsonObject): JsonObject {
   return isAsGiven ? event : { ...event, items: entries };
 }
 
-/** Parses JSON. Undefined if the text is not JSON, or if parsing would change a number or drop a repeated field. */
+/** Parses JSON. Undefined if the text is not JSON, or if parsing would change a number or lose a repeated field. */
 function parseExact(text: string): unknown {
   const value = parseJson(text);
   return jsonFault(text, value) === undefined ? value : undefined;
@@ -204,10 +206,10 @@ export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling
   return { event: { ...whole, items }, mended };
 }
 
-/** Why autocorrect did not correct an event. The folder `answers/` turns it into a sentence. */
+/** Why autocorrect did not correct an event. `answers/` turns it into a sentence. */
 export type Uncorrected = "otherWord" | "unclearName" | "noName" | "unclearField" | "noField" | "value";
 
-/** Returns why `fixSpelling` did not correct an event that breaks `rule` at `path`. */
+/** Returns why `fixSpelling` did not correct an event that breaks a rule. */
 export function whyUncorrected(
   event: unknown,
   { rule, path }: { readonly rule: string; readonly path: string },
@@ -251,7 +253,7 @@ function correctParameterNames(
   for (const name of Object.keys(holder)) {
     const right = parameters.has(name) ? undefined : (spelt(name, names) ?? synonymOf(name, required));
     if (right === undefined || Object.hasOwn(holder, right)) continue;
-    // If two fields would get the same name, it is unknown which one was meant. Only the first is corrected.
+    // If two fields would get the same name, only the first is corrected, because it is unknown which one was meant.
     rights.set(name, [...rights.values()].includes(right) ? name : right);
   }
   if (rights.size === 0) return holder;

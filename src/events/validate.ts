@@ -145,8 +145,8 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
 }
 
 /**
- * Checks `items` of an event that does not have this parameter. The limits for the number of entries and the length of
- * strings apply anyway.
+ * Checks `items` in an event that does not have this parameter. Even then, the limits for the number of entries and the
+ * length of strings apply.
  */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
@@ -185,8 +185,8 @@ function checkString(check: Check, text: string, path: string): void {
 }
 
 /**
- * Adds a finding if a text has more than `limit` characters (code points), and returns whether it has. If only its
- * UTF-16 units exceed the limit, adds a warning instead.
+ * Adds a finding and returns true if a text has more than `limit` characters (code points). If only its UTF-16 units
+ * exceed the limit, adds a warning.
  */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
@@ -201,13 +201,13 @@ function exceeds(check: Check, text: string, path: string, limit: number, rule: 
   return true;
 }
 
-/** Checks a value that has no type of its own. Only the limit for the length of strings applies to it. */
+/** Checks a value without a defined type. Only the limit for the length of strings applies. */
 function checkFreeValue(check: Check, value: unknown, path: string): void {
   if (typeof value === "string") checkString(check, value, path);
   else checkWithin(check, value, path);
 }
 
-/** Checks the strings inside a parameter. The document does not show whether the limit applies to them. */
+/** Checks the strings inside a parameter's value. The API document does not say whether the limit applies to them. */
 function checkWithin(check: Check, value: unknown, path: string): void {
   if (!holdsLongString(value)) return;
   const message = `"${path}" contains a text of over ${STRING_LIMIT} characters; the document does not show whether the limit applies`;
@@ -262,7 +262,7 @@ function add(check: Check, warning: Finding | undefined): void {
   if (warning !== undefined) check.findings.push(warning);
 }
 
-/** Returns whether JSON writes a value as null: also NaN and the infinities. */
+/** Returns whether JSON writes a value as null, as it does for NaN and Infinity. */
 function isNull(value: unknown): boolean {
   return value === null || (typeof value === "number" && !Number.isFinite(value));
 }
@@ -273,7 +273,7 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** Returns a name as part of a path. A name with unusual characters is quoted. */
+/** Returns a name as a part of a path. If it has unusual characters, it is quoted. */
 function pathOf(name: string): string {
   return /^[\w$]{1,64}$/.test(name) ? name : `[${quoted(name)}]`;
 }
@@ -288,9 +288,7 @@ const INTERNATIONAL_PHONE = /^(?:\+|00)[\d\s().-]+$/;
 const NATIONAL_PHONE = /^\(?0[1-9][\d\s().-]+$/;
 const GROUPED_PHONE = /^(?:1[ .-]?)?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}$/;
 const PHONE_DIGITS = { fewest: 9, most: 15 };
-/**
- * The maximum length of a text that is checked for being an e-mail address or a phone number. Longer texts are neither.
- */
+/** The longest text that is checked for being an e-mail address or a phone number. Longer ones are neither. */
 const LONGEST_ADDRESS = 320;
 
 /** Warns if a `uid` looks like an e-mail address or a phone number (event-tracking-api 1). */
@@ -324,7 +322,7 @@ function currencyWarning(currency: unknown): Finding | undefined {
 function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
   if (typeof value !== "number" || typeof price !== "number" || typeof quantity !== "number") return undefined;
   const product = price * quantity;
-  // The price and the value may each be rounded to a hundredth, so that much difference is allowed.
+  // The price and the value may both be rounded to a hundredth, so they may differ by that much.
   const tolerance = 0.005 * (Math.abs(quantity) + 1) + Math.abs(product) * 1e-9;
   if (Math.abs(value - product) <= tolerance) return undefined;
   const message = `"value" is ${value}, but "price" × "quantity" is ${product}`;

@@ -15,16 +15,19 @@ export interface EventWorld {
   readonly api: EventApi;
   readonly clock: Clock;
   readonly retryBudgetMs: number;
-  /** Returns the sentence that explains a reason, for the file of failed rows. */
+  /** Returns the sentence for a reason. The file of failed rows contains it. */
   readonly words: (reason: Reason) => string | Promise<string>;
-  /** Looks up the verdict on an event that the service accepted. Absent for a live service, which shows no verdicts. */
+  /**
+   * Looks up the verdict on an event that the service accepted. Absent for a live service, which does not show
+   * verdicts.
+   */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
 }
 
 type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
-/** The maximum number of events that one line of the journal describes. Requests can be sent between two lines. */
+/** The most events in one line of the journal. Requests can be sent between two lines. */
 const READ_AT_ONCE = 100;
 
 const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
@@ -48,12 +51,12 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     signal: run.signal,
     async beforeSend(objects) {
       record({ t: "leave", objects, at: clock.now() });
-      // If another process has taken over the run, this one stops, and the other one sends these events.
+      // If another process has taken the run, this process stops. The other one sends these events.
       await flush().finally(() => lease.lost.aborted && run.stop("interrupted"));
       await run.mayLeave();
     },
     onSettled(object, settlement, event) {
-      // An event that was not sent because the run stopped gets its outcome from the entry `stop`.
+      // If the event was not sent because the run stopped, the entry `stop` gives it its outcome.
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
       const explained = autocorrects(header.call) ? withUncorrected(settlement, event) : settlement;
       settle(settledEntry(object, explained, clock.now()));
@@ -63,7 +66,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     },
   });
   const { waitedMs, ended } = await sending.finally(end);
-  // If another process has taken over the run, only that process records the stop.
+  // If another process has taken the run, only that process records the stop.
   lease.lost.throwIfAborted();
   const stopped = run.signal.aborted ? run.cause() : "finished";
   record({
@@ -77,8 +80,8 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
 }
 
 /**
- * Yields the events that have no outcome yet. Records the events that are read for the first time, and fails rows that
- * are not events.
+ * Yields the events that have no outcome yet. Records events that are read for the first time, and records rows that
+ * are not events as failed.
  */
 async function* remainingEvents(
   { header: { runId, call }, state, part }: DrivenEvents,
@@ -107,7 +110,7 @@ async function* remainingEvents(
     );
 }
 
-/** Returns the verdict on an accepted event that the sandbox reports. Undefined if verdicts cannot be observed. */
+/** Returns the sandbox's verdict on an accepted event. Undefined if the verdict cannot be read. */
 async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,
@@ -118,7 +121,7 @@ async function observedVerdict(
     const seen = await observe(event);
     return seen && verdictOf(predicted, seen);
   } catch (thrown) {
-    // The event was accepted. It stays succeeded even if its verdict cannot be read.
+    // The event was accepted, so it has succeeded even if its verdict cannot be read.
     if (isApiError(thrown)) return undefined;
     throw thrown;
   }
@@ -126,13 +129,13 @@ async function observedVerdict(
 
 interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
-  /** Records an outcome. It is written together with others, and is usually on disk within 100 ms. */
+  /** Records an outcome. Outcomes are written together, usually within 100 ms. */
   readonly settle: (entry: EventEntry) => void;
   readonly flush: () => Promise<void>;
   readonly end: () => void;
 }
 
-/** How many milliseconds an outcome may wait, so that it is written together with others. */
+/** How long an outcome waits for others that are written together with it, in milliseconds. */
 const SETTLED_WAIT_MS = 50;
 
 function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
@@ -160,7 +163,7 @@ function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock
       }
       writeAccepted();
       settledAt = undefined;
-      // If this write fails, the next `flush` throws the error.
+      // If writing fails, the next `flush` throws the error.
       run.write();
     }
     isWatched = false;
@@ -197,8 +200,8 @@ async function sleepUntilAborted(stopped: AbortSignal, clock: Clock, ms: number)
 type Settled = Extract<EventEntry, { readonly t: "settled" }>;
 
 /**
- * Returns whether an entry only says that an event was accepted at the first attempt. Several such entries are written
- * as one.
+ * Returns whether an entry only says that an event was accepted at the first attempt. Such entries can be written as
+ * one, which saves space.
  */
 function isSimplyAccepted(entry: EventEntry): entry is Settled {
   if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
@@ -208,16 +211,19 @@ function isSimplyAccepted(entry: EventEntry): entry is Settled {
 /** A lease that was renewed longer ago than this (in milliseconds) is renewed before the next event is sent. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
 /**
- * The maximum number of attempts to send an event within the time that a renewed lease allows. Without a limit, a slow
- * machine would retry forever.
+ * How often sending an event is tried at most within the time that a renewed lease allows. Without this limit, a slow
+ * machine would try forever.
  */
 const HELD_BACK_TRIES = 10;
 
-/** Sends events only while this process holds the lease. `track` throws a LeaseLostError once the lease is lost. */
+/**
+ * Sends events only while this process holds the lease of the run. If the lease was lost, `track` throws a
+ * LeaseLostError.
+ */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;
   const renewed = async (): Promise<Intent> => {
-    // The error is ignored here: if no connection can be opened, sending the event throws it.
+    // The error is ignored here, because sending the event then fails with it as well.
     await api.connect?.().catch(() => undefined);
     return lease.renew();
   };

@@ -27,7 +27,7 @@ import {
 } from "./run-state.ts";
 import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
-/** The events of a call that are to be sent. Their counts are absent until the events have been counted. */
+/** The events that a call wants to send. Their counts are absent as long as the events have not been counted. */
 export interface PlannedEvents extends Partial<EventCounts> {
   readonly source: EventSource;
   readonly onUnknown: "report" | "resend";
@@ -40,30 +40,30 @@ export type EventRun = Run<EventCall, EventRunState>;
 interface EventRunOfCall {
   readonly run: EventRun;
   /**
-   * What a call does that repeats an earlier one. `attached`: it sends nothing and returns the earlier run. `resumed`:
-   * it continues the earlier run, which had not sent the event yet. `resent`: it sends the event again.
+   * Set if the call repeats an earlier one. `attached`: it sends nothing, and returns the earlier run. `resumed`: it
+   * continues the earlier run, which had not yet sent the event. `resent`: it sends the event again.
    */
   readonly repeat?: "attached" | "resumed" | "resent";
 }
 
-/** How many recent runs are searched for an unfinished run of the same call. */
+/** How many recent runs are searched for an unfinished run of an identical call. */
 const RECENT_RUNS = 50;
 
-/** If the outcome of an event is unknown, an equal event is not sent for this many milliseconds. */
+/** If the result of an event is unknown, an identical event is not sent for this many milliseconds. */
 const SAME_EVENT_MS = 600_000;
 
-/** Runs with more events are not searched for an equal event. */
+/** Only runs with at most this many events are searched for an identical event. */
 const MOST_SEARCHED = 1000;
 
-/** The result of a dry run: the outcome that each event would have. */
+/** The result of a dry run: which outcome each event would have. */
 export interface EventDryRun {
   readonly entries: readonly EventEntry[];
   readonly state: EventRunState;
 }
 
 /**
- * An earlier run that sent some of the same events without learning the result. `indexes` are the indexes of these
- * events in the new call.
+ * An earlier run that sent some of the same events, with an unknown result. `indexes` are the positions of these events
+ * in the new call.
  */
 export interface SentWithoutResult {
   readonly runId: string;
@@ -80,8 +80,8 @@ export class EventRuns {
   }
 
   /**
-   * Starts a run in the background. If an identical call is already in progress, returns the run of that call, because
-   * hosts repeat calls.
+   * Starts a run in the background. If the run of an identical call is still executed, returns that one, because hosts
+   * repeat calls.
    */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
@@ -95,16 +95,16 @@ export class EventRuns {
   }
 
   /**
-   * Returns the earlier run of an identical call. An unfinished run should be resumed (`going`). A finished one is only
-   * mentioned (`ended`).
+   * Returns the earlier runs of identical calls. An unfinished one (`going`) should be resumed. One that has ended
+   * (`ended`) is only mentioned.
    */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
   /**
-   * Returns the same run for identical calls that are made at the same time, in any process. `arrivedAt`: when this
-   * call arrived, in milliseconds since 1970.
+   * Gives identical calls that are made at the same time the same run, even in different processes. `arrivedAt`: when
+   * this call arrived, in milliseconds since 1970.
    */
   async once(
     planned: PlannedEvents,
@@ -132,7 +132,7 @@ export class EventRuns {
     );
   }
 
-  /** Finds an earlier run of an identical call, also one that has recently ended with no events left to send. */
+  /** Finds an earlier run of an identical call, including one that ended recently and has no events left to send. */
   async #runsBefore(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     const before = await this.findEarlierRun(planned, caller);
     if (before.going !== undefined || before.ended !== undefined) return before;
@@ -145,7 +145,7 @@ export class EventRuns {
   }
 
   /**
-   * Sends one event. If an identical recent call has sent it and the result is unknown, returns the run of that call
+   * Sends one event. If a recent identical call has sent it with an unknown result, returns the run of that call
    * instead.
    */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
@@ -159,8 +159,8 @@ export class EventRuns {
   }
 
   /**
-   * Returns which events of a call were already sent by another recent call of the same caller, with an unknown result.
-   * Only runs of at most 1,000 events are searched.
+   * Returns the events of a call that another recent call of the same caller has sent with an unknown result. Only
+   * searches runs with at most 1,000 events.
    */
   async sentWithoutResult(planned: PlannedEvents, caller: string): Promise<SentWithoutResult | undefined> {
     const { store, clock, project, environment } = this.#context;
@@ -207,8 +207,8 @@ export class EventRuns {
   }
 
   /**
-   * Starts a run. If the storage share of the caller is too small for the events, removes the dry run of the same
-   * events first. Throws a ShareFullError if that is not enough.
+   * Starts a run. If the caller may not store that much, first removes the dry run of the same events. Throws a
+   * ShareFullError if that is not enough.
    */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     const { store } = this.#context;
@@ -243,8 +243,7 @@ export class EventRuns {
   }
 
   /**
-   * Completes a run whose process ended before it knew the outcome of its event. The outcome becomes unknown; nothing
-   * is sent.
+   * Ends a run whose process ended before it knew the result of its event. The result becomes unknown. Nothing is sent.
    */
   async #endOf(run: EventRun): Promise<EventRun> {
     if (run.status() !== "interrupted" || resendsUnknown(run.header.call, run.state)) return run;
@@ -265,8 +264,8 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
 }
 
 /**
- * The kind of runs that send events. To send events with an unknown outcome again, a resumed run needs their
- * `EventSource`.
+ * The kind of runs that send events. Its last type is what resuming a run needs: the events, if those with an unknown
+ * result are to be sent again.
  */
 type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
@@ -280,8 +279,8 @@ function eventKind(world: EventWorld): EventKind {
     readBack,
     async start(run, { counting }) {
       if (counting === undefined) await run.flush();
-      // The first entry is written before anything is sent. A run with an empty journal would begin again after a crash
-      // and send the events twice.
+      // The first entry is written before anything is sent. After a crash, a run with an empty journal would start
+      // again and send the events twice.
       await run.markStarted();
       if (counting !== undefined) await begin(run, counting, clock);
       await sendPending(run, world);
@@ -299,8 +298,7 @@ function eventKind(world: EventWorld): EventKind {
     stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
-    // `onUnknown` is not compared: a call that sends the same events with another `onUnknown` still repeats the earlier
-    // call.
+    // `onUnknown` is not compared: a call with the same events and another `onUnknown` still repeats the earlier one.
     identity: ({ tool, input }) => ({ tool, events: input.events }),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
@@ -313,7 +311,7 @@ function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
 const NO_ROWS = { message: "there are no events to send", remedy: "Give at least one event, or a file with rows." };
 
 /**
- * Records the first entry of a run once its events are counted. A file that cannot be read or is empty becomes one
+ * Records the first entry of a run after its events are counted. A file that is empty or cannot be read counts as one
  * failed event.
  */
 async function begin(
@@ -338,7 +336,7 @@ async function begin(
 
 /**
  * Restores the state of a stored run. Throws a NothingStoredError if its events are no longer stored, or a
- * DamagedRunError if its journal is lost.
+ * DamagedRunError if its journal is missing.
  */
 async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
@@ -379,8 +377,8 @@ async function restoreBeginEntry({
 }
 
 /**
- * Returns the entries for events that were announced before a crash and have no recorded answer. Their outcome becomes
- * unknown.
+ * Returns entries for the events that the journal announced before a crash, and for which it has no answer. Their
+ * result becomes unknown.
  */
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   const lost = { t: "settled", outcome: "unknown", reason: ANSWER_LOST, attempts: 1, afterCrash: true } as const;
@@ -392,7 +390,7 @@ function leftOf(call: EventCall, state: EventRunState): number {
   return pending + notApplied + (resendsUnknown(call, state) ? unknown : 0);
 }
 
-/** Returns the failed rows of a file, with reasons. Undefined if there are none. */
+/** Returns the failed rows of a file with their reasons. Undefined if no row has failed. */
 async function failedRowsOf(
   { kept, bytes }: EventSource,
   state: EventRunState,
@@ -406,7 +404,7 @@ async function failedRowsOf(
 }
 
 /**
- * Called when a run has ended. Deletes the stored events that are no longer needed, and stores the failed rows with
+ * Called when a run has ended. Removes stored events that are no longer needed, and stores the failed rows with their
  * reasons.
  */
 async function finish(
@@ -416,18 +414,18 @@ async function finish(
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
-  // No stored events: this function already ran for this run, before the process crashed. Nothing is left to do.
+  // No events are stored: before a crash, this function has already done its work for this run.
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   const rejects = await failedRowsOf({ kept: events, bytes }, state, words);
   if (rejects !== undefined) await keep("rejects", rejects);
   const hasLeft = leftOf(header.call, state) > 0;
-  // Failed rows of a sheet stay stored, so that they can be returned in their original form.
+  // Failed rows of a sheet are kept, so that they can be returned with the original columns.
   const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // In other formats, failed events stay stored only while there are events left to send, because then the file of
-    // failed rows may be written again.
+    // In other formats, failed events are kept only while there are events left to send: the file of failed rows may
+    // then be written again.
     if (standing === "failed") return hasLeft || keepsFailed;
     return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };

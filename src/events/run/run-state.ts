@@ -25,9 +25,9 @@ export const eventCall = z.object({
   input: z.object({
     events: z.object({
       digest: z.string(),
-      /** How to read the caller's file. Absent if the stored events are one JSON text per line. */
+      /** How to read the caller's file. Absent if the events are stored as one JSON text per line. */
       file: inputFile.exactOptional(),
-      /** Whether misspelt names are corrected when the events are read (autocorrect). */
+      /** Set if misspelt names are corrected when the events are read (autocorrect). */
       mend: z.literal(true).exactOptional(),
     }),
     onUnknown: z.enum(["report", "resend"]),
@@ -62,10 +62,11 @@ export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
   /**
-   * The events that are sent next. If the process crashes before it records an outcome of one, that outcome is unknown.
+   * The events that are sent next. If the process crashes before it records the outcome of one, that outcome is
+   * unknown.
    */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
-  /** The predicted verdict on an event of a dry run, or the sandbox's verdict on a sent event. */
+  /** The predicted verdict on an event of a dry run, or the sandbox's verdict on an event that was sent. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
   z.object({
     t: z.literal("settled"),
@@ -73,18 +74,19 @@ export const eventEntry = z.discriminatedUnion("t", [
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "notApplied", "unknown"]),
     reason: reason.exactOptional(),
     attempts: z.number(),
-    /** The predicted verdict. Absent if the event should be recorded and has no finding. */
+    /** The predicted verdict. Absent if the event is recorded and has no findings. */
     verdict: eventVerdict.exactOptional(),
     /** Set if the service may have recorded the event twice, because an earlier attempt got no answer. */
     maybeTwice: z.literal(true).exactOptional(),
-    /** Set if the event may have been sent before a crash. Its predicted verdict is not known any more. */
+    /** Set if the event may have been sent before a crash. Its predicted verdict is no longer known. */
     afterCrash: z.literal(true).exactOptional(),
     at,
   }),
   z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
   stopEntry.extend({ waitedMs: z.number() }),
   /**
-   * The run was resumed. It sends the events that were not applied; with `resend`, also those with an unknown outcome.
+   * The run was resumed. It sends the events that were not applied, and with `resend` also those with an unknown
+   * result.
    */
   z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
 ]);
@@ -104,12 +106,12 @@ export class EventRunState implements RunView<EventEntry> {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
-  /** Whether a later call requested that events with an unknown outcome are sent again. */
+  /** Whether a later call wants events with an unknown result to be sent again. */
   isResent = false;
   resumed: { readonly counts: Counts } | undefined;
-  /** How many events were read so far. Of the events after them, only their number is known. */
+  /** How many events have been read so far. Of all others, only their number is known. */
   described = 0;
-  /** How many accepted events the service may have dropped, because their predicted verdict is `uncertain`. */
+  /** How many accepted events the service may have dropped: their predicted verdict is `uncertain`. */
   uncertain = 0;
   /** `rows` is set if the file has empty rows. */
   facts: { readonly rows?: RowCounts } = {};
@@ -118,11 +120,10 @@ export class EventRunState implements RunView<EventEntry> {
   readonly #standing: Standing[] = [];
   readonly #reasons = new Map<number, Reason>();
   readonly #left = new Set<number>();
-  /** Events that are sent again although the service may have recorded an earlier attempt. */
+  /** Events that are sent again, although the service may already have recorded them. */
   readonly #doubted = new Set<number>();
   /**
-   * Events that were sent but have neither succeeded nor failed. Another request for one of them counts as a
-   * repetition.
+   * Events that were sent, but have neither succeeded nor failed. Each further request for one counts as a repetition.
    */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
@@ -153,7 +154,7 @@ export class EventRunState implements RunView<EventEntry> {
         return;
       case "settled":
         this.#countRequests(entry.object, entry.attempts, entry.outcome);
-        // A row that is not an event has no predicted verdict.
+        // For a row that is not an event, there is no predicted verdict.
         if (entry.afterCrash !== true && entry.reason?.code !== "INVALID_ROW") {
           this.#verdicts.keep(entry.object, entry.verdict);
         }
@@ -226,7 +227,7 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * Gives each event without an outcome one: unknown if an earlier attempt may have been recorded, otherwise not
+   * Gives every event without an outcome one: unknown if an earlier attempt may have been recorded, otherwise not
    * applied.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
@@ -251,8 +252,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * Counts the requests for an event. Each request after the first one is a repetition. If the event was already tried
-   * before the run was resumed, all of its new requests are repetitions.
+   * Counts the requests for an event. All but the first are repetitions. If the event was tried before the run was
+   * resumed, the first one is a repetition, too.
    */
   #countRequests(object: number, attempts: number, outcome: Outcome): void {
     if (attempts === 0) return;
@@ -263,12 +264,12 @@ export class EventRunState implements RunView<EventEntry> {
   }
 }
 
-/** Returns whether misspelt names in events are corrected before sending. The stored field keeps its old name. */
+/** Returns whether misspelt names are corrected before events are sent. The stored field still has its former name. */
 export function autocorrects({ input }: EventCall): boolean {
   return input.events.mend === true;
 }
 
-/** Returns whether a resumed run sends events with an unknown outcome again. */
+/** Returns whether a resumed run sends events with an unknown result again. */
 export function resendsUnknown({ input }: EventCall, state: EventRunState): boolean {
   return input.onUnknown === "resend" || state.isResent;
 }

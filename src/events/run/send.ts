@@ -23,7 +23,7 @@ export interface IndexedEvent {
 }
 
 export interface SendReport {
-  /** The time during which at least one event waited for a retry, in milliseconds. */
+  /** For how long at least one event waited for a retry, in milliseconds. */
   readonly waitedMs: number;
   readonly ended?: RunEnd;
 }
@@ -33,29 +33,27 @@ export interface SendOptions {
   readonly clock: Clock;
   readonly concurrency?: number;
   /**
-   * What to do if the answer to an event is lost. `report`: its outcome is unknown. `resend`: it is sent again, so that
-   * it may be recorded twice.
+   * What to do if the answer to an event is lost. `report`: its result is unknown. `resend`: it is sent again, and may
+   * then be recorded twice.
    */
   readonly onUnknown?: "report" | "resend";
-  /** An event is retried for this many milliseconds after its first attempt. Default: 120,000. */
+  /** For how long after its first attempt an event is retried, in milliseconds. Default: 120,000. */
   readonly retryBudgetMs?: number;
   readonly signal?: AbortSignal;
   /** Called with the indexes of up to 100 events before they are sent. Sending continues when it resolves. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
-  /** Called with the outcome of an event. The next event with the same `uid` is sent when it resolves. */
+  /** Called with the outcome of an event. When it resolves, the next event with the same `uid` is sent. */
   readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
 }
 
 const READ_AT_ONCE = 100;
-/** How many events are read ahead, so that events of many users can be sent at the same time. */
+/** How many events are read ahead. Events of different users can be sent at the same time, so many must be known. */
 const WINDOW = 1000;
-/**
- * How many events are announced with `beforeSend` at a time. After a crash, the outcome of announced events is unknown.
- */
+/** How many events `beforeSend` announces at a time. After a crash, the results of announced events are unknown. */
 const ANNOUNCED = 100;
 /**
- * No further events are announced while more than this many announced ones wait to be sent. Then more can be announced
- * at once, and the journal needs fewer lines: one for each announcement.
+ * While more than this many announced events wait to be sent, no more are announced. So more can be announced together
+ * later, which needs fewer lines in the journal.
  */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
@@ -68,8 +66,8 @@ interface SenderState {
   answeredAt: number;
   ended: RunEnd | undefined;
   /**
-   * The events that wait for a retry: how many there are, when the first of them began to wait (monotonic time), and
-   * for how long in all at least one has waited.
+   * The events that wait for a retry: their number, since when at least one of them waits (monotonic time), and for how
+   * long at least one has waited in all.
    */
   readonly waiting: { events: number; since: number; totalMs: number };
 }
@@ -79,9 +77,9 @@ interface PreparedEvent extends IndexedEvent {
 }
 
 /**
- * Sends each event in its own request (event-tracking-api 4). Events with the same `uid` are sent one after the other.
- * Events that the service would drop or refuse are not sent. An error that affects all events, such as an invalid key,
- * ends the run. Any other kind of error is thrown once the requests in progress are completed.
+ * Sends each event in its own request (event-tracking-api 4). Events with the same `uid` are sent one after another.
+ * Events that the service would drop or refuse are not sent. An error that concerns all events, such as an invalid key,
+ * ends the run. Any other error is thrown after the open requests have ended.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
@@ -186,7 +184,7 @@ function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
 }
 
 /**
- * Returns the pause before the next attempt, in milliseconds. It grows with each attempt and is at least what the
+ * Returns the pause before the next attempt, in milliseconds. It grows with each attempt, and is never shorter than the
  * service asks for.
  */
 function pauseAfter(error: ApiError, attempt: number): number {
@@ -194,7 +192,7 @@ function pauseAfter(error: ApiError, attempt: number): number {
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
 }
 
-/** Waits before a retry. Returns false without waiting if the retry budget does not allow it or the run is over. */
+/** Waits before a retry. Returns false at once if there is no time left for a retry, or if the run is over. */
 async function pauseBeforeRetry(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   const { waiting } = run;
@@ -240,9 +238,7 @@ function fairBuffer<Item>() {
       if (line === undefined) lines.set(key, [item]);
       else line.push(item);
     },
-    /**
-     * Removes and returns up to `most` items, taking one of each key in turn. Items with the same key stay in order.
-     */
+    /** Removes and returns at most `most` items: one of each key in turn. Items with the same key stay in order. */
     take(most: number): readonly Item[] {
       const taken: Item[] = [];
       while (taken.length < most && lines.size > 0) {
@@ -259,7 +255,7 @@ function fairBuffer<Item>() {
 }
 
 /**
- * Runs at most `concurrency` tasks at a time. Tasks with the same key run one after the other. After an error, no
+ * Runs tasks, at most `concurrency` at the same time. Tasks with the same key run one after another. After an error, no
  * further task starts.
  */
 function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>) {
@@ -321,8 +317,8 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       begin();
     },
     /**
-     * Waits until few tasks are ready to start (at most twice `concurrency`) and at most `few` tasks wait in all.
-     * Resolves to the number of waiting tasks. Rejects with the error of a task.
+     * Waits until at most `few` tasks wait, of which at most twice `concurrency` could start at once. Resolves to the
+     * number of waiting tasks. Rejects with the error of a task.
      */
     async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);

@@ -22,12 +22,12 @@ import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/ev
 import { closestSpelling, fixSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
 import type { EventCall } from "./run-state.ts";
 
-/** Events to send: how to read them, and the bytes that are stored with the run. */
+/** The events of a call: how to read them, and the bytes that are stored with the run. */
 export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
   readonly size?: number;
-  /** The counts of the events. Set if they are still being counted. */
+  /** Resolves to the counts of the events. Set only if they are still being counted. */
   readonly counting?: Promise<EventCounts>;
 }
 
@@ -37,7 +37,7 @@ export interface EventCounts {
   readonly repeatedPurchases?: number;
 }
 
-/** How to read the stored events: like the file of the caller, or as one JSON text per line. */
+/** How to read the stored events: in the form of the caller's file, or as one JSON text per line. */
 type KeptEvents = EventCall["input"]["events"];
 
 export interface SourceEvent {
@@ -96,7 +96,10 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/** Yields the events in batches as the caller wrote them. With autocorrect, only the names of columns are corrected. */
+/**
+ * Yields the events in batches, as the caller wrote them. With autocorrect, the names of columns are corrected, but not
+ * those in events.
+ */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -134,8 +137,8 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
 }
 
 /**
- * Returns what reports show of an event. The user's identifier is replaced by a hash; the service also stores only its
- * hash.
+ * Returns what reports show of an event. The user's identifier is replaced by a hash, which is also all that the
+ * service stores.
  */
 export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
   const corrections = mended?.slice(0, MAX_STORED_CORRECTIONS).map((one) => one.slice(0, MAX_CORRECTION_LENGTH));
@@ -153,11 +156,12 @@ const LONGEST_NAME = 100;
 const MAX_STORED_CORRECTIONS = 10;
 const MAX_CORRECTION_LENGTH = 160;
 
-/** What replaces an event that is removed from the stored copy, so that the other events keep their indexes. */
+/** Replaces an event that is removed from the stored copy, so that the other events keep their indexes. */
 const GONE = { cells: ["-"], text: "{}" } as const;
 
 /**
- * Writes a copy of the events in which all but the wanted ones are replaced. Line numbers may change; indexes do not.
+ * Yields a copy of the events in which only the wanted ones remain. The others are replaced, so that the indexes stay
+ * the same. Line numbers may change.
  */
 export async function* filterEvents(
   { kept, bytes }: EventSource,
@@ -170,7 +174,7 @@ export async function* filterEvents(
     }
     return;
   }
-  // The byte order mark says that the copy is UTF-8. The original file may have another encoding.
+  // The copy is UTF-8, even if the file had another encoding. The byte order mark says so.
   yield BYTE_ORDER_MARK;
   const isArray = file.format === "json";
   let before = isArray ? "[" : "";
@@ -178,7 +182,7 @@ export async function* filterEvents(
   const rows = rowsOf(bytes, file, rowsOfEvents(kept), ({ cells }) => {
     header = cells;
   });
-  // Without a delimiter, as for a workbook, the copy is comma-separated text.
+  // A workbook has no delimiter, so its copy is separated by commas.
   const delimiter = (await withDetectedForm(bytes, file, rowsOfEvents(kept))).sheet?.delimiter ?? ",";
   for await (const batch of rows) {
     const lines = header.length > 0 ? [csvLine(header, delimiter)] : [];
@@ -225,7 +229,7 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
   [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap(Object.entries<Parameter>),
 );
 
-/** The columns of a file of events: all fields and parameters. Cells of `items` contain JSON. */
+/** The columns of a file of events: all fields and parameters. A cell of `items` contains JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
 /** Matches `items.0.item_id` and `items[0].item_id`. */
@@ -296,10 +300,12 @@ const correctingEventRows: RowShape<EventRow> = {
   spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS) ?? synonymOf(name, EVENT_COLUMNS),
 };
 
-/** Kinds of damage that are ignored here, because undamaged page titles and product names may look like them. */
+/**
+ * Kinds of damage that do not matter here, because titles and product names may look like that without being damaged.
+ */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
 
-/** Kinds of damage that look like numbers, such as 1.2E+5. In a parameter whose value is a number, they are correct. */
+/** Kinds of damage that only look like a number, such as 1.2E+5. They are correct in parameters that are numbers. */
 const NUMERIC: readonly string[] = ["scientific", "decimal"];
 
 /** Returns a reason if a spreadsheet or another program has probably changed a cell. */
@@ -316,19 +322,20 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
   return parameter?.type === "number" ? (numberIn(cell.trim(), delimiter) ?? cell) : cell;
 }
 
-/** Passed to `numberIn` in place of the delimiter if other numbers of the column use a comma as decimal sign. */
+/**
+ * Passed to `numberIn` instead of the delimiter, if other numbers in the column show that a comma is the decimal sign.
+ */
 const COMMA = "decimal comma";
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
 /**
- * Matches numbers such as 1.250. In a file separated by semicolons, commas are decimal signs, so such a number may mean
- * 1250.
+ * Matches numbers such as 1.250. In a file separated by semicolons, a comma is the decimal sign, so this may mean 1250.
  */
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
 /**
- * Parses a number. Accepts 1.250,00 and 1,250.00. Undefined for a number that can be read in two ways: 1,250, or 1.250
- * in a file separated by semicolons.
+ * Reads a number. Accepts 1.250,00 and 1,250.00. Undefined if the number can be read in two ways: 1,250, or 1.250 in a
+ * file separated by semicolons.
  */
 function numberIn(text: string, delimiter: string | undefined): number | undefined {
   if (delimiter === COMMA && GROUPED_BY_POINTS.test(text)) return Number(text.replaceAll(".", ""));

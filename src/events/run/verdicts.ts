@@ -14,11 +14,11 @@ export interface EventVerdict {
   readonly findings: readonly Finding[];
 }
 
-/** Events with the same verdict for the same rules. The messages are those of the first event. */
+/** Events with the same verdict because of the same rules. The messages are about the first of these events. */
 export interface VerdictGroup extends EventVerdict {
   readonly count: number;
   readonly objects: readonly number[];
-  /** Whether the messages describe only the first event, because the other events break the rules in other ways. */
+  /** Whether the messages fit only the first event, because the others break these rules in other ways. */
   readonly isOfFirst: boolean;
 }
 
@@ -28,7 +28,7 @@ interface VerdictKind {
   isOfFirst: boolean;
 }
 
-/** How many different combinations of findings are stored. Beyond that, events are grouped by their first rule only. */
+/** How many different combinations of findings are stored. After that, events are grouped only by their first rule. */
 const MAX_VERDICT_KINDS = 200;
 const OBJECTS_NAMED = 10;
 const FINDINGS_KEPT = 5;
@@ -36,13 +36,13 @@ const FINDINGS_KEPT = 5;
 const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
 /**
- * Stores the verdicts on all events of a run. To save memory, it stores each combination of findings once, and one
+ * Stores the verdicts on all events of a run. To save memory, it stores each combination of findings only once, and a
  * number for each event.
  */
 export class VerdictKinds {
   readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
-  /** For each event, the number of its verdict in `#kinds`, from 1. 0 if it has none yet. */
+  /** For each event, the number of its verdict: its position in `#kinds` plus 1. 0 if the event has no verdict yet. */
   readonly #kindOf: number[] = [];
   #plain = 0;
 
@@ -62,8 +62,8 @@ export class VerdictKinds {
   }
 
   /**
-   * Returns the groups of events with the same verdict: first the uncertain ones, then events that are not sent, then
-   * recorded ones.
+   * Returns groups of events with the same verdict: first uncertain ones, then events that are not sent, then recorded
+   * ones.
    */
   groups(): readonly VerdictGroup[] {
     const groups = this.#kinds.map(({ verdict, isOfFirst }) => {
@@ -124,13 +124,14 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
 }
 
 /**
- * The outcome of an event. `unknown`: it was sent, but may not be recorded. `notApplied`: it did not reach the service.
+ * The outcome of an event. `unknown`: it was sent, but the service may not have recorded it. `notApplied`: it did not
+ * reach the service.
  */
 type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
  * Why an event has its outcome. `refused`: it was not sent, because the service would drop or refuse it. `notSent`,
- * `busy`: no attempt succeeded within the retry budget. `runEnded`: an error that affects all events has ended the run.
+ * `busy`: no attempt succeeded in the allowed time. `runEnded`: an error that concerns all events ended the run.
  */
 type SettlementReason =
   | "refused"
@@ -147,21 +148,18 @@ export interface EventSettlement {
   readonly outcome: EventOutcome;
   readonly predicted: Validation;
   /**
-   * The verdict that the answer of the service proves. Absent after `ok`, because the service answers `ok` to ignored
-   * events, too.
+   * The verdict that the service's answer proves. Absent after `ok`, because the service also answers `ok` to events
+   * that it ignores.
    */
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
   readonly problem?: Readonly<Record<string, unknown>>;
-  /** Why autocorrect did not correct a refused event. Absent if it was not requested. */
+  /** Why autocorrect did not correct a refused event. Absent without autocorrect. */
   readonly uncorrected?: Uncorrected;
-  /**
-   * How many requests were sent for the event. If an answer was lost, the event may have been recorded by more than
-   * one.
-   */
+  /** How many requests were sent for the event. If an answer was lost, more than one of them may have been recorded. */
   readonly attempts: number;
-  /** Set if an answer was lost, so that the service may have recorded an earlier attempt as well. */
+  /** Set if an answer was lost, so that the service may have recorded the event twice. */
   readonly maybeTwice?: true;
 }
 
@@ -208,7 +206,7 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
 const RUN_ENDING_KINDS: readonly RejectionKind[] = ["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"];
 
 /**
- * Returns the end of the run if an error affects all events, such as an invalid key. Undefined if other events may
+ * Returns the end of the run if an error concerns all events, such as an invalid key. Undefined if other events may
  * still succeed.
  */
 export function runEndOf(error: ApiError): RunEnd | undefined {
@@ -216,7 +214,7 @@ export function runEndOf(error: ApiError): RunEnd | undefined {
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
-/** Returns the end of a run because the service has not answered any event for a whole retry budget. */
+/** Returns the end of a run to which the service has not answered in all the time that is allowed for retries. */
 export function noAnswerEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };
@@ -236,7 +234,7 @@ const CODES = {
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
- * Returns the reason for the outcome of an event. `detail` contains the rule that decides it, the path and section, and
+ * Returns the reason for the outcome of an event. `detail` has the rule that decides it, the path and the section, and
  * the validator's `finding` and `fix`.
  */
 export function eventReason({
@@ -262,7 +260,7 @@ export function eventReason({
   return { code, ...(statusCode !== undefined && { statusCode }), ...(detail && { detail }) };
 }
 
-/** Adds to a refused event why autocorrect did not correct it. */
+/** Adds to the outcome of a refused event why autocorrect did not correct the event. */
 export function withUncorrected(settlement: EventSettlement, event: unknown): EventSettlement {
   const [first] = settlement.predicted.findings;
   if (settlement.reason !== "refused" || first === undefined) return settlement;
@@ -276,17 +274,19 @@ export function endReason({ kind, statusCode, problem }: RunEnd): Reason {
   return { code, detail, ...(statusCode !== undefined && { statusCode }) };
 }
 
-/** Returns a rule with its path. Indexes in `items` are removed, so that equal mistakes get equal texts. */
+/**
+ * Returns a rule with its path, but without indexes in `items`. So equal mistakes in different items get the same text.
+ */
 function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }): string {
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }
 
 /**
- * How many of the newest events in the sandbox are searched for the sent one, because others may arrive at the same
+ * How many of the newest events in the sandbox are searched for the one that was sent. Others may arrive at the same
  * time.
  */
 const LOOKED_AT = 50;
-/** The maximum length of a `uid` in a URL. Servers may reject longer URLs. */
+/** The longest `uid` in an address. Servers may refuse longer addresses. */
 const LONGEST_UID = 512;
 
 /** Returns a function that looks up the sandbox's verdict on an event that was just sent. */

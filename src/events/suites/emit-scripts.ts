@@ -6,12 +6,10 @@ import { ANSWERS, type EventSuite, type ExpectedAnswer, eventsOf, TEST_UID_PREFI
 
 export const ADDRESS_VARIABLE = "EVENT_API_URL";
 
-/**
- * The app key in generated files: the one in this environment variable, otherwise the key that every sandbox accepts.
- */
+/** The app key in generated files: that in the environment variable, or else the key that every sandbox accepts. */
 export const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
 
-/** The command that starts a sandbox on a free port and prints no line for each event. */
+/** The command that starts a sandbox on a free port. With `--quiet`, it does not print events. */
 const SANDBOX_ARGUMENTS = "targeting-mcp sandbox --port 0 --quiet";
 
 const NO_SANDBOX = `the sandbox did not start; to use a running one, set ${ADDRESS_VARIABLE} to its address`;
@@ -92,8 +90,8 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 }
 
 /**
- * Shell code that starts a sandbox. With `exec`, the sandbox replaces the shell that npx starts, which would not
- * forward the signal to stop.
+ * Shell code that starts a sandbox. npx starts a shell, which would not forward the signal to stop. With `exec`, the
+ * sandbox replaces this shell.
  */
 const START_SANDBOX = `start_sandbox() {
   log=$(mktemp)
@@ -165,7 +163,8 @@ describe("the event endpoint", () => {
 }
 
 /**
- * Code for a Vitest file that starts and stops a sandbox. The sandbox is a child process of npx, so both are stopped.
+ * Code of a Vitest file that starts and stops a sandbox. The sandbox is a child process of npx, so both must be
+ * stopped.
  */
 const START_SANDBOX_IN_VITEST = `function startSandbox() {
   const isWindows = process.platform === "win32";
@@ -191,8 +190,8 @@ const START_SANDBOX_IN_VITEST = `function startSandbox() {
 `;
 
 /**
- * Returns a Playwright test of the events that a page sends (event-tracking-api 2, 7, 8). A test cannot choose what a
- * page sends, so the cases of the suite are not used.
+ * Returns a Playwright test that checks the events which a page sends (event-tracking-api 2, 7, 8). A test cannot
+ * decide what a page sends, so the cases of the suite are not used.
  */
 export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
   const fallback = sandboxUrl.replace(/\/+$/, "");
@@ -254,7 +253,7 @@ function eventNamesOf({ cases }: EventSuite): readonly string[] {
   return names.length > 0 ? names : EVENT_NAMES;
 }
 
-/** Returns lines of source code for the generated test: each supported event with its parameters. */
+/** Returns source code for the generated test: each supported event with its parameters. */
 function catalogueLines(): string {
   return Object.entries<EventSpec>(EVENTS)
     .map(([name, { parameters }]) => `  ${name}: ${JSON.stringify(parameters)},\n`)
@@ -262,8 +261,8 @@ function catalogueLines(): string {
 }
 
 /**
- * Functions of the generated test. A problem fails the test: the service does not record the event, or may not. A note
- * does not fail it.
+ * Functions of the generated test. A problem fails the test, because the service does not record the event, or may not.
+ * A note does not fail it.
  */
 const CHECKS = `function bodyOf(text) {
   try {
@@ -300,7 +299,7 @@ function checkFields(found, path, holder, parameters) {
   }
 }
 
-// Checks a parameter that the event does not define: the service records the event, unless the value exceeds a limit.
+// Checks a parameter that the event does not have. The service ignores it, unless its value exceeds a limit.
 function checkUnused(found, path, value) {
   found.notes.push(path + " is not a parameter of this event; the service ignores it");
   checkLength(found, path, value);

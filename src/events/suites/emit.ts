@@ -5,16 +5,13 @@ interface Format {
   readonly fileName: string;
   readonly mimeType: string;
   /**
-   * Returns the text of the test file. A Playwright test expects that events are sent to `sandboxUrl`, unless its
-   * environment has another address.
+   * Returns the text of the test file. A Playwright test expects events at `sandboxUrl`, unless its environment has
+   * another address.
    */
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
-/**
- * The formats in which a suite can be written. The code for each is imported on first use, so that the server starts
- * fast.
- */
+/** The formats of suites. The code for a format is imported when it is first used, so that the server starts fast. */
 export const SUITE_FORMATS = {
   json: {
     fileName: "events.suite.json",
@@ -60,8 +57,8 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
 }
 
 /**
- * Returns the text of a test file. A Playwright test expects that events are sent to `sandboxUrl`; other tests start
- * their own sandbox.
+ * Returns the text of a test file. A Playwright test expects events at `sandboxUrl`. Other tests start their own
+ * sandbox.
  */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);

@@ -34,7 +34,7 @@ const SEQUENCES = [
 ] as const;
 
 /**
- * Generates tests. The same choice always gives the same tests (event-tracking-api 2, 7, 8). Throws an
+ * Generates tests (event-tracking-api 2, 7, 8). The same choice always gives the same tests. Throws an
  * UnsupportedEventError.
  */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
@@ -88,9 +88,9 @@ function sequences(eventNames: readonly EventName[], uid: string, seed: number):
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A test case whose expected verdict is not determined yet. `rule` is the rule that its event breaks. */
+/** A test case without its expected verdict, which is determined later. `rule` is the rule that its event breaks. */
 interface CaseDraft {
-  /** The last part of the case's ID. Hyphens separate its words. */
+  /** The last part of the case's ID, with hyphens between words. */
   readonly about: string;
   readonly title: string;
   readonly rule?: RuleName;
@@ -106,8 +106,8 @@ interface Subject {
 }
 
 /**
- * A character of one UTF-16 unit (`WIDE`) and one of two (`WIDER`), because the document does not show which of them
- * the limits count.
+ * A character with one UTF-16 unit (`WIDE`) and one with two (`WIDER`). The API document does not say whether its
+ * limits count characters or units.
  */
 const WIDE = "가";
 const WIDER = "😀";
@@ -130,8 +130,8 @@ function draft(about: string, title: string, body: Body, rule?: RuleName): CaseD
 }
 
 /**
- * For each kind of case: creates the cases for one event (event-tracking-api 2.2, 2.3, 7, 8). Cases of the kind
- * `sequence` have several events and are created elsewhere.
+ * For each kind of case, creates the cases of one event (event-tracking-api 2.2, 2.3, 7, 8). Cases of the kind
+ * `sequence` are created elsewhere, because they have several events.
  */
 const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subject) => readonly CaseDraft[]>> = {
   minimal: ({ minimal }) => [draft("required", "only what is required", minimal)],
@@ -283,7 +283,7 @@ function camel(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Returns a generator of numbers from 0 up to but not including 1. The same seed gives the same numbers. */
+/** Returns a source of numbers from 0 up to, but not including, 1. The same seed gives the same numbers. */
 function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -298,8 +298,8 @@ const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
 const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 
 /**
- * Returns a sample value for a parameter. It is the same in all events of a suite, so that a cart and a purchase
- * contain the same item.
+ * Returns a sample value of a parameter. It is the same in all events of a suite, so that a cart and a purchase have
+ * the same item.
  */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];

@@ -14,9 +14,12 @@ const caseResult = z.object({
   expected: z.enum(VERDICTS),
   basis: z.enum(BASES),
   rule: z.string().exactOptional(),
-  /** The result of a case. `unobservable`: the answers do not show whether the verdict was the expected one. */
+  /** The result of a case. `unobservable`: the answers do not show what the verdict was. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
-  /** The observed verdict. `accepted`: the service answered `ok`, which does not show whether it recorded the event. */
+  /**
+   * The verdict that was observed. `accepted`: the service answered `ok`, which does not show whether it recorded the
+   * event.
+   */
   observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
   milliseconds: z.number(),
@@ -41,10 +44,11 @@ export interface RunSuiteOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   /**
-   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, which shows no verdicts.
+   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, which does not show
+   * verdicts.
    */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
-  /** After an abort, the remaining cases are not run and become `unobservable`. */
+  /** If aborted, the remaining cases are not run, and are `unobservable`. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, cases: number) => void;
 }
@@ -56,8 +60,8 @@ const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
 /**
- * Runs a suite, several cases at a time. The events of one case are sent in order. Throws an ApiError that affects
- * every case, such as an invalid key.
+ * Runs a suite, several cases at the same time. The events of a case are sent in order. Throws an ApiError if it
+ * concerns all cases, such as an invalid key.
  */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
   const results: CaseResult[] = [];
@@ -101,8 +105,8 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
 }
 
 /**
- * Returns the observation of an event that decides the result of its case: a mismatch if there is one, otherwise one
- * that shows no verdict.
+ * Returns the observation of an event that decides the result of its case: a mismatch if there is one, or else one
+ * without a verdict.
  */
 function decisiveObservation(expected: Verdict, observations: readonly Observation[]): Observation {
   const withStatus = (status: CaseStatus) =>
@@ -113,7 +117,7 @@ function decisiveObservation(expected: Verdict, observations: readonly Observati
 function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStatus {
   if (observed === undefined) return "unobservable";
   if (observed === "accepted") return expected === "rejected" ? "mismatched" : "unobservable";
-  // If the expected verdict is uncertain, every observed verdict is correct.
+  // If the expected verdict is uncertain, every verdict is correct.
   return expected === "uncertain" || expected === observed ? "matched" : "mismatched";
 }
 
@@ -152,7 +156,7 @@ async function sendPatiently(
   }
 }
 
-/** Returns a report as JUnit XML. Cases that cannot be observed become skipped tests. */
+/** Returns a report as JUnit XML. Unobservable cases are skipped tests. */
 export function junitXml(report: SuiteReport, name: string): string {
   const { cases, mismatched, unobservable, results } = report;
   const time = seconds(results.reduce((sum, { milliseconds }) => sum + milliseconds, 0));

@@ -16,17 +16,17 @@ export interface KeptSuite {
 
 const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
 
-/** Tests that wait for approval. `saveTo` is the file for the report, or empty. */
+/** Tests that wait for approval. `saveTo` is the file for the report; "" for none. */
 type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
-/** Stores suites. A caller sees only its own suites. Throws a RunStoreError if a file cannot be read or written. */
+/** Stores suites. Each caller sees only their own. Throws a RunStoreError if a file cannot be read or written. */
 export interface SuiteStore {
-  /** Stores a suite. The same suite in the same format gets the same ID again. */
+  /** Stores a suite. The same suite in the same format always gets the same ID. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
   /**
-   * Calls `run` once for the approval token `yes`, whichever process is asked. A repeated call returns the stored
-   * report. Throws a RunStoreError if there is none yet.
+   * Calls `run` only once for an approval token (`yes`), even if several processes get the token. A repeated call
+   * returns the stored report. Throws a RunStoreError if there is no report yet.
    */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
   wasRun(yes: string): Promise<boolean>;
@@ -44,7 +44,9 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/** Returns the name under which the planned tests of a caller are stored, apart from the caller's suites. */
+/**
+ * Returns the name under which a caller's planned tests are stored. It keeps them separate from the caller's suites.
+ */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
 /** Creates the store of suites. Several processes may share its `texts`. */
@@ -85,7 +87,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
   };
 }
 
-/** Returns whether a text has the form of a suite's ID. Other texts are never looked up. */
+/** Returns whether a text has the form of a suite's ID. Other texts are not looked up. */
 function isSuiteId(text: string): boolean {
   return /^[0-9a-f]{16}$/.test(text);
 }

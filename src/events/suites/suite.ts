@@ -14,7 +14,7 @@ export const CASE_KINDS = [
   "sequence",
 ] as const;
 
-/** The prefix of the `uid` in test events. No real user has it. */
+/** The prefix of the `uid` in test events. No real user's `uid` starts with it. */
 export const TEST_UID_PREFIX = "event-tests-";
 
 export type CaseKind = (typeof CASE_KINDS)[number];
@@ -60,15 +60,15 @@ export function eventsOf(eventCase: EventCase): readonly Readonly<Record<string,
   return eventCase.kind === "sequence" ? eventCase.events : [eventCase.body];
 }
 
-/** What an answer must contain to match an expected verdict. An absent field may have any value. */
+/** What an answer must contain to match an expected verdict. Fields that are absent here may have any value. */
 export interface ExpectedAnswer {
   readonly statusCode?: number;
   readonly message?: string;
 }
 
 /**
- * The answer that matches each verdict (event-tracking-api 4, 7). The answers to recorded and to ignored events do not
- * differ.
+ * The answer for each verdict (event-tracking-api 4, 7). The service answers recorded and ignored events in the same
+ * way.
  */
 export const ANSWERS = {
   recorded: { statusCode: 200, message: EVENT_MESSAGES.ok },
