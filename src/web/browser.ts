@@ -11,8 +11,8 @@ const FAILS_WITHIN_MS = 2000;
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 
 /**
- * Returns whether a page may be opened in a person's browser. For `auto`, the environment must show that the person
- * sees this machine's screen.
+ * Returns whether a page may be opened in a person's browser. With `auto`, only if the environment shows that the
+ * person works at this machine's screen.
  */
 export function mayOpenBrowser(
   page: "auto" | "on" | "off",
@@ -79,8 +79,8 @@ export function localUserName(environment: Readonly<Record<string, string | unde
 }
 
 /**
- * Returns the name of the caller for terminal commands. With a shared store, it contains the user and the host, because
- * several machines use the store.
+ * Returns the name under which terminal commands store runs. With a shared store, it contains the user and the host,
+ * because users of several machines have runs there.
  */
 export function localCaller({ store }: Pick<Settings, "store">): string {
   return store === undefined ? "local" : `local:${userInfo().username}@${hostname()}`;

@@ -23,8 +23,8 @@ export function cut(name: string): string {
 }
 
 /**
- * One side of a row (before or after) with all its Context IDs, so that they can be searched. The page gets only the
- * first of them.
+ * The object of a row before or after the change, with all its Context IDs, which a search compares. The page gets only
+ * the first of them.
  */
 export interface WholeSide extends Omit<ChangeSide, "contextIds"> {
   readonly all?: readonly string[] | undefined;
@@ -35,11 +35,11 @@ export interface Placed extends Omit<ChangeRow, "before" | "after"> {
   readonly _id?: string | undefined;
   readonly before?: WholeSide | undefined;
   readonly after?: WholeSide | undefined;
-  /** Set if the option gets Context IDs that are unknown, because the stored effect has only their number. */
+  /** Set if it is unknown which Context IDs the option gets, because the stored effect has only their number. */
   readonly lacksIds?: true | undefined;
   /**
-   * Set if the option is deleted only because its targeting is deleted. Its Context IDs are not known yet. Once the
-   * targeting has been read from the service, a row with them replaces this one.
+   * Set if the option is deleted only because its targeting is. The row is replaced when the targeting has been read
+   * from the service, because only then its Context IDs are known.
    */
   readonly isInside?: true | undefined;
 }
@@ -48,7 +48,7 @@ function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
   return { count: all.length, all };
 }
 
-/** The note in the row of the targeting itself. */
+/** Marks the row that is about the targeting itself instead of one of its options. */
 export const ITSELF = "(targeting)";
 
 export function changesOfPlan(document: PlanDocument): readonly Placed[] {
@@ -111,8 +111,8 @@ function renamed({ items }: StatePlan, id: string): string | undefined {
 }
 
 /**
- * Returns the changes of a call that waits for approval, from the effect that the person approves. The Context IDs come
- * from the input of the call.
+ * Returns the changes of a call that waits for approval, from the effect that the person sees. The effect has only
+ * counts of Context IDs, so these come from the input of the call.
  */
 export function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }: ChangeRun): readonly Placed[] {
   const given = inputIds(call);
@@ -146,8 +146,8 @@ function ofPart({ name, _id, says, contextIds, freed = 0 }: EffectObject, title:
 }
 
 /**
- * Returns the row of an option that loses or gets Context IDs. An option may lose some and get others in two parts of
- * the effect: `earlier` is its row from the other part.
+ * Returns the row of an option that loses or gets Context IDs. Losing and getting are two parts of the effect:
+ * `earlier` is the row of this option from the other part.
  */
 function changedRow(
   { name, _id = "", says, contextIds }: EffectObject,
@@ -159,8 +159,8 @@ function changedRow(
   const { before = side, after = side, lacksIds } = earlier ?? {};
   const ofRow = { kind: "changed" as const, _id };
   if (contextIds === undefined) {
-    // The effect counts only Context IDs that the option does not have. If the counts differ, it is unknown which ones
-    // are new.
+    // `add` may contain Context IDs that the option already has, which the effect does not count. If the counts differ,
+    // it is unknown which ones are new.
     if (says !== `gets ${many(add.length, "Context ID")}`)
       return { ...ofRow, before, after: { ...after, says }, lacksIds: true };
     return { ...ofRow, before, after: { ...after, ...ids(add) }, lacksIds };
@@ -182,7 +182,10 @@ function inputIds({ tool, input }: WriteCall): GivenIds {
   );
 }
 
-/** The changes of a run. `freed`: the names, by ID, of sub-options that moved because their group was deleted. */
+/**
+ * The changes of a run. `freed`: sub-options that moved to the top level because their group was deleted; their names
+ * by ID.
+ */
 interface EndedRows {
   readonly rows: readonly Placed[];
   readonly freed: ReadonlyMap<string, string | undefined>;
@@ -211,8 +214,8 @@ export async function rowsOfEndedRun(
 }
 
 /**
- * Returns names of objects by ID: of the objects of the run, and of the groups from or to which it moved options. For
- * an object without either, its name before the run.
+ * Returns names of objects by ID: the objects of the run, and the groups from or to which it moved options. If only the
+ * name from before the run is known, that name.
  */
 function knownNames(state: RunState, previous: Known["previous"]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
@@ -272,8 +275,7 @@ function ofOption(option: OptionEffect, { groups, previous, names, options }: Kn
   const row = ofChanged(option, groupOf, names);
   if (option.parent !== undefined || before?.kind !== "option") return row;
   const { parent } = before;
-  // A group whose name is unknown gets no heading. Otherwise, options of several such groups would be under the same
-  // heading.
+  // A group whose name is unknown gets no heading, because several such groups would look like one.
   const name = groups.get(parent ?? "") ?? names.get(parent ?? "");
   return { ...row, group: typeof parent === "string" ? name && cut(name) : parent };
 }

@@ -20,22 +20,22 @@ import {
 } from "./change-rows.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
-// Lists the changes of a run as rows, each with the state before and after. The rows of a plan come from its document,
-// those of any other run that waits for approval from the effect that the person approves, and those of an executed run
-// from its journal. For deletions, these contain only the number of Context IDs, so the objects to delete are read from
-// the service.
+// Lists the changes of a run as rows, each with the state before and after. The rows of a plan are made from its
+// document, those of another run that waits for approval from the effect that the person approves, and those of an
+// executed run from its journal. For deletions, effect and journal contain only the number of Context IDs, so the
+// objects to delete are read from the service.
 
 /** The maximum number of rows in one response, and of Context IDs on one side of a row. */
 const MAX_ROWS = 100;
 const MAX_IDS = 5;
 /**
- * How long a response waits while objects are read from the service, in milliseconds. After that, it contains what is
- * known and `isReading`.
+ * How long a response waits while objects are read from the service, in milliseconds. After that, it is sent without
+ * these objects and has `isReading`.
  */
 const READING_MS = 1500;
 
 interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
-  /** The sub-options that moved because their group was deleted: their names by ID, undefined for an unknown name. */
+  /** The sub-options that moved to the top level because their group was deleted: names by ID, undefined if unknown. */
   readonly freedNames?: ReadonlyMap<string, string | undefined>;
   readonly rows: readonly Placed[];
   /** Set if the objects to delete could not be read from the service. */
@@ -43,8 +43,8 @@ interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
 }
 
 /**
- * Returns one page of the changes of a run, in the order of the targeting. `kind` and `search` in the query select the
- * rows.
+ * Returns one page of the changes of a run, in the order of the options in the targeting. `kind` and `search` in the
+ * query select the rows.
  */
 export async function changeList(run: Run, query: URLSearchParams, services: ToolServices): Promise<ChangeList> {
   const { rows, isUnread, freedNames, ...about } = await changesOfRun(run, services);
@@ -64,7 +64,10 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
 /** The maximum number of groups whose deleted options are counted separately. */
 const MAX_GROUPS = 4;
 
-/** Counts deleted options by group, the largest first. Undefined for whole targetings and if no option is in a group. */
+/**
+ * Counts deleted options by group, the largest group first. Undefined if whole targetings are deleted, or if no option
+ * is in a group.
+ */
 function groupsOf(rows: readonly Placed[]): ChangeList["groups"] {
   const counts = new Map<string | null, number>();
   for (const { kind, group, before } of rows) {
@@ -81,7 +84,7 @@ function groupsOf(rows: readonly Placed[]): ChangeList["groups"] {
   ];
 }
 
-/** Returns the first planned changes of a run, with deletions at the top. Undefined once the run has started. */
+/** Returns the first changes of a run, with deletions at the top. Undefined if the run has started. */
 export async function firstChanges(run: Run, services: ToolServices): Promise<ChangeList | undefined> {
   if (!isUnstarted(run)) return undefined;
   const { rows, ...about } = await allChanges(run, services);
@@ -137,13 +140,13 @@ function cellsOf({ kind, group, before, after }: Placed): readonly string[] {
 }
 
 /**
- * The changes of the last few runs that a page has requested, by run ID. A page requests one part of the list after
- * another.
+ * The changes of the last few runs that pages have requested, by run ID. A page requests the list in parts, and each
+ * part needs all changes.
  */
 const last = new Map<string, Made>();
 const MAX_KEPT = 4;
 
-/** The changes of a run: as stored (`changes`), and with the deleted objects read from the service (`whole`). */
+/** The changes of a run. `changes`: from the store only. `whole`: with the deleted objects, read from the service. */
 interface Made {
   readonly mark: string;
   readonly changes: Promise<AllChanges>;
@@ -206,8 +209,8 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
 }
 
 /**
- * Adds how many sub-options move to the top level because their group is deleted. They are changed as well, so they do
- * not count as unchanged.
+ * Adds how many sub-options move to the top level because their group is deleted. The move is a change, so they are
+ * subtracted from the unchanged options.
  */
 function withFreed(all: AllChanges, count: number): AllChanges {
   if (count === 0) return all;
@@ -225,7 +228,8 @@ async function addFreed(stored: AllChanges, services: ToolServices): Promise<All
 }
 
 /**
- * Reads what would be deleted from the service. Adds the Context IDs of the options, and the options of the targetings.
+ * Reads what would be deleted from the service. Adds the Context IDs of the deleted options, and the options of deleted
+ * targetings.
  */
 async function addDeleted(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
   const own = stored.rows.filter(({ isInside }) => !isInside);
@@ -249,8 +253,7 @@ async function addDeleted(stored: AllChanges, services: ToolServices): Promise<A
 }
 
 /**
- * Sets `findsNames` if some of the Context IDs that are removed or added are unknown. A search then compares only
- * names.
+ * Sets `findsNames` if some of the removed or added Context IDs are unknown, because a search then compares only names.
  */
 function withSearch(all: AllChanges): AllChanges {
   const isKnown = all.rows.every(({ before, lacksIds }) => !lacksIds && (before?.all !== undefined || !before?.count));
@@ -270,8 +273,8 @@ function deletedRow({ _id, name, isGroup, group, count, contextIds }: LostOption
 }
 
 /**
- * Sorts rows: first the targeting itself, then the groups in the order of their creation, then the top level. A group
- * that is created or deleted comes before its sub-options. Within these, older options come first.
+ * Sorts rows: first the targeting itself, then its groups, the oldest first, then the top level. A group that is itself
+ * created or deleted comes before its sub-options. Of two options, the older one comes first.
  */
 function inOrder(all: readonly Placed[]): readonly Placed[] {
   const parents = new Set(all.map(({ group }) => group));
@@ -332,7 +335,7 @@ interface LostOption {
   /** The name of the option's group. Null at the top level. */
   readonly group: string | null;
   readonly count: number | undefined;
-  /** Absent if they were not read. */
+  /** Absent if the Context IDs were not read. */
   readonly contextIds?: readonly string[];
 }
 
@@ -343,7 +346,7 @@ interface LostOption {
 interface Lost {
   readonly options: ReadonlyMap<string, LostOption>;
   readonly within: readonly LostOption[];
-  /** The names of the first sub-options that remain although their group is deleted. */
+  /** The names of the first sub-options that are not deleted with their group, but move to the top level. */
   readonly freed: readonly string[];
   readonly isWhole: boolean;
 }
@@ -392,8 +395,8 @@ async function readLost(
 }
 
 /**
- * Returns the names of the first sub-options that moved because their group was deleted. Unknown names are read from
- * the service. Undefined if it cannot be read now.
+ * Returns the names of the first sub-options that moved to the top level because their group was deleted. Unknown names
+ * are read from the service. Undefined if it cannot be read now.
  */
 async function freedNamesOf(
   freed: ReadonlyMap<string, string | undefined>,
@@ -412,10 +415,7 @@ async function freedNamesOf(
   }
 }
 
-/**
- * Returns the names of the first sub-options of groups to delete, except those of sub-options that are deleted
- * themselves.
- */
+/** Returns the names of the first sub-options that would not be deleted together with their group. */
 async function freedNames(
   deleted: readonly OptionRecord[],
   api: ManagementApi,

@@ -124,15 +124,15 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
 }
 
 /**
- * Returns a line that was changed, with its differences marked. If the two texts have little in common, returns the
- * removed and the added line instead.
+ * Returns a changed line with its differences marked. If the two texts have little in common, returns the old line as
+ * removed and the new one as added.
  */
 function changedLine(before: string, after: string): readonly BodyLine[] {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start += 1;
   let end = 0;
   while (end < Math.min(before.length, after.length) - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
-  // If only a comma at the end differs, no change is shown.
+  // A difference of only the comma at the end is not shown: it only means that another line follows.
   const isComma = before.replace(/,$/, "") === after.replace(/,$/, "");
   if (isComma) return [[{ is: "same", text: after }]];
   const wordStart = start - (/[\w-]*$/.exec(before.slice(0, start))?.[0].length ?? 0);
@@ -173,7 +173,7 @@ function commonLines(before: readonly string[], after: readonly string[]): reado
 }
 
 /**
- * The maximum number of fields that a fix names (`MAX_NAMES`), of its other corrections (`MAX_OTHERS`), and of
+ * The maximum number of renamed fields in a fix (`MAX_NAMES`), of its other corrections (`MAX_OTHERS`), and of
  * characters in a name.
  */
 const MAX_NAMES = 6;

@@ -76,7 +76,7 @@ function waitWords({ state: { requests } }: Run): string | undefined {
 /** The reasons for which events are not sent on purpose: the service would ignore or reject them. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
-/** `within`: the name of the run's only targeting, if it is known. */
+/** Returns a failure as the page shows it. `within`: the name of the run's only targeting, if it is known. */
 export function failureRow(failure: SummarizedFailure, within?: string): FailureRow {
   const { outcome, remedy } = failure;
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
@@ -87,13 +87,13 @@ export function failureRow(failure: SummarizedFailure, within?: string): Failure
   };
 }
 
-/** The warning for an agent about events with an unknown result. If one is sent again, it may count twice. */
+/** A warning for the agent that gets the text of `forAgent`: an event that is sent twice may count twice. */
 const UNKNOWN_END =
   "The result of the unknown ones is not known: they may have counted. Do not send them again before you have checked.";
 
 /**
- * Returns a text for an agent that fixes the failures: the run, each reason with its positions, and the call that
- * returns the rows. Undefined if nothing failed.
+ * Returns a text that a person can give to an agent, which then fixes the failures: the run, each reason with its
+ * positions, and the call that returns the rows. Undefined if nothing failed.
  */
 export function forAgent(
   { runId, tool, fileName, actions }: RunRow,
@@ -133,7 +133,7 @@ function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure): 
 
 /**
  * Returns examples for a failure: the names of its first objects or, if they have no names, their wrong values.
- * `areAll`: all other objects have the same ones.
+ * `areAll`: no object has another name or value.
  */
 function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "areAll"> {
   const { count, examples, details = [], detail, isOfFirst } = failure;
@@ -144,7 +144,7 @@ function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "
   const some = names.length > 0 ? names : values;
   // Values that are equal after they are cut are shown once.
   const shown = [...new Set(some.map((text) => cutText(text, VALUE_LETTERS)))];
-  // Rows that fail because they repeat the name of one row all have that name, so it is the example for all.
+  // All rows of such a failure repeat the same name, so this name is the example for all of them.
   const isOneName =
     failure.errorCode === "DUPLICATE_IN_INPUT" && !isOfFirst && !failure.isOfKinds && details.length === 0;
   const areAll = shown.length <= FIRST_VALUES && (some.length >= count || isOneName);
@@ -186,8 +186,7 @@ const DAMAGE_CAUSES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns what is wrong with events that were not sent on purpose, without the words "not sent", which the heading
- * already has.
+ * Returns what is wrong with events that were not sent on purpose. The heading already says that they were not sent.
  */
 function heldCause({ isOfFirst, message }: SummarizedFailure): string | undefined {
   return isOfFirst ? undefined : /: (.+)/s.exec(message)?.[1];
@@ -243,7 +242,8 @@ function causeOf(failure: SummarizedFailure, within: string | undefined): string
 }
 
 /**
- * For failures in which each object has another wrong value: what these values have in common, by error code and rule.
+ * For failures in which each object has another wrong value: what is wrong with all of these values, by error code and
+ * rule.
  */
 const IN_COMMON: Readonly<Record<string, string>> = {
   "INVALID_NAME characters": "not allowed in a name",
@@ -252,7 +252,7 @@ const IN_COMMON: Readonly<Record<string, string>> = {
   "INVALID_CONTEXT_ID tooLong": `Context ID longer than ${LIMITS.contextIdBytes.value} bytes`,
 };
 
-/** Returns the message of a failure. If each object has its own message, returns what these have in common. */
+/** Returns the message of a failure. If each object has its own message, returns what all of them say. */
 function sharedMessage(failure: SummarizedFailure): string {
   const { isOfFirst, isOfKinds, errorCode, count, details = [], message } = failure;
   if (!isOfFirst) return message;

@@ -24,7 +24,7 @@ import type {
 /** The histogram covers ten minutes: 60 bars of ten seconds. */
 const BAR_MS = 10_000;
 const BARS = 60;
-/** How many unknown event names are counted separately (`MAX_UNKNOWN`), and how many of them are in one update. */
+/** How many unknown event names are counted one by one (`MAX_UNKNOWN`), and how many of them a page gets. */
 const MAX_UNKNOWN = 1000;
 const UNKNOWN_ROWS = 20;
 /** The maximum number of characters of an event name in the statistics, and of a name or user ID in a list. */
@@ -43,18 +43,18 @@ function platformOf(body: unknown): string | undefined {
 }
 
 export interface Figures {
-  /** Also counts the events that arrived since the last call, and returns the statistics of all events. */
+  /** Counts the events that arrived since the last call, then returns the statistics of all events. */
   now(): EventFigures;
   /**
-   * Returns the internal key of the cause that has this ID on the page. Undefined if the cause is no longer counted.
+   * Returns the internal key of the cause that has this ID on the page. Undefined if this cause is no longer counted.
    */
   readonly keyOf: (id: number) => string | undefined;
   readonly problemOf: ReturnType<typeof problemCounter>["rowOf"];
 }
 
 /**
- * Creates the statistics of the events in a log. `clock` returns milliseconds since 1970. The memory they need is
- * limited, whatever the number of events.
+ * Creates the statistics of the events in a log. `clock` returns milliseconds since 1970. Memory is limited, even for
+ * many events.
  */
 export function eventFigures(log: EventLog, clock: () => number): Figures {
   const problems = problemCounter();
@@ -108,7 +108,7 @@ export function eventFigures(log: EventLog, clock: () => number): Figures {
 function recent(bars: ReadonlyMap<number, HistogramBar>, now: number): Map<number, HistogramBar> {
   const from = (Math.floor(now / BAR_MS) - BARS + 1) * BAR_MS;
   const kept = [...bars].filter(([at]) => at >= from).toSorted(([one], [other]) => one - other);
-  // Seeded events may have any time, also one later than this clock. So the number of bars is limited as well.
+  // Events of the initial data can have any time, even one in the future. So this also limits the number of bars.
   return new Map(kept.slice(-BARS));
 }
 
@@ -169,15 +169,15 @@ type Finding = ArrivedEvent["findings"][number];
 type Rule = Finding["rule"];
 
 const MAX_FIELDS = 6;
-/** The maximum number of causes that are counted one by one. Events with other causes are only counted together. */
+/** The maximum number of causes that are counted one by one. The events of all further causes are counted together. */
 const MAX_CAUSES = 200;
 const MAX_ROWS = 50;
 /** The maximum number of event names, platforms and fixes that are stored for one cause. */
 const MAX_NAMES = 20;
 
 /**
- * Rules that do not depend on the name of the event. Events with different names that break only such a rule have the
- * same cause.
+ * Rules that are the same for all event names. Events that break only such a rule have the same cause, even if their
+ * names differ.
  */
 const OF_ANY_EVENT: ReadonlySet<Rule> = new Set([
   "notAnObject",
@@ -332,7 +332,9 @@ function addFix({ fixes }: CountedCause, fix: Words): void {
   else if (fixes.size < MAX_NAMES) fixes.set(key, { fix, count: 1 });
 }
 
-/** Returns the most frequent fix of a cause. Adds the number of its events if other events need another fix. */
+/**
+ * Returns the most frequent fix of a cause. If some of its events need another fix, adds how many events need this one.
+ */
 function mainFix({ fixes, count }: CountedCause): Words {
   const [most] = [...fixes.values()].toSorted((one, other) => other.count - one.count);
   if (most === undefined || most.count === count || most.fix.length === 0) return most?.fix ?? [];
@@ -363,7 +365,7 @@ function eventRow(event: ArrivedEvent, seq: number): EventRow {
   const cause = causeOf(event)?.words;
   const body = bodyOf(event);
   const platform = platformOf(body);
-  // The log stores no very long names. The row then shows the beginning of the name in the body.
+  // The log does not store very long names. The row of such an event shows the beginning of the name in its body.
   const name = event.eventName ?? (isJsonObject(body) && typeof body.eventName === "string" ? body.eventName : null);
   return {
     ...{
@@ -390,16 +392,10 @@ export function rowsAfter(log: EventLog, from: number): readonly EventRow[] {
 }
 
 interface Wanted {
-  /**
-   * Words that must each occur in the result, the name, the user ID, a rule or the body of an event. Case does not
-   * matter.
-   */
+  /** Words that must all occur in the event's result, name, user ID, broken rules or body. Case does not matter. */
   readonly filter: string;
   readonly verdict?: string | undefined;
-  /**
-   * The key of the cause that the events must have. Null if the requested cause is no longer counted, so that no event
-   * matches.
-   */
+  /** The key of the cause that the events must have. Null if that cause is no longer counted: no event then matches. */
   readonly cause?: string | null | undefined;
 }
 
@@ -460,7 +456,7 @@ function problemsOf(event: ArrivedEvent): readonly EventProblem[] {
   const body = bodyOf(event);
   const found = arrivedFindings({ body, findings: event.findings, ...(body === undefined && { text: "" }) });
   const renames = found.flatMap(({ fix }) => /^rename (.*) to (.*)$/.exec(fix)?.slice(1) ?? []);
-  // A hint ("did you mean …?") is omitted if another fix already names the same renaming.
+  // A hint ("did you mean …?") is omitted if the fix of another problem already says to rename that field.
   const isRepeated = ({ message, fix }: (typeof found)[number]): boolean =>
     renames.some((to, at) => fix === `did you mean ${to}?` && message.startsWith(`${renames[at - 1]} `));
   return found

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** A source of updates for open pages. Each page gets the messages that it does not have yet. */
+/** A source of updates for open pages. Each page gets only the messages that it does not have yet. */
 export interface StreamSource<Message> {
   /**
    * Returns the messages after `position`, and the new position. Returns all messages if `position` is undefined or
@@ -11,7 +11,7 @@ export interface StreamSource<Message> {
   watch(changed: () => void): () => void;
 }
 
-/** The new messages and the position after them. Without messages, nothing is sent. */
+/** The new messages, and the position after them. If there are no messages, nothing is sent to the page. */
 interface Update<Message> {
   readonly messages: readonly Message[];
   readonly position: string;
@@ -23,7 +23,7 @@ const EVERY_MS = 250;
 const KEEP_ALIVE_EVERY_MS = 10_000;
 
 interface StreamOptions<Message> {
-  /** Sent at the start of every connection, whatever its position is. */
+  /** Sent at the start of every connection, before the messages after its position. */
   readonly first: readonly Message[];
   /** Ends the stream when it is aborted, for example because the person's session ended. */
   readonly signal?: AbortSignal | undefined;
@@ -32,9 +32,9 @@ interface StreamOptions<Message> {
 }
 
 /**
- * Returns a response that streams updates (`text/event-stream`): first the messages that came after the `Last-Event-ID`
- * of the request, later those of each change. An update is a JSON list of messages. It is computed only when the client
- * reads, so a slow client gets fewer and larger updates.
+ * Returns a response that streams updates (`text/event-stream`). The first update has the messages after the
+ * `Last-Event-ID` of the request, later ones those of each change. An update is a JSON list of messages. It is made
+ * only when the client reads, so a slow client gets fewer and larger updates.
  */
 export function eventStream<Message>(
   request: Request,

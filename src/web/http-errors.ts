@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
 import { originIn } from "../platform/listen.ts";
 
-/** Calls `give` when the response is closed for any reason, or now if the client has already disconnected. */
+/** Calls `give` when the response is closed for any reason. Calls it at once if the client has already disconnected. */
 export function onResponseClosed(outgoing: ServerResponse, give: () => void): void {
   if (outgoing.destroyed) give();
   else outgoing.once("close", give);
@@ -11,7 +11,7 @@ export function onResponseClosed(outgoing: ServerResponse, give: () => void): vo
 /** Thrown if the server already handles as many callers as it accepts. The client should try again later. */
 export class TooBusyError extends Error {}
 
-/** Returns a JSON-RPC error with an HTTP status, for requests that reach no MCP server. */
+/** Returns a JSON-RPC error with an HTTP status, for requests that are refused before an MCP server handles them. */
 export function httpError(
   status: number,
   message: string,
@@ -27,8 +27,8 @@ export function allowedHostnames(more: readonly string[]): string[] {
 }
 
 /**
- * Rejects requests whose `Host` or `Origin` is not allowed. Websites send such requests through a person's browser (DNS
- * rebinding, cross-site requests). Programs send no `Origin`. Returns undefined if the request is allowed.
+ * Rejects a request whose `Host` or `Origin` is not allowed, which a website may have sent through a person's browser
+ * (DNS rebinding, cross-site requests). Programs send no `Origin`. Returns undefined if the request is allowed.
  */
 export function rejectForeignHost(headers: Headers, hostnames: string[]): Response | undefined {
   const host = validateHostHeader(headers.get("host"), hostnames);

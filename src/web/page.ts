@@ -54,7 +54,7 @@ export function orRefused<Found>(
 }
 
 /**
- * What the handlers of a request can read: the address of the sender, the posted JSON and, once `enter` has succeeded,
+ * What handlers can read about a request: the address of the sender, the posted JSON and, once `enter` has succeeded,
  * the session.
  */
 export interface PageEnv<Session> {
@@ -64,7 +64,7 @@ export interface PageEnv<Session> {
 
 export type PageApp<Session> = Hono<PageEnv<Session>>;
 
-/** What differs between the servers of the web page: addresses, login and sessions. */
+/** What differs between the servers that show the web page: addresses, login and sessions. */
 interface WayIn<Session> {
   readonly address: string;
   readonly shownAt: readonly string[];
@@ -180,8 +180,8 @@ function checkPost({ headers }: Request): void {
 }
 
 /**
- * Refuses a POST from a page with the wrong scheme. It must be the scheme of `address`, or `http` if the request went
- * to a loopback address with another host than `address`.
+ * Refuses a POST from a page that was loaded with the wrong scheme. Right is the scheme of `address`, or `http` at a
+ * loopback address that is not `address`.
  */
 function checkScheme({ headers }: Request, address: string): void {
   const { protocol, host } = new URL(address);
@@ -192,7 +192,7 @@ function checkScheme({ headers }: Request, address: string): void {
 }
 
 /**
- * Returns the URL to which a request was sent, without its path. A default port is omitted, also if `Host` contains it.
+ * Returns the URL to which a request was sent, without its path. It has no default port, even if `Host` contains one.
  */
 function addressed(headers: Headers, protocol: string): URL | undefined {
   const url = `${protocol}//${headers.get("host") ?? ""}`;

@@ -49,7 +49,7 @@ const STALLED = {
   onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;
 
-/** Returns the rows of the recent runs, of all that may be unfinished, and of `ofOthers`, in any order. */
+/** Returns the rows of recent runs, of all that may be unfinished, and of `ofOthers` (other callers), in any order. */
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const waits = new Map(ofOthers.map(({ run }) => [run.header.runId, run]));
@@ -67,7 +67,7 @@ export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): P
   );
 }
 
-/** Adds to each completely undone run the ID of the run that undid it, unless that was undone itself. */
+/** Adds to each completely undone run the ID of the run that undid it, unless that one was undone itself. */
 function withUndos(rows: readonly RunRow[]): readonly RunRow[] {
   const byId = new Map(rows.map((row) => [row.runId, row]));
   const undoneBy = new Map<string, string>();
@@ -83,7 +83,7 @@ function withUndos(rows: readonly RunRow[]): readonly RunRow[] {
   return rows.map((row) => ({ ...row, undoneBy: undoneBy.get(row.runId) }));
 }
 
-/** By ID: the last known names of targetings, the listed runs, and those that wait, which are added. */
+/** By ID: waiting runs (filled while rows are made), the last known names of targetings, and the listed runs. */
 interface Known {
   readonly waits: Map<string, Run>;
   readonly names: ReadonlyMap<string, string>;
@@ -153,7 +153,7 @@ function listedTargeting(
   { names }: Known,
   waiting?: Run,
 ): RunRow["targeting"] {
-  // A run that renamed one targeting is listed under that targeting and its present name.
+  // A run that renamed only one targeting is shown with this targeting and its current name.
   const renamed = tool === "rename_targetings" ? about?.to : undefined;
   const [_id = targetingId] = renamed === undefined ? [] : ([...names].find(([, name]) => name === renamed) ?? []);
   return _id === undefined ? undefined : { _id, name: names.get(_id) ?? (waiting && nameIn(waiting)) ?? about?.within };
@@ -234,7 +234,7 @@ function undoneBy(plannedBy: string | undefined, did: RunRow["did"], of?: string
   return did && { isUndo: plannedBy === "undo_run", changes: did, of };
 }
 
-/** Imports the code for the details of a run only when needed. */
+/** Loads the code for the details of a run only when a page requests them. */
 const files = () => import("./detail.ts");
 
 /** Returns the details of a damaged run. Undefined if the caller has no such run. */
@@ -275,7 +275,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   };
 }
 
-/** Describes how much of a run the run `by` undid. Without counts unless that run has ended without failures. */
+/** Describes how much of a run was undone by the run `by`. Has counts only if that run has succeeded. */
 async function undoneOf(by: string | undefined, services: ToolServices): Promise<UndoneRun> {
   const found = by === undefined ? undefined : await undefinedIfUnreadable(services.runs.find(by));
   if (by === undefined || found?.status() !== "succeeded") return { by };
@@ -381,7 +381,7 @@ export async function targetingOf(run: Run, { services: { memory } }: PageScope)
   return { _id, name: (await memory.recent()).find((one) => one._id === _id)?.name ?? nameIn(run) };
 }
 
-/** Returns why an interrupted run makes no progress, unless its journal says so and no process will continue it. */
+/** Returns why an interrupted run makes no progress. Undefined if its journal says why and nothing will continue it. */
 async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;
   const refusal = await runs.refusal(run);
@@ -391,8 +391,8 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
 }
 
 /**
- * Returns whether a run can be executed: it belongs to the project and environment of `services`, and a running process
- * executes runs of this project.
+ * Returns whether this process or another one can execute a run: it must be of the project and environment of
+ * `services`.
  */
 export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: PageScope): Promise<boolean> {
   const { changes, events, environment, runs } = services;
@@ -424,8 +424,7 @@ async function actionsWithUndo(
 }
 
 /**
- * Returns whether some changes of a run can be undone. If an earlier undo was undone or failed in part, this is true
- * again.
+ * Returns whether some changes of a run can be undone, for example because an undo of it was undone or failed in part.
  */
 async function canBeUndone(run: Run, { services }: PageScope): Promise<boolean> {
   if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isWithdrawn(run.state)) return false;

@@ -42,19 +42,22 @@ interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
 }
 
 export interface StreamWatch {
-  /** Called when a page of the session opens a stream. Returns the function that is called when the stream closes. */
+  /** Called when a page of the session opens a stream. The returned function is called when the stream closes. */
   readonly opened: () => () => void;
   readonly notice?: () => string;
-  /** Aborted if the session has ended or its server stops. */
+  /** Aborted when the session has ended or its server stops. */
   readonly signal?: AbortSignal;
 }
 
-/** How often an open stream checks the session and the runs, in milliseconds. Other processes may change them. */
+/**
+ * How often the server checks the session and the runs while a stream is open, in milliseconds. Other processes may
+ * change them.
+ */
 const LOOK_MS = 500;
 
 /**
- * Returns a watch that ends the streams of a session when the session ends. It checks the session while a stream is
- * open.
+ * Returns a watch that ends the streams of a session when the session ends. While a stream is open, it checks the
+ * session at intervals.
  */
 export function watchSession(
   isIn: () => Promise<boolean>,
@@ -130,10 +133,7 @@ function helloOf({ services: { readOnly } }: PageScope, { sandbox, ...about }: A
 
 const OWN_VIEWS = ["overview", "approvals", "runs"] as const;
 
-/**
- * After the runs have been read, they are not read again for this many times the duration of that read, because reading
- * many runs takes long.
- */
+/** Reading many runs takes long. So they are not read again for this many times the duration of the last read. */
 const PAUSE_FACTOR = 5;
 
 /** Returns the updates for the page of runs: all recent runs whenever one of them has changed. */
@@ -184,7 +184,7 @@ interface PageAction {
   readonly who: string;
 }
 
-/** The result of an action. `runId`: the undo that was planned and now waits for approval. */
+/** The result of an action. `runId`: the undo run that the action planned, which now waits for approval. */
 interface Acted {
   readonly runId?: string;
 }
@@ -193,7 +193,7 @@ interface Acted {
 async function actOn({ runId, action, data, who }: PageAction, shown: PageScope): Promise<Acted> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") throw new RefusedRequest(409, DAMAGED);
-  // Of the runs of other callers, a person may only approve or decline. All other actions are for own runs.
+  // For a run of another caller, a person can only approve or decline. Other actions are for the person's own runs.
   if (seen === undefined || !(seen.isOwn || isDecision(action))) throw new RefusedRequest(404, UNKNOWN);
   const { run } = seen;
   const { services } = seen.shown;
@@ -202,7 +202,7 @@ async function actOn({ runId, action, data, who }: PageAction, shown: PageScope)
     await services.runs.cancel(runId);
     return {};
   }
-  // Declining sends nothing to the service, so a process without the project's key may record it.
+  // Declining sends nothing to the service, so this process can store it even if it lacks the project's key.
   if (action !== "decline" && !(await canBeDriven(run, seen.shown))) throw new RefusedRequest(409, ENDED);
   try {
     if (action === "undo") return await undo(run, who, services);

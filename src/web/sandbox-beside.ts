@@ -3,8 +3,8 @@ import type { StreamSource } from "./event-stream.ts";
 import { RefusedRequest } from "./page.ts";
 import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 
-// Shows the views of a sandbox on the web page of another server, which passes the requests for them on to the page of
-// the sandbox.
+// Shows the views of a sandbox on the web page of another server. That server passes the requests for them on to the
+// page of the sandbox.
 
 /** What the page may do in the sandbox: everything if the sandbox is on this machine, otherwise only read. */
 export type SandboxRights = "all" | "reads";
@@ -12,7 +12,7 @@ export type SandboxRights = "all" | "reads";
 export interface PageSandbox {
   readonly address: string;
   readonly views: readonly ViewName[];
-  /** Returns the updates of the sandbox's page. They arrive as long as a tab is open. */
+  /** Returns the updates of the sandbox's page. They are read from the sandbox only while a tab shows this page. */
   readonly updates: () => StreamSource<Message>;
   /** Answers a request about the sandbox. Undefined for other requests. */
   answer(request: Request, body: unknown): Promise<Response | undefined>;
@@ -136,8 +136,8 @@ async function answerOf(
     );
   });
   const { status, headers, body: content } = answer;
-  // A 401 means that the sandbox refused the session of this server. The browser must not get it, because the session
-  // of the person is still valid.
+  // A 401 means that the sandbox refused the session of this server. It is not passed to the browser, which would end
+  // the person's own session.
   if (status === 401) throw new RefusedRequest(502, "The sandbox refused the session of this page.");
   const kept = ["content-type", "content-disposition"].flatMap((name) => {
     const value = headers.get(name);
@@ -148,7 +148,7 @@ async function answerOf(
 
 const AGAIN_MS = 1000;
 /**
- * The maximum number of messages that wait for a browser tab. A tab that does not read them in time gets everything
+ * The maximum number of messages that wait for a browser tab to read them. If there are more, the tab gets everything
  * again.
  */
 const MAX_WAITING = 50;

@@ -35,8 +35,8 @@ const ROWS = 150;
 const newEvent = z.strictObject({ text: z.string() });
 
 /**
- * Returns the request handler of the web page of a sandbox at `url`: its events, targetings and faults. The caller must
- * have checked that requests come from this machine. The page needs no login, because the data is not real.
+ * Returns the request handler for the web page of the sandbox at `url`, with its events, targetings and faults. The
+ * caller must have checked that requests come from this machine. The page needs no login, because its data is not real.
  */
 export function sandboxPage(world: World, url: string): (request: Request) => Promise<Response> {
   const sessions = pageSessions({ person: z.literal("local") });
@@ -148,7 +148,7 @@ export function sandboxUpdates(
   world: World,
   figures = eventFigures(world.events, world.sources.now),
 ): StreamSource<Message> {
-  // Part of each position, so that positions from an earlier process are recognized and not used.
+  // Part of each position. By it, this process recognizes the positions of an earlier process, which it must not use.
   const process = randomBytes(6).toString("hex");
   const targetings = targetingSizes(world);
   const versions = { state: 0, faults: 0 };
@@ -234,8 +234,8 @@ export interface Part {
 }
 
 /**
- * Returns a function that lists all targetings with their sizes and, if it was after the sandbox was ready, the time of
- * their last change. To notice deletions, each call compares the sizes with those of the previous call.
+ * Returns a function that lists all targetings with their sizes and the time of their last change, if that was after
+ * the sandbox was ready. Each call compares the sizes with those of the previous call to notice deletions.
  */
 export function targetingSizes(world: World): () => readonly TargetingRow[] {
   const known = new Map<string, { readonly options: number; readonly contexts: number; readonly changedAt: number }>();
@@ -260,8 +260,8 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
 }
 
 /**
- * Returns the times of creation and last change, without those before the sandbox was ready: the initial data is not
- * shown as changed.
+ * Returns the times of creation and last change. Times before the sandbox was ready are omitted, so that initial data
+ * is not shown as changed.
  */
 function since(times: Readonly<Record<"createdAt" | "changedAt", number>>, { readyAt }: World) {
   return Object.fromEntries(Object.entries(times).filter(([, at]) => at > readyAt));
@@ -312,8 +312,8 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
 }
 
 /**
- * Returns the options of all targetings whose name contains the text (in any case), or that have exactly this Context
- * ID.
+ * Returns the options of all targetings whose name contains the text (in any case) or that have a Context ID equal to
+ * it.
  */
 export function findMatchingOptions(world: World, search: string, { from, limit }: Part): OptionList {
   const wanted = search.toLowerCase();
@@ -387,7 +387,9 @@ const KINDS = {
   },
 } as const satisfies Record<Fault["kind"], Omit<FaultKind, "name">>;
 
-/** The preset that simulates a lock: its duration in milliseconds, and how many writes it refuses at most. */
+/**
+ * The fault that simulates a lock: how long it lasts in milliseconds, and how many write requests it refuses at most.
+ */
 const LOCK_MS = 5000;
 const LOCKED_WRITES = 1_000_000;
 

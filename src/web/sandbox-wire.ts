@@ -1,14 +1,14 @@
 // The messages between a server and its web page about a sandbox: its events, targetings and faults. wire.ts has all
 // other messages.
 
-/** Announces the sandbox whose views the page shows. The views are empty until this message arrives. */
+/** Announces the sandbox whose views the page shows. Until this message arrives, these views are empty. */
 export interface SandboxMessage {
   readonly kind: "sandbox";
   readonly address: string;
   readonly appKey: string;
   /**
-   * Set if the server of the page may only read the sandbox, because it is on another machine. The page then cannot add
-   * faults or send test events.
+   * Set if the page may only read the sandbox, because it is on another machine. It then cannot add faults or send
+   * events.
    */
   readonly readOnly?: boolean | undefined;
   /** Set if the sandbox does not answer. The page then shows the last known state. */
@@ -18,7 +18,7 @@ export interface SandboxMessage {
 /** The events that arrived since the last update, with the statistics of all events. */
 export interface EventsMessage extends EventFigures {
   readonly kind: "events";
-  /** Set if the page must drop earlier events, because the log was reset or the stream has just started. */
+  /** Set if the page must drop the events that it has, because the log was reset or the stream has just started. */
   readonly whole?: boolean;
   /** The newest events that the page does not have yet, the oldest first. At most 100. */
   readonly events: readonly EventRow[];
@@ -54,13 +54,14 @@ export interface EventCause {
   readonly verdict: Exclude<Verdict, "recorded">;
   readonly count: number;
   /**
-   * One of the event names with this cause, null if the events have no name. `otherNames` is the number of other names.
+   * One of the event names that have this cause. Null if the events have no name. `otherNames`: the number of other
+   * names.
    */
   readonly name: string | null;
   readonly otherNames?: number;
   /**
-   * The supported event that was probably meant. Absent if no name is similar, or if the cause does not depend on the
-   * name.
+   * The supported event that was probably meant. Absent if no name is similar, or if the name does not matter for the
+   * cause.
    */
   readonly event?: string;
   readonly cause: Words;
@@ -118,10 +119,13 @@ export interface EventProblem {
 
 export interface CorrectedEvent {
   readonly text: string;
-  /** The renamed fields, each as `orderId → tx_id`. A corrected event name is not among them. */
+  /**
+   * The renamed fields, each as `orderId → tx_id`. The field `eventName` is not among them, even if its value was
+   * corrected.
+   */
   readonly renamed: readonly string[];
   readonly lines: readonly BodyLine[];
-  /** The paths of added fields. Their values are examples, which the person must replace. */
+  /** The paths of fields that were added. Their values are only examples: the person must replace them. */
   readonly examples: readonly string[];
 }
 
@@ -138,8 +142,7 @@ export interface ParameterCoverage {
   readonly name: string;
   readonly required: boolean;
   /**
-   * `count`: how many events had the parameter. `missing`: how many events the service dropped because they did not
-   * have it.
+   * `count`: how many events had the parameter. `missing`: how many events the service dropped because they lacked it.
    */
   readonly count: number;
   readonly missing: number;
@@ -161,7 +164,7 @@ export type TestFormat = "vitest" | "playwright" | "curl" | "json";
 export interface TargetingsMessage {
   readonly kind: "targetings";
   readonly targetings: readonly TargetingRow[];
-  /** Another number whenever a targeting changes. The page then reads the parts of the tree that are open again. */
+  /** A number that differs after every change of a targeting. The page then reads the open parts of the tree again. */
   readonly version: number;
   readonly now: number;
 }

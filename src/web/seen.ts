@@ -13,7 +13,7 @@ import type { ShownEnvironment } from "./wire.ts";
  */
 export interface PageScope {
   readonly services: ToolServices;
-  /** The caller whose runs are shown. Empty for a person without own runs. */
+  /** The caller whose runs are shown. Empty if this person calls no tools. */
   readonly caller: string;
   /** The project whose runs this process can execute, with its name on the page. */
   readonly project: { readonly id: string; readonly name: string };
@@ -25,16 +25,13 @@ interface ApproverScope {
   /** Returns the services with which a run can be executed. Undefined if this person may not approve the run. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
   /**
-   * The name under which this person calls tools. The person may not approve runs of this caller, which would be their
-   * own.
+   * The name under which this person calls tools. Nobody may approve their own runs, so runs of this caller are
+   * excluded.
    */
   readonly except?: string | undefined;
 }
 
-/**
- * Returns the environment in which a server works, as the page shows it. The project is omitted if it has no name of
- * its own.
- */
+/** Returns the environment of a server as the page shows it. The project is omitted if it has no name of its own. */
 export function shownEnvironment(
   { environment, apiUrl }: Pick<ToolServices, "environment" | "apiUrl">,
   { id, name }: PageScope["project"],
@@ -50,7 +47,7 @@ export interface SeenRun {
   readonly run: Run;
   readonly shown: PageScope;
   /**
-   * Whether the run belongs to the caller of the scope. With any other run, a person can only approve or decline it.
+   * Whether the run belongs to the caller of the scope. Any other run can only be approved or declined by this person.
    */
   readonly isOwn: boolean;
 }
@@ -98,15 +95,15 @@ export function whyNotApprovable(
 }
 
 /**
- * A run of another caller that does not wait for approval is read again after this many milliseconds. A run younger
- * than `NEW_MS` is read each time, because it may soon need approval.
+ * How long a run of another caller that does not wait for approval is not read again, in milliseconds. A run that was
+ * requested less than `NEW_MS` ago is always read, because it may soon need approval.
  */
 const LOOK_AGAIN_MS = 2000;
 const NEW_MS = 10_000;
 
 /**
- * Returns a function that finds the runs of other callers that wait for the approval of this person. Runs that are
- * decided meanwhile are returned too, so that the person sees the outcome.
+ * Returns a function that returns the runs of other callers that wait for this person's approval. It still returns a
+ * run after it was decided, so that the person sees the outcome.
  */
 export function runsOfOthers(shown: PageScope): () => Promise<readonly SeenRun[]> {
   const waited = new Set<string>();

@@ -4,8 +4,8 @@ import type { EndedSessions } from "../runs/backend.ts";
 import { TOKEN_HEADER } from "./wire.ts";
 
 /**
- * The login of a person to the web page. The page stores its token and sends it with each request. The server stores no
- * sessions.
+ * A person's login to the web page. The page stores the token of the session and sends it with each request. The server
+ * stores nothing about open sessions.
  */
 export interface PageSession<Person> {
   /** The ID of the session. It stays the same when the session is renewed. */
@@ -33,9 +33,9 @@ const LAST_MS = 12 * 3_600_000;
 const FRESH_MS = 2000;
 
 /**
- * Keeps each session in its encrypted token. Without `key`, a new key is used, so the sessions end with the process.
- * With a shared key, they are valid in all processes, which record in `shared` the sessions that they end. `person` is
- * the schema of the data about the person.
+ * Keeps the data of each session in its encrypted token. Without `key`, a new key is used, so all sessions end with the
+ * process. With a key that several processes share, each accepts the sessions of the others; ended sessions are stored
+ * in `shared`. `person` is the schema of the data about the person.
  */
 export function pageSessions<Person>({
   person: form,
@@ -51,8 +51,8 @@ export function pageSessions<Person>({
   const content = z.object({ id: z.string(), person: form });
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
   /**
-   * The IDs of sessions that people have ended. They are never removed: if the clock were set back, the tokens would
-   * become valid again.
+   * The IDs of sessions that people have ended. None is ever removed: after the clock was set back, its tokens would be
+   * valid again.
    */
   const ended = new Set<string>();
   /** When `shared` was last asked whether a session has ended, by session ID. */
@@ -110,8 +110,7 @@ interface SealOptions<Content> {
 /** Encrypts texts for one purpose with authenticated encryption (AES-GCM). Each purpose has its own key. */
 export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOptions<Content>): Seal<Content> {
   const own = new Uint8Array(hkdfSync("sha256", key, "", purpose, KEY_BYTES));
-  // The schema also rejects an infinite `endsAt`, with which a text would never expire: zod accepts only finite
-  // numbers.
+  // The schema also rejects an infinite `endsAt`, with which a text would be valid forever.
   const sealed = z.object({ endsAt: z.number(), content });
   return {
     seal(given, endsAt) {

@@ -20,7 +20,7 @@ import {
 } from "./waiting.ts";
 import type { ChangeCounts } from "./wire.ts";
 
-/** The facts from which the title of a run is made. Unknown facts are absent. */
+/** What the title of a run is made from. Unknown facts are absent. */
 export interface TitleParts extends OtherKinds {
   readonly tool: string;
   readonly status: string;
@@ -33,13 +33,16 @@ export interface TitleParts extends OtherKinds {
   /** The name of the run's only object. Absent if there are several. */
   readonly only?: string | undefined;
   readonly options?: number | undefined;
-  /** The names of the objects that a waiting run would delete, if there are only a few. */
+  /** The names of the objects that a waiting run would delete. Absent if they are too many for a title. */
   readonly deletes?: string | undefined;
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
   /** Whether several rows of the file are one item. */
   readonly mergesRows?: boolean | undefined;
-  /** Only for plans: whether the plan undoes a run, how many changes it contains, and the title of that run. */
+  /**
+   * Only for runs of plans: whether the plan undoes a run, how many changes it contains, and the title of the undone
+   * run.
+   */
   readonly plan?: PlanParts | undefined;
 }
 
@@ -70,7 +73,7 @@ const VERBS = {
   resume: ["Resumed", "Resume"],
 } as const;
 
-/** The noun for the objects that a run of each tool counts. For other tools, it is "option". */
+/** The noun for what a run of each tool counts. For other tools, it is "option". */
 const NOUNS: Readonly<Record<string, string>> = {
   create_targetings: "targeting",
   rename_targetings: "targeting",
@@ -127,7 +130,7 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
     const isSaid = !isPartial || words.some((word) => word.includes(` of ${thousands(items)} `));
     return commaList(words) + within("in") + (isSaid ? "" : part);
   };
-  /** Returns what the run added if some of its options already existed, otherwise undefined. */
+  /** Returns what the run added, if some of the options already existed. Otherwise undefined. */
   const addedWords = ({ created, changed: extended }: ChangeCounts = { created: items, changed: 0, deleted: 0 }) => {
     if (created >= items) return undefined;
     if (created === 0 && extended > 0) return `Context IDs to ${many(extended, "option")}${within("in")}`;
@@ -188,13 +191,16 @@ interface ChangePart {
 }
 
 interface ChangedObjects extends OtherKinds, Pick<TitleParts, "only" | "to"> {
-  /** How many objects the run has. A part of the title that is about all of them names each kind of object. */
+  /**
+   * How many objects the run has. A part of the title that is about all of them names each kind, such as groups and
+   * options.
+   */
   readonly whole: number;
 }
 
 /**
- * Returns how a run changed existing objects, as parts of a title. `of`: whether all items of the run or only the
- * changed ones are counted by kind.
+ * Returns how a run changed existing objects, as parts of a title. `of`: which count decides about the nouns, that of
+ * all items or that of the changed ones.
  */
 function changeParts(how: ChangeKinds, objects: ChangedObjects, of: "items" | "changed"): readonly ChangePart[] {
   const { only, to, whole, groups, targetings } = objects;
@@ -294,7 +300,7 @@ export function waitingTitle(
 const MAX_NAMED = 3;
 
 /**
- * Returns the names of what would be deleted: `group Clothing and option Bags`. A single option gets no noun. Undefined
+ * Returns the names of what would be deleted: `group Clothing and option Bags`. A single option has no noun. Undefined
  * if there are too many objects for a title.
  */
 function deletedNames(parts: readonly EffectPart[]): string | undefined {

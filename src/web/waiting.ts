@@ -15,7 +15,9 @@ import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Wait
 const MAX_OBJECTS = 100;
 /** From this number of deletions on, a person must type the name of the targeting to approve. */
 const LARGE = 100;
-/** The maximum number of objects for which the page computes an undo plan. 10,000 objects take about 100 ms. */
+/**
+ * The maximum number of objects for which the page computes what an undo would do. 10,000 objects take about 100 ms.
+ */
 const MAX_PLANNED = 10_000;
 /** Matches names that a person can type: visible characters and single spaces. */
 const TYPED = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+(?: [\p{L}\p{M}\p{N}\p{P}\p{S}]+)*$/u;
@@ -34,7 +36,7 @@ export function waitingOf(
   const counts = countsOfWaiting(run);
   const newGroups = isChangeRun(run) ? (kindsOfWaiting(run).groups?.created ?? 0) : 0;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
-  // The title of a run that only deletes says what it does, so its note says only what stays.
+  // The title of a run that only deletes already says what is deleted, so this text says only what stays.
   const stays = isDeletion && counts.deleted > 0 && counts.created + counts.changed === 0 && note !== undefined && note;
   return {
     effect: stays === false ? (note ?? effect) : "",
@@ -62,8 +64,8 @@ interface UndoContext {
 }
 
 /**
- * Describes what can be undone. Deleted objects that come back have new IDs, so campaigns and ad products no longer use
- * them.
+ * Describes what can be undone. Deleted objects that are restored have new IDs, which campaigns and ad products do not
+ * use.
  */
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
@@ -90,8 +92,8 @@ function consequenceOf(...sentences: readonly (string | false | undefined)[]): s
 }
 
 /**
- * Returns what a run waits for, with the number of its deletions that other runs of `waits` contain as well. The options
- * of a targeting to delete are not known, so they are compared with the deletions in that targeting.
+ * Adds to `waiting` how many of the run's deletions other waiting runs (`waits`) would make as well. The options of a
+ * targeting that is deleted as a whole are not known, so all deletions in this targeting count.
  */
 export function withOverlap(
   waiting: Waiting | undefined,
@@ -114,7 +116,9 @@ export function withOverlap(
   return { ...waiting, consequence: consequenceOf(waiting.consequence, words) };
 }
 
-/** Returns the IDs of the options and targetings that a run would delete. `within`: its only targeting. */
+/**
+ * Returns the IDs of the options and targetings that a run would delete. `within`: the ID of the run's only targeting.
+ */
 function deletionsOf(run: Run) {
   const objectsOf = (areTargetings: boolean): ReadonlySet<string> => {
     const parts = partsOf(run).filter(
@@ -140,9 +144,7 @@ function deletedIn(parts: readonly EffectPart[]): EffectPart["objects"] {
   return parts.flatMap(({ title, objects }) => (Object.hasOwn(DELETED, title) ? objects : []));
 }
 
-/**
- * Returns what the person should check about campaigns before they approve a deletion, and when the service refuses it.
- */
+/** Returns what a person should check about campaigns before approving a deletion, and when the service refuses it. */
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const targetings = parts.find(({ title }) => title === TARGETINGS)?.count ?? 0;
   const noun = nounOf(parts);
@@ -253,8 +255,8 @@ function restoredWords(
 }
 
 /**
- * Returns what an undo of a run would do if nothing else changes until then. Objects with an unknown result count as
- * not restored. Undefined while the run is running, or if it is too large to compute this quickly.
+ * Returns what an undo of a run would do if nothing else changed before it. Objects with an unknown result count as not
+ * restored. Undefined while the run is running, or if it has too many objects to compute this quickly.
  */
 export async function undoOfRun(run: ChangeRun, { runs }: Pick<ToolServices, "runs">): Promise<string | undefined> {
   const { header, state } = run;
@@ -408,8 +410,8 @@ export interface OtherKinds {
 }
 
 /**
- * Describes a number of objects with a noun for each kind: `1 group and 4 options`. `of`: which of the counts is
- * described.
+ * Returns a number of objects with a noun for each kind: `1 group and 4 options`. `of`: which of the counts of each
+ * kind is meant.
  */
 export function objectWords(count: number, { groups, targetings }: OtherKinds, of: keyof KindCounts): string {
   const [targets, sets] = [targetings?.[of] ?? 0, groups?.[of] ?? 0];

@@ -23,13 +23,13 @@ export type Message =
 export interface Hello {
   readonly kind: "hello";
   readonly views: readonly ViewName[];
-  /** The environment of the runs and, if `sandbox` is absent, of the sandbox's views. */
+  /** The environment of the runs. Also that of the sandbox's views, if `sandbox` is absent. */
   readonly environment: ShownEnvironment;
   /** The environment of the sandbox's views, if it differs from that of the runs. */
   readonly sandbox?: ShownEnvironment | undefined;
   /**
-   * Whether the server will come back, so that a page that loses the connection waits for it. Otherwise the page
-   * reports that the server has ended.
+   * Whether a new server will replace one that ends. The page then waits for it when it loses the connection; otherwise
+   * it reports that the server has ended.
    */
   readonly returns: boolean;
   /** If true, the page has no buttons Approve, Undo, Cancel and Resume. */
@@ -84,7 +84,10 @@ export interface RunRow {
   readonly tool: string;
   readonly status: (typeof RUN_STATUSES)[number];
   readonly startedAt: number;
-  /** When the run began after waiting for approval: the time of the approval. Absent if it did not wait, or if unknown. */
+  /**
+   * When the run began after waiting for approval, which is when it was approved. Absent if it did not wait or if that
+   * is unknown.
+   */
   readonly beganAt?: number | undefined;
   readonly updatedAt: number;
   /** When the run ended, if it was undone later. Otherwise it ended at `updatedAt`. */
@@ -119,8 +122,8 @@ export interface RunRow {
   readonly undoneBy?: string | undefined;
   readonly caller?: string;
   /**
-   * The name that the MCP client gives itself, which the page shows as the requester. It is not verified. At most 40
-   * characters.
+   * The name that the MCP client gives itself (not verified, at most 40 characters). The page shows it as the
+   * requester.
    */
   readonly client?: string | undefined;
   /** The person who requested the run on the page, for example `you (ann)`. Absent if an agent requested it. */
@@ -135,8 +138,7 @@ export interface RunRow {
   readonly isDeclined?: boolean | undefined;
   readonly undoUntil?: number | undefined;
   /**
-   * For a run that has stopped before its end: why, and how to continue it. For a damaged run: that its record cannot
-   * be read.
+   * For a run that has stopped before its end: why, and how to continue it. For a damaged run: that it cannot be read.
    */
   readonly standsStill?: string | undefined;
   readonly waiting?: Waiting | undefined;
@@ -158,15 +160,18 @@ export interface Waiting {
   /** How many Context IDs are removed, including those of deleted options. */
   readonly contextIds?: number | undefined;
   /**
-   * What stays, what follows for objects that stay or come back (for example for the sub-options of deleted groups), and
-   * how much of the effect other waiting runs have as well.
+   * What approving means for objects that are not deleted or that come back, such as the sub-options of deleted groups,
+   * and how much of the effect other waiting runs would have as well.
    */
   readonly consequence?: string | undefined;
   /** What to check about campaigns before a deletion is approved. The API does not show campaigns. */
   readonly check?: string | undefined;
   /** The text that a person must type to approve a large deletion, usually the name of the targeting. */
   readonly typed?: string | undefined;
-  /** Facts about the effect that the label, the counts and the parts do not show. Empty if there are none. */
+  /**
+   * Facts about the effect that neither the label of the button nor the counts nor the parts show. Empty if there are
+   * none.
+   */
   readonly effect: string;
   /** The affected objects by kind, with names. */
   readonly parts: readonly EffectPart[];
@@ -198,8 +203,8 @@ export interface EffectPart {
   /** The first objects of the part. The page requests the others when it needs them. */
   readonly objects: readonly EffectObject[];
   /**
-   * How the run changes the objects. `inside`: they are deleted together with an object of another part. Absent if the
-   * part is only a note, for example about objects that cannot be restored.
+   * How the run changes the objects. `inside`: it deletes them together with another object that contains them. Absent
+   * if the part is only a note, for example about objects that cannot be restored.
    */
   readonly kind?: keyof ChangeCounts | "inside" | undefined;
 }
@@ -230,7 +235,7 @@ export interface ChangeList {
   readonly unchanged?: number | undefined;
   /**
    * The sub-options that move to the top level because their group is deleted: their number, and the names of the first
-   * ones if these have been read.
+   * ones, if read.
    */
   readonly freed?: { readonly count: number; readonly names: readonly string[] } | undefined;
   readonly removed?: number | undefined;
@@ -301,7 +306,7 @@ export interface RunDetail {
    * nothing can be undone.
    */
   readonly undo?: string | undefined;
-  /** Only for a run that was undone: the run that undid it, if known. */
+  /** Only for a run that was undone: by which run, if that is known. */
   readonly undone?: UndoneRun | undefined;
   /** The files of the run. Each can be downloaded from `/page/runs/{runId}/{file}`. */
   readonly downloads: readonly RunFile[];
@@ -327,18 +332,19 @@ export interface FailureRow {
   readonly count: number;
   /** The positions of the objects in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */
   readonly places: string;
-  /** The names or wrong values of the first objects. `areAll`: all other objects have the same ones. */
+  /** The names or wrong values of the first objects. `areAll`: no object has another one. */
   readonly examples: readonly string[];
   readonly areAll?: boolean | undefined;
-  /**
-   * The cause in a few words. Absent if the message itself is short, or if there are no such words for this failure.
-   */
+  /** The cause in a few words. Absent if the message is short enough itself, or if there are no such words. */
   readonly cause?: string | undefined;
   readonly message: string;
   readonly remedy: string;
 }
 
-/** What a plan does not change, and why. Each list has only its first entries; `omitted` counts the rest. */
+/**
+ * What prevents a plan or what it leaves unchanged, and why. Each list has only its first entries; `omitted` counts the
+ * others.
+ */
 export interface PlanView {
   readonly conflicts: readonly PlanDifference[];
   readonly drift: readonly PlanDifference[];
@@ -367,8 +373,8 @@ export interface Refusal {
 }
 
 /**
- * The body of every 401 response: how to log in. If neither `token` nor `issuer` is set, the page can only be opened
- * with the link that the server prints.
+ * The body of every 401 response: how to log in. Without `token` and `issuer`, only the link that the server prints
+ * opens the page.
  */
 export interface LoginWays {
   readonly message: string;

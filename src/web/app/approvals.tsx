@@ -13,16 +13,18 @@ import { FirstReason } from "./run-problems.tsx";
 import { Kinds, NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
 import { isConnected, MAX_ROWS, route, runList, runs, set, timeOf, waitingRuns } from "./state.ts";
 
-/** The maximum number of runs in the queue. Others appear when these are decided and the page is reloaded. */
+/** The maximum number of runs in the queue. Further ones appear when these are decided and the page is loaded again. */
 const MAX_RUNS = MAX_ROWS / 5;
-/** For how long a run stays in the queue after its decision, in milliseconds, and how many of them there are at first. */
+/**
+ * How long a decided run stays in the queue in milliseconds, and how many such runs are in it when the page is loaded.
+ */
 const KEPT_MS = 24 * 3_600_000;
 const MAX_DECIDED = 20;
 
-/** The queue. It stays while the person is in another view. */
+/** The runs of the view, by run ID. They stay while the person is in another view. */
 const queue = new Map<string, RunRow>();
 
-/** Adds the runs that wait, and those that were decided on the page before it was loaded. */
+/** Adds the runs that wait now, and those that were decided on the page in the last 24 hours. */
 function fillQueue(): void {
   const from = now.value - KEPT_MS;
   const decided = runList.value.filter((run) => run.isDecidedOnPage && run.updatedAt > from);
@@ -42,7 +44,7 @@ export function Approvals() {
   fillQueue();
   const shown = [...queue].flatMap(([runId, run]): readonly Decided[] => {
     const one = { run, now: runs.value.get(runId) };
-    // A run that must be approved elsewhere leaves the queue as soon as it is decided.
+    // A run that must be approved elsewhere disappears once it is decided there.
     return run.waiting?.elsewhere && !isUndecided(one) ? [] : [one];
   });
   const more = all.filter(({ runId }) => !queue.has(runId)).length;
@@ -261,7 +263,7 @@ function Outcome({ run, now }: Decided) {
 function Over({ now }: Pick<Decided, "now">) {
   const { detail } = useDetail(now?.runId);
   if (now === undefined) return <p class="warning">This run is no longer stored.</p>;
-  // The row in the list of runs does not show whether a run can be undone again after an undo. The details do.
+  // Only the details show whether a run can be undone again after an undo. The row in the list does not.
   const known = detail?.run.updatedAt === now.updatedAt && detail.run.status === now.status ? detail.run : now;
   return (
     <div class="card row decided">
@@ -340,7 +342,7 @@ interface SummaryProps {
   readonly run: RunRow;
   readonly waiting: Waiting;
   readonly list?: Partial<ChangeList> | undefined;
-  /** Whether all objects to delete have been read from the service. Until then, the run cannot be approved here. */
+  /** Whether all objects to delete have been read from the service. The run can be approved only after that. */
   readonly isRead: boolean;
 }
 
@@ -355,8 +357,7 @@ function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: 
   const total = whole === undefined || whole < count ? undefined : whole;
   const does = verb === "deleted" ? "Deletes" : "Changes";
   if (!hasKinds(waiting)) {
-    // The title already contains the number of objects, so only their share of the targeting is added, if that is
-    // known.
+    // The title already contains the number of objects. So only their share of the targeting is added, if it is known.
     return (
       <span class="line">
         {total !== undefined && count > 1 ? (
@@ -413,8 +414,8 @@ function ApprovalObstacles({ run: { runId, disabled = {} }, waiting, isRead }: F
 const whyOf = (runId: string): string => `why-${runId}`;
 
 /**
- * Asks the person to confirm a decision that they started with a key. The decision applies only to the run that is
- * shown.
+ * Asks the person to confirm a decision that they started with a key. Only the run that is shown can be decided this
+ * way.
  */
 function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: string; readonly typed: string }) {
   const action = asking.value;

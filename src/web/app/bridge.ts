@@ -1,7 +1,7 @@
 // JSON-RPC with the host that embeds this document as a view (MCP Apps, 2026-01-26).
 
 /**
- * The parameters of messages from the host: its colour theme, and the result of the tool call for which it opened this
+ * The parameters of messages from the host: its colour theme, or the result of the tool call for which it shows this
  * view.
  */
 interface HostParams {
@@ -29,8 +29,8 @@ const waiting = new Map<number, (answer: Message) => void>();
 let last = 0;
 
 function post(message: object): void {
-  // A view does not know the origin of its host, so any origin is accepted. Only its parent window, which is the host,
-  // gets the message.
+  // Any origin is accepted, because a view does not know the origin of its host. Only the parent window, which is the
+  // host, gets the message.
   parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
 }
 
@@ -49,7 +49,7 @@ export function callTool(name: string, args: object): Promise<ToolResult> {
   return request("tools/call", { name, arguments: args });
 }
 
-/** Connects to the host, and from then on reports the height of the view. */
+/** Connects to the host, and from then on tells it the height of the view. */
 export async function connectToHost(hears: HostHandlers): Promise<void> {
   addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
     if (source !== parent || data?.jsonrpc !== "2.0") return;

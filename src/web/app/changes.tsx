@@ -9,17 +9,17 @@ import { narrows, set } from "./state.ts";
 /** The number of rows that are shown at first, and later per page. */
 const FIRST_ROWS = 20;
 const ROWS = 100;
-/** The pause before an incomplete list is read again, in milliseconds. */
+/** The pause before a list is read again that the server is still completing, in milliseconds. */
 const AGAIN_MS = 1000;
 
-/** The note with which the server marks the row of the targeting itself. */
+/** The server marks the row of the targeting itself with this text. */
 const ITSELF = "(targeting)";
 
 type Kind = "" | ChangeRow["kind"];
 
 /**
- * Shows the changes of a run, each with the state before and after, in the order of the targeting, with pages and a
- * search.
+ * Shows the changes of a run, each with the state before and after. They are in the order of the options in the
+ * targeting, with pages and a search.
  */
 export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, shown }: ChangesProps) {
   const search = useSignal("");
@@ -100,7 +100,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, s
 
 interface ChangesProps {
   readonly runId: string;
-  /** Another text after each change of the run, so that the list is read again. */
+  /** A text that differs after each change of the run, so that the list is then read again. */
   readonly version: string;
   readonly title: string;
   /** Whether the run is running. Its changes are not known until it has ended. */
@@ -109,7 +109,7 @@ interface ChangesProps {
   readonly isWaiting?: boolean;
   /** Whether the run undoes another one. Objects that it creates are then shown as restored. */
   readonly isUndo?: boolean | undefined;
-  /** Is set to the list that is shown, because other components need it. Undefined until the list has been read. */
+  /** Set by this component to the list that it shows, which other components need. Undefined until it has been read. */
   readonly shown?: Signal<ChangeList | undefined>;
 }
 
@@ -228,9 +228,7 @@ function Mark({ row }: { readonly row: ChangeRow }) {
   );
 }
 
-/**
- * Returns the CSS classes of a row. A changed group above its sub-options looks like the heading of an unchanged group.
- */
+/** Returns the CSS classes of a row. A changed group above its sub-options looks like the heading of a group. */
 function rowClass({ kind, isHead }: ChangeRow): string {
   return isHead ? `${kind} group` : kind;
 }
@@ -238,7 +236,7 @@ function rowClass({ kind, isHead }: ChangeRow): string {
 function OneSide({ row }: { readonly row: ChangeRow }) {
   const side = row.before ?? row.after;
   if (side === undefined) return null;
-  // Groups and targetings are described beside their names. A targeting has no Context IDs of its own.
+  // The row shows groups and targetings beside their names, in full. A targeting has no Context IDs of its own.
   const isInName = side.isGroup || side.says === ITSELF;
   return (
     <tr class={rowClass(row)}>

@@ -16,8 +16,8 @@ interface PartProps {
 }
 
 /**
- * Shows the objects that a run affects in one way, with pages and a search. The row of the run already contains the
- * first page.
+ * Shows the objects that a run affects in one way, with pages and a search. The first page comes with the run, further
+ * ones are requested.
  */
 export function Part({ runId, place, part: { title, count, objects: first } }: PartProps) {
   const search = useSignal("");

@@ -5,8 +5,8 @@ import { read } from "./requests.ts";
 import { arrived, events, eventsAge, outcome } from "./state.ts";
 
 /**
- * The pause before the events that match the filter are requested, in milliseconds. Several keystrokes or new events
- * then cause only one request.
+ * The pause before the events that match the filter are requested, in milliseconds. It lets several keystrokes or new
+ * events cause only one request.
  */
 const GATHER_MS = 300;
 
@@ -20,13 +20,16 @@ const ALL: Wanted = { filter: "", verdict: undefined, problem: undefined };
 
 export const wanted = signal<Wanted>(ALL);
 /**
- * The rows that are shown while new events are held back, and how many events had arrived before. Undefined if new
+ * While new events are held back: the rows that are shown, and how many events had arrived before. Undefined if new
  * events are shown at once.
  */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 export const isPaused = signal(false);
 const found = signal<EventList>({ events: [], older: false });
-/** The opened pages of older events: the sequence numbers before which they begin. The last one is shown. */
+/**
+ * The pages of older events that the person has opened, each as the sequence number before which it begins. The last
+ * one is shown.
+ */
 const before = signal<readonly number[]>([]);
 const olderPage = signal<EventList>({ events: [], older: false });
 
@@ -56,13 +59,13 @@ export function pause(): void {
 }
 
 effect(() => {
-  // After a reset of the log or a restart of the sandbox, the held events no longer exist.
+  // After a reset of the log or a restart of the sandbox, the rows that were held back no longer exist.
   if (eventsAge.value > 0 && !isPaused.peek()) held.value = undefined;
 });
 
 /**
  * Holds new events back while the person points at the list or uses it with the keyboard, so that rows do not move.
- * Afterwards shows them.
+ * Shows them when `is` is false.
  */
 export function hold(is: boolean): void {
   if (is) held.value ??= { rows: newest.value, from: arrived.value };

@@ -135,7 +135,7 @@ function sentence(text: string): string {
 
 function Corrected({ corrected, problems }: Pick<EventDetail, "problems"> & { readonly corrected: CorrectedEvent }) {
   const { text, lines, examples } = corrected;
-  // Renamed fields are omitted if the fix of a problem already names them.
+  // Omits renamed fields that the fix of a problem already names.
   const renamed = corrected.renamed.filter(
     (one) => !problems.some(({ fix }) => fix.includes(`"${one.split(" ")[0]}"`)),
   );

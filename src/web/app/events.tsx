@@ -47,8 +47,8 @@ const FIRST_PROBLEMS = 6;
 const BARS = 60;
 
 /**
- * The event that the pane shows if the person has chosen none: an event of the most frequent problem. It changes only
- * if another problem becomes the most frequent one, so that the pane does not change while a person reads it.
+ * The event that is shown if the person has chosen none: one with the most frequent problem. It changes only when
+ * another problem becomes the most frequent one, so that a person can read it meanwhile.
  */
 const suggested = signal<Pick<EventCause, "id" | "latest"> | undefined>(undefined);
 effect(() => {
@@ -305,8 +305,8 @@ function Problem({ problem }: { readonly problem: EventCause }) {
 type Choice = "all" | Verdict;
 
 /**
- * The attributes with which rows do not move while the pointer or the keyboard focus is on the list. Focus from a mouse
- * click does not count.
+ * These attributes stop rows from moving while the pointer or the keyboard focus is on the list. Focus by a mouse click
+ * does not count.
  */
 const HOLDS = {
   onPointerEnter: () => hold(true),
@@ -376,7 +376,7 @@ const drawn = new WeakMap<EventRow, { readonly isChosen: boolean; readonly row: 
 function eventRow(event: EventRow, isChosen: boolean): VNode {
   const known = drawn.get(event);
   if (known?.isChosen === isChosen) return known.row;
-  // The key contains the time as well, because a restarted sandbox numbers its events from 1 again.
+  // A restarted sandbox numbers its events from 1 again, so the number alone is not a unique key.
   const row = <Row key={`${event.seq} ${event.at}`} event={event} isChosen={isChosen} />;
   drawn.set(event, { isChosen, row });
   return row;

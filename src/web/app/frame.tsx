@@ -45,8 +45,8 @@ const VIEWS: Readonly<Record<ViewName, () => ComponentChildren>> = {
   faults: Faults,
 };
 /**
- * The CSS classes of views with a special layout. `panes`: the view fills the window with panes. `full`: its list and
- * pane use the full width.
+ * CSS classes for views with a special layout. `panes`: panes fill the window. `full`: list and pane use the full
+ * width.
  */
 const LAYOUTS: Readonly<Partial<Record<ViewName, string>>> = { approvals: "panes", events: "full", targetings: "full" };
 
@@ -58,7 +58,7 @@ const REOPENING = (
   </>
 );
 
-/** How long the result of an action is shown, in milliseconds: `SHOWN_MS`, and more time for each letter. */
+/** How long the result of an action is shown, in milliseconds: `SHOWN_MS` and `SHOWN_MS_PER_LETTER` for each letter. */
 const SHOWN_MS = 5000;
 const SHOWN_MS_PER_LETTER = 50;
 
@@ -109,8 +109,8 @@ export function Frame() {
 const OF_SANDBOX: ReadonlySet<ViewName> = new Set(["targetings", "events", "faults"]);
 
 /**
- * Returns the environment that a view shows. The views of a sandbox next to a live server have the environment of the
- * sandbox.
+ * Returns the environment that a view shows. On a live server with a sandbox, the views of the sandbox have the
+ * sandbox's own.
  */
 function shownOf({ environment, sandbox = environment }: Hello, view: ViewName | undefined): ShownEnvironment {
   return view !== undefined && OF_SANDBOX.has(view) ? sandbox : environment;
@@ -278,7 +278,7 @@ function Login({ ways }: { readonly ways: LoginWays }) {
       return;
     }
     keepSession(answer.data.session);
-    // Reloading keeps the address, so the view or run that the person wanted is shown.
+    // Reloading keeps the address, so the person sees the view or run that they wanted before the login.
     location.reload();
   };
   const goToIssuer = async (event: Event) => {

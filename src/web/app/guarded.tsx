@@ -7,7 +7,7 @@ import { outcome, set } from "./state.ts";
 /** How long presses of decision buttons are ignored after one of them has appeared or moved, in milliseconds. */
 const REST_MS = 1000;
 
-/** The message if a press is ignored because a button has just appeared or moved. */
+/** Shown if a press is ignored, because a button has just appeared or moved. */
 const PAGE_MOVED = "The page changed a moment ago, so nothing was decided. Look again and press again.";
 
 interface GuardedProps {
@@ -22,15 +22,15 @@ interface GuardedProps {
 }
 
 /**
- * A button that decides on a run. For one second after a decision button has appeared or moved, presses are ignored
- * with a message, because the person may have aimed at something else.
+ * A button that decides on a run. After a decision button has appeared or moved, presses are ignored for one second,
+ * with a message: the person may have aimed at something else.
  */
 export function Guarded({ action, run, isOff, describedBy, press, className = "", children }: GuardedProps) {
   useLayoutEffect(recordPositions);
-  // Records the positions again after this button is removed. If it returns at the same place, it then counts as new.
+  // Records the positions again when this button is removed. If it returns to the same place, it then counts as new.
   useLayoutEffect(() => () => queueMicrotask(recordPositions), []);
   const pressed = (): void => {
-    // Detects that the button has moved since the last frame.
+    // The button may have moved since its position was last recorded.
     recordPositions();
     if (isAtRest.peek()) press();
     else outcome.value = PAGE_MOVED;
@@ -76,8 +76,8 @@ export function DecisionButtons(buttons: {
 }
 
 /**
- * Whether all decision buttons have stayed in place for one second. Before that, presses are ignored: the person may
- * have aimed at another button that was there.
+ * Whether all decision buttons have been in their place for one second. Before that, presses are ignored, because the
+ * person may have aimed at what was there before.
  */
 const isAtRest = signal(false);
 
@@ -101,8 +101,8 @@ function recordPositions(): void {
   let hasMoved = false;
   for (const button of document.querySelectorAll<HTMLElement>("[data-decides]")) {
     const { left, top, height } = button.getBoundingClientRect();
-    // Positions are relative to the page, so that scrolling is no move. Buttons in the footer do not scroll with the
-    // page.
+    // Positions are relative to the page, so scrolling does not count as a move. Buttons in the footer stay in place
+    // when the page scrolls.
     const scrolled = button.closest(".foot") === null ? scrollY : 0;
     const place = { left: left + scrollX, top: top + scrolled, height };
     const key = button.dataset.decides ?? "";
@@ -119,8 +119,8 @@ function recordPositions(): void {
 }
 
 /**
- * Returns whether a button has moved so little that a pointer on it is still on it. The footer moves a little at the
- * end of the page.
+ * Returns whether a pointer on a button is still on it after the button has moved. At the end of the page, the footer
+ * moves a little.
  */
 function isNear(before: Place, { left, top, height }: Place): boolean {
   return Math.max(Math.abs(left - before.left), Math.abs(top - before.top)) < height / 2;

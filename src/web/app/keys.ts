@@ -55,7 +55,7 @@ function act(key: string): boolean {
 }
 
 /**
- * Moves the focus to the next (1) or previous (-1) row. If the view shows details beside the list, also opens the row.
+ * Moves the focus to the next (1) or previous (-1) row. In views with details beside the list, also shows the details.
  */
 function move(by: 1 | -1): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>("[data-row]")];
@@ -70,7 +70,8 @@ function move(by: 1 | -1): boolean {
 function ask(action: "approve" | "decline"): boolean {
   const button = document.querySelector<HTMLButtonElement>(`[data-action=${action}]`);
   if (button === null || button.disabled) {
-    // To approve a large deletion, a person must type a text, so the key moves the focus to the field for it.
+    // A large deletion can be approved only after a text was typed, so the key moves the focus to the field for this
+    // text.
     document.querySelector<HTMLInputElement>(".foot input")?.focus();
     return button !== null;
   }

@@ -27,7 +27,7 @@ import {
  */
 async function openSessionWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
-  // The address may name a view, which must be shown afterwards.
+  // The address may name a view or contain a code. The view is shown afterwards; the code is removed.
   const place = popLoginView();
   history.replaceState(null, "", PATHS.page + (location.hash || place));
   noteAddress();
@@ -50,8 +50,8 @@ async function start(): Promise<void> {
 
 const PAUSE_MS = 1000;
 /**
- * After this many failed attempts to connect, the page reports that the server has ended, unless the server has said
- * that it will come back.
+ * After this many failed attempts to connect, the page reports that the server has ended. Not if the server has said
+ * that another one will replace it.
  */
 const TRIES = 3;
 /**
@@ -92,8 +92,8 @@ async function opened(position: string | undefined): Promise<Response | undefine
 }
 
 /**
- * Called after the session has ended. Renews it, or opens a new one if the server is a sandbox. Returns whether that
- * succeeded.
+ * Called when the server has refused the session. Renews it, or opens a new one if the server is a sandbox. Returns
+ * whether that succeeded.
  */
 async function resumeSession(answer: Response): Promise<boolean> {
   const ways: LoginWays = await answer.json();
@@ -108,7 +108,7 @@ async function resumeSession(answer: Response): Promise<boolean> {
   return false;
 }
 
-/** Applies the updates of the stream until it ends. Returns the position of the last one. */
+/** Applies the updates of a stream until the stream ends. Returns the position of the last update. */
 async function readUpdates(answer: Response, from: string | undefined): Promise<string | undefined> {
   let position = from;
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -187,7 +187,7 @@ function applyEvents(message: EventsMessage): void {
   clockAhead.value = histogram.now - Date.now();
 }
 
-// The page starts here, at the end of the file, because it uses constants from above.
+// The page starts here. This is at the end of the file, because it uses constants of the whole file.
 const { pathname, search } = location;
 render(<Frame />, document.body);
 if (pathname.startsWith(PATHS.open)) await openSessionWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });

@@ -21,9 +21,9 @@ import { eventShares } from "./words.tsx";
 
 const HOUR = 3_600_000;
 const HOURS = 24;
-/** Every sixth hour of the chart has a label. */
+/** The chart shows the time below every sixth hour. */
 const LABEL_EVERY = 6;
-/** The maximum number of entries in each list. */
+/** The maximum number of entries in the lists of waiting and recent runs, and of names in a line. */
 const MAX_WAITING = 4;
 const MAX_RECENT = 8;
 const MAX_NAMES = 2;
@@ -126,7 +126,10 @@ function changesIn(its: readonly RunRow[]): ChangeCounts {
   return { created: sum("created"), changed: sum("changed"), deleted: sum("deleted") };
 }
 
-/** Returns the changes of runs as segments of a bar. Objects that an undo created are counted as restored. */
+/**
+ * Returns what runs changed, as segments of a bar. Objects that an undo created are counted as restored, not as
+ * created.
+ */
 function sharesIn(its: readonly RunRow[]): readonly Share[] {
   return changeShares(changesIn(its), changesIn(its.filter(({ isUndo }) => isUndo)).created);
 }
@@ -240,7 +243,7 @@ function PerHour() {
   );
 }
 
-/** Shows what the runs today changed, with a line for each kind of change in a targeting. */
+/** Shows what the runs of today changed: for each targeting, a line for each kind of change. */
 function ChangedToday() {
   const all = runsOfToday();
   const undos = undosIn(all);
@@ -268,14 +271,14 @@ function ChangedToday() {
   );
 }
 
-/** Returns the key of the line that shows a run. Runs of the same targeting are in one line. */
+/** Returns the key of the line in which a run is shown. Runs of the same targeting have the same line. */
 function lineOf({ runId, targeting: { _id, name } = {} }: RunRow): string {
   return name === undefined ? runId : (_id ?? name);
 }
 
 /**
- * One kind of change in a targeting, made by one or more runs. `words` describe it. If they are absent, one run made it,
- * whose title is shown instead.
+ * One kind of change in a targeting, made by one or more runs. `words` describe it. If they are absent, it is a single
+ * run, whose title is shown.
  */
 interface Part {
   readonly words?: string;
@@ -286,8 +289,8 @@ interface Part {
 const MOVED = "# moved";
 
 /**
- * The kinds of changes that a line describes: the words (`#`: the number), the kind, how much a run changed, and how
- * many objects that concerns, if this is another number.
+ * The kinds of changes that a line can describe: the words (`#` is the number), the kind, and a function that returns
+ * how much a run changed. A second function returns how many objects that concerns, if this is another number.
  */
 const KINDS: readonly (readonly [string, keyof ChangeCounts, ...((run: RunRow) => number | undefined)[]])[] = [
   ["# added", "created", ({ did }) => did?.created],
@@ -314,7 +317,7 @@ function partsOf(its: readonly RunRow[]): readonly Part[] {
     const names = runs.flatMap((run) => (objects?.(run) === run.did?.[of] ? (run.names?.[of] ?? []) : []));
     const isWhole = runs.reduce((all, run) => all + (objects?.(run) ?? 0), 0) <= MAX_NAMES;
     const shown = [...names.slice(0, MAX_NAMES), ...(isWhole || names.length === 0 ? [] : ["…"])];
-    // Several runs are said to move to a group only if all of them do.
+    // Only if all these runs moved objects to the same group, the group is named.
     const [into, ...others] = new Set(runs.map(({ how }) => how?.into));
     const end = words === MOVED && into && others.length === 0 ? ` to ${into}` : "";
     return { words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1") + end, names: shown, runs };
@@ -340,7 +343,7 @@ function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
         )}
         {name !== undefined && parts.length === 1 && ": "}
         {parts.map((part, at) => {
-          // Problems of a run are described only in the first part that contains the run.
+          // A run can be in several parts. Its problems are described only in the first of them.
           const trouble = part.runs.filter((one) => !said.has(one));
           for (const one of trouble) said.add(one);
           return (
@@ -354,7 +357,7 @@ function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
   );
 }
 
-/** Shows a kind of change, or the title of a run. It leads to its run, or lists its runs. */
+/** Shows one kind of change, or the title of a run. It links to its run, or lists its runs if there are several. */
 function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly isWithin: boolean }) {
   const { words, names = [], runs, trouble, isWithin } = part;
   const [run] = runs;

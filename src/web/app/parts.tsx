@@ -5,7 +5,7 @@ import { agoWords, clockWords, EXACT, number } from "./plain-words.ts";
 import { noteRows } from "./presses.ts";
 import { outcome, set } from "./state.ts";
 
-/** Texts that do not come from this program are cut after this many characters, unless a component allows more. */
+/** The default number of characters after which texts that do not come from this program are cut. */
 const LONGEST = 300;
 /**
  * Characters that are invisible or change the direction of text, such as bidirectional marks and zero-width characters.
@@ -26,8 +26,8 @@ export function visibleLines(text: string): string {
 }
 
 /**
- * Shows a text that does not come from this program. Its writing direction does not affect the text around it, and a
- * long text is cut. `isSentence`: an English sentence, which stays left-to-right even if it starts with a name in
+ * Shows a text that does not come from this program. A long text is cut. Its writing direction does not affect the text
+ * around it. `isSentence`: an English sentence, which is written from left to right even if it begins with a name in
  * another script.
  */
 export function Text(text: {
@@ -41,8 +41,8 @@ export function Text(text: {
 }
 
 /**
- * Keeps the rows of a list in place while the pointer is on the list. New rows are then added at the end; `late` is
- * their number. The list must have the attributes in `holds`.
+ * Keeps the rows of a list in place while the pointer is on the list; new rows are then added at the end. `late`: the
+ * number of new rows. The list must have the attributes in `holds`.
  */
 export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string | number) {
   /** The number of rows when the pointer entered the list; undefined while the pointer is outside. */
@@ -155,7 +155,7 @@ export function Pager({
 /** Shows buttons for the next and previous page, if the list is longer than one page. */
 export function Steps(steps: {
   readonly from: { value: number };
-  /** The first shown row, if it differs from `from`. */
+  /** The number of the first shown row, if it differs from `from`. */
   readonly first?: number;
   readonly total: number;
   readonly rows: number;
@@ -174,9 +174,11 @@ export function Steps(steps: {
   );
 }
 
-// Components that several views share. Their classes are in parts.css.
+// Components that several views use. Their CSS classes are in parts.css.
 
-/** The colours by meaning. Green: done. Red: deleted or dropped (`deleted`), failed (`bad`). Amber: waits, unknown. */
+/**
+ * Colours by meaning. Green: done. Red: deleted or dropped (`deleted`), or failed (`bad`). Amber: waiting or unknown.
+ */
 export type Tone = "good" | "warn" | "bad" | "deleted" | "idle";
 
 /** Shows a word on a coloured background. */
@@ -329,7 +331,7 @@ export function Ago({ at }: { readonly at: number }) {
   return <Time at={at} words={agoWords(at, now.value)} />;
 }
 
-/** Shows the time of day, to the minute, second or millisecond, with the date if it is not today. */
+/** Shows the time of day, to the minute, second or millisecond. Adds the date if it is not today. */
 export function ClockTime({ at, to }: { readonly at: number; readonly to: Parameters<typeof clockWords>[1] }) {
   return <Time at={at} words={clockWords(at, to, now.value)} />;
 }
@@ -363,7 +365,7 @@ function copyFromField(text: string): void {
   field.value = text;
   document.body.append(field);
   field.select();
-  // This old function also works on pages without HTTPS.
+  // Deprecated, but it works on pages without HTTPS.
   document.execCommand("copy");
   field.remove();
 }

@@ -1,9 +1,9 @@
-// Numbers, times and texts in a form for people.
+// Formats numbers, times and texts for people.
 
 export const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 const YEAR = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
-/** Formats a date like ISO 8601 (`2026-05-10`), which is the Swedish format. */
+/** Formats a date as `2026-05-10`. The Swedish format is that of ISO 8601. */
 const DATE = new Intl.DateTimeFormat("sv");
 const TO_THE_MINUTE = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 const TO_THE_MILLISECOND = { ...TO_THE_MINUTE, second: "2-digit", fractionalSecondDigits: 3 } as const;
@@ -23,7 +23,7 @@ export function agoWords(at: number, from: number): string {
   // The clock of the page ticks every 5 seconds, so a new event may seem to be up to 5 seconds in the future.
   if (size <= 5000) return "just now";
   if (size < MINUTE) return ms > 0 ? `${Math.round(size / 1000)} s ago` : "in a moment";
-  // What expires in 24 hours should not say `in 23 h` a second later.
+  // Rounded down, something that expires in 24 hours would say `in 23 h` only a second later.
   const whole = ms > 0 ? Math.floor : Math.round;
   const about = size < HOUR ? `${whole(size / MINUTE)} min` : size <= 24 * HOUR ? `${whole(size / HOUR)} h` : undefined;
   if (about !== undefined) return ms > 0 ? `${about} ago` : `in ${about}`;
@@ -39,7 +39,7 @@ export function clockWords(at: number, to: keyof typeof CLOCKS, from: number): s
   return `${isSameDay ? "" : `${DAY.format(at)}, `}${CLOCKS[to].format(at)}`;
 }
 
-/** Returns the date of a time in the person's time zone, for an address: `2026-05-10`. "" if the time is not a number. */
+/** Returns the date of a time in the person's time zone, as it is in addresses: `2026-05-10`. "" if the time is NaN. */
 export function dateOf(at: number): string {
   return Number.isNaN(at) ? "" : DATE.format(at);
 }
@@ -71,7 +71,7 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
-/** Describes the size of a targeting. The service counts options and groups together. */
+/** Describes the size of a targeting. The service does not count options and groups separately. */
 export function wholeWords(count: number): string {
   return counted(count, "option or group", "options and groups");
 }

@@ -1,5 +1,5 @@
-// Handles presses of rows in lists that change. If rows move just before a press, it opens the row that the person saw
-// at that place.
+// Handles presses on rows of lists that change. If rows move just before a press, the press opens the row that the
+// person saw at that place before.
 
 /** The rows of lists: links, and the buttons that open or dismiss something. Not the buttons that decide on a run. */
 const ROWS = "a, .problem, .items button";
@@ -20,7 +20,7 @@ let places: readonly (readonly [HTMLElement, DOMRect])[] = [];
 
 /** Records where rows are. Must be called before rows move. */
 export function noteRows(): void {
-  // If rows have just moved, the person still aims at the places before that move, so these stay recorded.
+  // Rows have just moved before. The person still aims at the places from before that move, so these are kept.
   if (performance.now() - movedAt < UNSEEN_MS) return;
   movedAt = performance.now();
   places = [...document.querySelectorAll<HTMLElement>(ROWS)].map((row) => [row, row.getBoundingClientRect()]);

@@ -29,7 +29,7 @@ function dismiss(ids: readonly string[]): void {
   sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
 }
 
-/** A problem of a run, or why the events of one name do not count. */
+/** A problem of one run, or the reason why events of one name do not count. */
 interface OpenProblem {
   readonly key: string | number;
   /** How many items or events it concerns. */
@@ -94,8 +94,7 @@ export function Attention() {
 const keyOf = ({ key }: OpenProblem): string | number => key;
 
 /**
- * Returns an ID for a cause, by which a dismissed one is recognized. The sandbox's own number is not used, because it
- * changes after a reset.
+ * Returns an ID by which a dismissed cause is recognized. The sandbox's own number of the cause changes after a reset.
  */
 function idOf({ name, verdict, cause }: EventCause): string {
   return JSON.stringify([name, verdict, cause]);
@@ -214,8 +213,7 @@ function EventItem({ of: { name, count, total, causes } }: { readonly of: EventP
 }
 
 /**
- * Describes what is wrong with a run. Undefined if nothing is. `held`: how many of its failed events were not sent on
- * purpose.
+ * Describes what is wrong with a run; undefined if nothing is. `held`: how many failed events were not sent on purpose.
  */
 function problemOf({ actions, counts, fileName, noun, status }: RunRow, held = 0): string | undefined {
   const { failed, unknown, notApplied, items } = counts;

@@ -12,10 +12,10 @@ import {
 import { visible } from "./parts.tsx";
 import { go, outcome, runs } from "./state.ts";
 
-/** The result of a request: the data, or an error message with the HTTP status (0: the server did not answer). */
+/** The result of a request: the data, or an error message with the HTTP status. Status 0: the server did not answer. */
 export type Answered<Data> = { readonly data: Data } | { readonly message: string; readonly status: number };
 
-/** Reads data from this server. The types are not checked, because the page came from the same server. */
+/** Reads data from this server. Its type is not checked, because the page and the server are of the same version. */
 export async function read<Data>(path: string): Promise<Answered<Data>> {
   return answered(() => withSession(path));
 }
@@ -25,16 +25,16 @@ export const SEARCH_AFTER_MS = 250;
 const AGAIN_MS = 3000;
 
 interface Reading {
-  /** Another value after each change of the data, so that it is read again. */
+  /** A value that differs after each change of the data, so that the data is then read again. */
   readonly version?: unknown;
   readonly afterMs?: number;
-  /** Called if the data does not exist. Then no error is shown. */
+  /** Called if the data does not exist. No error is shown then. */
   readonly missing?: () => void;
 }
 
 /**
- * Reads data for a component, and again when `path` or `version` changes. Reads nothing if `path` is undefined. If the
- * server fails or does not answer, tries again. An answer that arrives late never replaces a newer one.
+ * Reads data for a component, and again when `path` or `version` changes. Without `path`, reads nothing. Tries again if
+ * the server fails or does not answer. A late answer never replaces a newer one.
  */
 export function useRead<Data>(path: string | undefined, reading: Reading = {}): Signal<Data | undefined> {
   const { version, afterMs = 0, missing } = reading;
@@ -185,8 +185,8 @@ function messageOf(data: unknown, status: number): string {
   return isTold && "message" in data ? String(data.message) : `The server refused the request (${status}).`;
 }
 
-// The token of the session is stored in this browser tab, for this origin only. It is not a cookie, because a cookie
-// would also be sent to other ports of the same host. It is never part of an address.
+// The token of the session is stored in this browser tab. It is not in a cookie, because the browser would send a
+// cookie to other ports of the host, too. It is never part of an address.
 
 /**
  * The keys in the storage of the tab: the session's token, the state of a login, and the view in which the login
@@ -231,8 +231,8 @@ export function popLogin(): string {
 }
 
 /**
- * The pause before the details of a run are read again, in milliseconds. A running run changes all the time, so several
- * changes then cause one read.
+ * The pause before the details of a run are read again, in milliseconds, so that several quick changes of a running run
+ * cause only one read.
  */
 const DETAILS_AFTER_MS = 300;
 

@@ -36,7 +36,7 @@ export function OneRun({ id }: { readonly id: string }) {
   }
   const none: RunDetail = { run, story: [], failures: [], downloads: [] };
   const known = detail ?? none;
-  // The details contain more fields than the row in the list. They are used as long as they are not older than the row.
+  // The details have more fields than the row in the list. They are shown only if they are as new as the row.
   const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
   const shown = { ...known.run, ...(isFresh ? { undoneBy: run.undoneBy } : { standsStill: undefined, ...run }) };
   if (run.waiting !== undefined && run.status === "needs_confirmation") return <Decision run={run} now={run} />;
@@ -104,7 +104,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   );
 }
 
-/** The labels of the buttons of a run. The buttons that approve, decline or undo it are not among them. */
+/** The labels of the buttons of a run, except those for approving, declining and undoing it. */
 const BUTTONS = { resume: "Resume run", cancel: "Cancel the run" } as const satisfies Partial<
   Record<RunAction, string>
 >;
@@ -213,8 +213,8 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
 }
 
 /**
- * Shows the result of a run in one line: counts, a bar, and what can be undone until when, or for a running run the
- * remaining time. Shows nothing for a run that changed nothing and succeeded or was cancelled, because its history says
+ * Shows the result of a run in one line: counts, a bar, and until when it can be undone, or the remaining time of a
+ * running run. Shows nothing for a run that changed nothing and succeeded or was cancelled, because its history says
  * so.
  */
 function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail }) {
@@ -285,7 +285,7 @@ function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {
 }
 
 /**
- * Shows a link that saves a file. The browser cannot follow a plain link, because only the page has the token of the
+ * Shows a link that saves a file. A plain link does not work, because the request must contain the token of the
  * session.
  */
 function Download({ path, name }: { readonly path: string; readonly name: string }) {

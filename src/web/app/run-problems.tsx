@@ -134,8 +134,8 @@ interface CauseProps {
   readonly of: FailureRow;
   readonly noun: string;
   /**
-   * Whether the cause is the first one of a list. Only in this one, the noun of the positions is visible; in the
-   * others, screen readers read it.
+   * Whether the cause is the first in its list. Only the first one shows the noun of the positions; in the others, only
+   * screen readers read it.
    */
   readonly isFirst: boolean;
 }

@@ -9,20 +9,22 @@ import { STATUSES, Status, Title } from "./run-words.tsx";
 import { outcome, set } from "./state.ts";
 
 /**
- * `EVERY_MS`: the pause between two reads of a running run. `WAIT_MS`: how long a read waits for a decision that is
- * made elsewhere. In milliseconds.
+ * In milliseconds. `EVERY_MS`: the pause between two reads of a running run. `WAIT_MS`: how long a read of a run that
+ * waits for approval itself waits for the decision, which may be made elsewhere.
  */
 const EVERY_MS = 1000;
 const WAIT_MS = 20_000;
 /** The maximum length of a text that is shown if there is no run. */
 const MAX_SAID = 4000;
 
-/** The run that the view shows. `said` is the text that is shown if there is none. */
+/** The run that the view shows, and the text that it shows instead if there is no run (`said`). */
 const detail = signal<RunDetail | undefined>(undefined);
 const said = signal("Working on it…");
 /** The secret that is sent with the person's decision. It works once, for one run. */
 const decision = signal<{ readonly runId: string; readonly secret: string } | undefined>(undefined);
-/** Whether a decision is being sent. Further decisions are ignored meanwhile; cancelling stays possible. */
+/**
+ * Whether a decision is being sent. Until it is answered, further decisions are ignored, but the run can be cancelled.
+ */
 let isDeciding = false;
 let isOver = false;
 
@@ -52,13 +54,15 @@ export async function startView(): Promise<void> {
   });
 }
 
-/** Stores the run in a tool result. Its type is not checked, because the view comes from the same server. */
+/**
+ * Takes the run from a tool result. Its type is not checked, because the view and the server are of the same version.
+ */
 function take({ _meta = {}, content = [] }: ToolResult): void {
   const held: Held = _meta;
   const { "targeting-mcp/run": run, "targeting-mcp/decision": given } = held;
   if (given !== undefined) decision.value = given;
   if (run === undefined) said.value = content.map(({ text = "" }) => text).join("\n");
-  // Results can arrive in another order than they were sent, so an older one is ignored.
+  // Results can arrive in another order than they were sent. An older one is ignored.
   else if (run.run.updatedAt >= (detail.value?.run.updatedAt ?? 0)) detail.value = run;
 }
 

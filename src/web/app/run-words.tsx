@@ -42,7 +42,7 @@ function onlyNameOf({ waiting }: RunRow): string | undefined {
 interface Titled {
   readonly run: RunRow;
   readonly end?: string;
-  /** The name of the targeting is above the title, so the title omits it. */
+  /** Set if the name of the targeting is shown above the title, which then omits it. */
   readonly isWithin?: true;
 }
 
@@ -82,7 +82,8 @@ export function Title({ run, end = "", isWithin }: Titled) {
 }
 
 /**
- * Shows who requested a run, for a list: the authenticated caller or, on this computer, the quoted name of the client.
+ * Shows who requested a run, in a list: the authenticated caller. On this computer, the quoted name of the client
+ * instead.
  */
 export function ShortRequester({ run: { caller = "", client, requestedBy } }: { readonly run: RunRow }) {
   if (requestedBy !== undefined) return <Text of={requestedBy} most={80} />;
@@ -147,8 +148,7 @@ export function totalOf({ created, changed, deleted }: ChangeCounts): number {
 }
 
 /**
- * Returns counts of changes as segments of a bar. `restored`: how many of the created objects an undo has created,
- * which are shown as restored.
+ * Returns counts of changes as segments of a bar. `restored`: how many of the created objects were created by an undo.
  */
 export function changeShares({ created, changed, deleted }: ChangeCounts, restored = 0): readonly Share[] {
   return [
@@ -191,8 +191,8 @@ export function Kinds(kinds: {
 /** Returns the items of a run by outcome, as segments of a bar. */
 export function sharesOf({ counts, did, isUndo }: RunRow): readonly Share[] {
   const { succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
-  // The bar shows items. The segment of successful items is divided by kind of change, unless the run makes more
-  // changes than it has items.
+  // The successful items are divided by kind of change. Not possible if the run has made more changes than it has
+  // items.
   const split = did === undefined || totalOf(did) > succeeded ? NO_CHANGES : did;
   return [
     ...changeShares(split, isUndo ? split.created : 0),

@@ -24,13 +24,13 @@ export function narrows<Value>(filter: { value: Value }, from: { value: number }
 
 export const link = signal<Link>({ is: "waiting" });
 /**
- * Whether the server answers. Otherwise the page lets nobody decide. A view in a host has no connection of its own, so
- * it always counts as connected.
+ * Whether the server answers. If it does not, the page lets nobody decide. A view in a host has no connection of its
+ * own and always counts as connected.
  */
 export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
 export const hasEnded = computed(() => link.value.is === "ended");
 export const hello = signal<Hello | undefined>(undefined);
-/** The notice about the session, for example that a link was tried again. Empty if there is none. */
+/** The notice about the session, for example that its link was used a second time. Empty if there is none. */
 export const notice = signal("");
 export const outcome = signal("");
 
@@ -91,23 +91,20 @@ let carried = "";
 addEventListener("hashchange", () => {
   if (placeOf(hash.value) !== placeOf(location.hash)) scrollTo(0, 0);
   hash.value = location.hash;
-  // The result of an action is shown in the view of that action, and in the view that the action opens.
+  // The result of an action is shown in the view of the action and, if the action opens another view, there.
   outcome.value = carried;
   carried = "";
 });
 
 /**
- * Returns the part of the address that identifies a scrolled view. If only the chosen event or approval differs, the
- * view stays where it is scrolled to.
+ * Returns the part of the address on which the scroll position depends. Choosing another event or approval keeps the
+ * position.
  */
 function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
 
-/**
- * Reads the address again. Must be called after a script has changed the address, because the browser then sends no
- * event.
- */
+/** Reads the address after a script has changed it, because the browser then sends no event. */
 export function noteAddress(): void {
   hash.value = location.hash;
 }

@@ -6,9 +6,7 @@ import { counted, number } from "./plain-words.ts";
 import { SEARCH_AFTER_MS, useRead } from "./requests.ts";
 import { clockAhead, sandbox, set, targetings } from "./state.ts";
 
-/**
- * The maximum number of rows in one list. At most three nested lists are open, so the view has at most about 500 rows.
- */
+/** The maximum number of rows in one list. At most three nested lists are open, which keeps the view below 500 rows. */
 const BRANCH_ROWS = 150;
 const SEARCH_ROWS = 450;
 /** How long an object stays marked after a change, in milliseconds. */
@@ -98,8 +96,8 @@ function Branch(branch: {
   readonly name: string;
   readonly says: string;
   /**
-   * How many Context IDs the targeting or group has with everything inside it (`contexts`), and the largest such number
-   * in the list (`most`).
+   * `contexts`: how many Context IDs the targeting or group has, including everything in it. `most`: the largest such
+   * number in the list.
    */
   readonly contexts: number;
   readonly most: number;
@@ -151,8 +149,8 @@ function isChosen({ targeting, option }: Chosen): boolean {
 type Times = Pick<TargetingRow, "createdAt" | "changedAt">;
 
 /**
- * Marks an object that was changed recently. An object that was created today is marked as created, even if it was
- * changed afterwards.
+ * Marks an object that was changed recently. If it was created today, it is marked as created, even if it was changed
+ * later.
  */
 function Changed({ at: { createdAt = 0, changedAt = 0 } }: { readonly at: Times }) {
   const here = (at: number): number => Math.min(at - clockAhead.value, now.value);

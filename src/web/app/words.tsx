@@ -47,7 +47,7 @@ export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly
   }));
 }
 
-/** Why events of one name do not count: how many of them (`count` of `total`), with the misspelt ones, by cause. */
+/** Why events of one name do not count, by cause. `count` of `total` events do not; misspelt names are included. */
 export interface EventProblem {
   /** Undefined if the cause concerns events of several names, or without a name. */
   readonly name: string | undefined;
@@ -56,7 +56,7 @@ export interface EventProblem {
   readonly causes: readonly EventCause[];
 }
 
-/** Returns why events do not count, with one entry for each event. */
+/** Returns why events do not count, with one entry for each event name. */
 export function eventProblems(): readonly EventProblem[] {
   const { problems, coverage, unknownNames } = metrics.value;
   const sum = (causes: readonly EventCause[]): number => causes.reduce((all, { count }) => all + count, 0);
