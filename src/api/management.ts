@@ -184,8 +184,8 @@ const READS_AT_A_TIME = 16;
 const SLOWER_MS = 5000;
 
 /**
- * Limits how many reads of one tool call run at a time. A 429, a 5xx or a lost answer halves the limit. After 5 seconds
- * without such an answer, the limit doubles again.
+ * Limits how many reads of one tool call run at the same time. A 429, a 5xx or a lost answer halves the limit. After
+ * each 5 seconds without one, the limit doubles again.
  */
 export class AdaptiveConcurrency {
   readonly #most: number;

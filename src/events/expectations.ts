@@ -215,8 +215,8 @@ function matches(value: unknown, wanted: unknown): boolean {
 }
 
 /**
- * Whether the events arrived in the expected order. If not, `reason` names the first event that was too early or
- * missing, and by how much time.
+ * Whether the events arrived in the expected order. If not, `reason` names the first event that was missing or too
+ * early, and by how many milliseconds it was too early.
  */
 interface OrderResult {
   readonly met: boolean;

@@ -5,7 +5,7 @@ import { LIMITS } from "../spec/limits.ts";
 import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import { type Header, NONE } from "./columns.ts";
 
-/** Matches a number such as 12,5 or 1.250,00, whose comma can only be a decimal sign. */
+/** Matches a number such as 12,5 or 1.250,00, in which the comma can only be the decimal sign. */
 export const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 
 /** The default separator of Context IDs in one cell. Line breaks always separate them, too. */
@@ -15,7 +15,10 @@ export type CellContexts =
   | { readonly contexts: string[]; readonly isBlank: boolean; readonly split?: SplitCells }
   | { readonly reason: Reason };
 
-/** Returns a reader of Context IDs in the column `contextId` or `contexts`. Throws a FileError if a file has both. */
+/**
+ * Returns a function that reads the Context IDs of a row from the column `contextId` or `contexts`. Throws a FileError
+ * if a file has both.
+ */
 export function contextsReader(
   header: Header,
   separator?: string,
@@ -48,7 +51,7 @@ export function contextsReader(
   };
 }
 
-/** Returns the whole cell as one Context ID, or none if the cell is `[]`. */
+/** Returns a cell as a single Context ID, or none if the cell is `[]`. */
 export function oneText(cell: string): readonly string[] {
   return cell.trim() === NONE ? [] : [cell];
 }
@@ -61,7 +64,7 @@ export interface SplitCells {
 const MAX_LETTERS = LIMITS.contextIdBytes.value + 16;
 
 /**
- * Splits cells into Context IDs. Context IDs that the option already has (`held`) stay whole, even if they contain a
+ * Splits cells into Context IDs. An ID that the option already has (`held`) is not split, even if it contains a
  * separator.
  */
 export function splitBeside({ cells, separator }: SplitCells, held: Iterable<string>): readonly string[] {
@@ -97,8 +100,8 @@ function separatorsOf(separator: string): RegExp {
 }
 
 /**
- * Returns a function that splits a cell into Context IDs. It returns undefined for a cell that begins with `[` but is
- * not a JSON array.
+ * Returns a function that splits a cell into Context IDs. For a cell that starts with `[` but is not a JSON array, it
+ * returns undefined.
  */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
   const between = separatorsOf(separator);
@@ -127,7 +130,7 @@ function damaged(what: string, value: string, damage: object): Reason {
   return ownReason("INVALID_ROW", { problem: "damaged", what, value: value.slice(0, 40), ...damage });
 }
 
-/** Returns a reason if a spreadsheet has probably changed a name, for example into a date. */
+/** Returns a reason if a spreadsheet has probably changed a name, for example to a date. */
 export function damagedName(name: string, what: "name" | "group", isText?: boolean): Reason | undefined {
   const damage = damageIn(name, isText);
   return damage === undefined ? undefined : damaged(what, name, damage);
@@ -139,8 +142,8 @@ export function cellReader(header: Header, column: string): (cells: readonly str
 }
 
 /**
- * Returns a function that reads cells with fixed words, such as yes and no. It returns undefined for an empty cell, and
- * null for any other text.
+ * Returns a function that reads cells with fixed words, such as yes and no. For an empty cell, it returns undefined,
+ * and for any other text null.
  */
 function wordReader<Meaning>(
   table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
@@ -181,19 +184,19 @@ export const contextActionIn = wordReader<"add" | "remove" | "set">([
 ]);
 
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
-  // A spreadsheet took a name that begins with =, + or - for a formula.
+  // A spreadsheet interpreted a name that starts with =, + or - as a formula.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
-  // Google Sheets exports this text for a formula that it has not computed yet.
+  // Google Sheets exports this text if it has not yet calculated a formula.
   ["formulaError", /^Loading\.\.\.$/],
   // A failed formula in German, French, Spanish, Italian, Portuguese, Dutch, Polish and Turkish programs.
   [
     "formulaError",
     /^#(?:NV|N\/[BD]|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|¡VALOR!|¿NOMBRE\?|¡(?:REF|NUM|DIV\/0)!|VALORE?!|RIF!|NOME\?|NÚM!|WAARDE!|VERW!|NAAM\?|ARG!|ADR!|NAZWA\?|YOK|AD\?|DEĞER!|BAŞV!|SAYI(?:\/0)?!)$/,
   ],
-  // A program has changed a long number, or a text such as 12E5. The sign of the exponent shows it: spreadsheets always
-  // write one. Java and databases write decimals instead (4.01E12).
+  // A program has changed a long number, or a text such as 12E5. The sign of the exponent shows this, because
+  // spreadsheets always write one. Java and databases write decimals instead (4.01E12).
   ["scientific", /^[+-]?\d(?:[.,]\d+E[+-]?|E[+-])\d{1,3}$/i],
-  // A program has changed a column of IDs with an empty cell into decimal numbers.
+  // A program has changed a column of IDs to decimal numbers, because one of its cells was empty.
   ["decimal", /^\d{5,}[.,]0{1,2}$/],
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
   // A spreadsheet has changed a text such as 3-4 or MAR4 into a date.
@@ -208,29 +211,29 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
     /^(?:\d{1,2}\. ?(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez) \d{2}|\d{1,2}[월月] ?\d{1,2}[일日])$/,
   ],
   ["placeholder", /^(?:null|NULL|n\/a|N\/A|NaN|undefined|[-–—]|\\N|\(null\)|<null>|<NA>)$/],
-  // People write this apostrophe so that a spreadsheet keeps all digits of a number.
+  // People write this apostrophe to make a spreadsheet keep all digits of a number.
   ["apostrophe", /^'\d+$/],
-  // UTF-8 that was read as Windows-1252 and saved again.
+  // The text was UTF-8, but a program read it as Windows-1252 and saved it again.
   ["misread", /Ã[¡-¿„–œŸ‰]|â€[™œž“¦]/],
   ["undecoded", /\uFFFD/],
   // The column of the cell was too narrow when the file was saved.
   ["narrow", /^#{3,}$/],
-  // A formula that people write to keep leading zeros.
+  // People write this formula to keep leading zeros.
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 
 const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
 
 /**
- * Control characters other than tabs and line breaks, non-breaking spaces and zero-width characters. Joiners inside an
- * emoji are allowed.
+ * Control characters except tabs and line breaks, non-breaking spaces, and zero-width characters except joiners inside
+ * an emoji.
  */
 const INVISIBLE =
   /[^\P{Cc}\t\n\r]|[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;
 
 /**
- * Matches a character that could be invisible: neither printable ASCII nor a Hangul syllable. Most texts have none,
- * which saves the slower search.
+ * Matches any character that is neither printable ASCII nor a Hangul syllable, so that it may be invisible. Most texts
+ * have no such character. For these, the slower search is skipped.
  */
 const UNUSUAL = /[^ -~가-힣]/;
 
@@ -240,31 +243,30 @@ export interface Damage {
 }
 
 /**
- * The text that replaces the missing value of an `.xlsx` cell with a formula whose result is not stored. No real text
- * contains it.
+ * Replaces the missing value of an `.xlsx` cell whose formula has no stored result. No real text contains this
+ * character.
  */
 export const NO_VALUE = "\uFFFF";
 
 /**
- * The indexes of cells of a row that are formatted as text and look like a date or a truth value. No spreadsheet has
- * converted these.
+ * The indexes of cells in a row that are formatted as text and look like a date or a truth value. A spreadsheet has not
+ * changed these.
  */
 export type TextCells = ReadonlySet<number> | undefined;
 
 /**
- * The kinds of damage that a spreadsheet causes by converting a text. Cells that are formatted as text are never
- * converted.
+ * The kinds of damage that come from a spreadsheet converting a text. Cells that are formatted as text cannot have it.
  */
 const CONVERTED: readonly string[] = ["date", "truth"];
 
-/** Returns whether a text, or a part of it, looks as if a spreadsheet had converted it to a date or a truth value. */
+/** Returns whether a text, or a part of it, looks as if a spreadsheet has changed it to a date or a truth value. */
 export function mayBeConverted(text: string): boolean {
   return text.split(/[|;,\n]/).some((part) => CONVERTED.includes(damageIn(part)?.damage ?? ""));
 }
 
 /**
- * Returns how a spreadsheet has probably damaged a text. `isText`: the cell is formatted as text, so that the
- * spreadsheet has not converted it.
+ * Returns how a spreadsheet has probably damaged a text. `isText`: the cell is formatted as text, so it was not
+ * converted.
  */
 export function damageIn(text: string, isText = false): Damage | undefined {
   const trimmed = text.trim();
@@ -285,8 +287,7 @@ function codePoint(character: string): string {
 }
 
 /**
- * Composes Hangul syllables into single characters. macOS and some tools store them decomposed, so that equal names
- * would differ.
+ * Composes Hangul letters to syllables. macOS and some tools store them decomposed, so that equal names would differ.
  */
 export function composedHangul(text: string): string {
   return /[\u1100-\u11FF]/.test(text)

@@ -1,12 +1,12 @@
-/** In a cell, this text means "no Context IDs" or "top level". An empty cell means that the current value stays. */
+/** In a cell, this means "no Context IDs" or "top level". An empty cell would mean that the present value stays. */
 export const NONE = "[]";
 
-/** In files of failed rows, the column with the reason of each failure. Ignored when such a file is read again. */
+/** The column in a file of failed rows with the reason of each failure. It is ignored when the file is read again. */
 export const REASON_COLUMN = "reason";
 
 /**
- * The accepted headings of each column. Sheets are written with the first one. Case, spaces, `_`, `-`, `*`, `:` and
- * invisible characters do not matter.
+ * The accepted headings of each column. Sheets are written with the first one. In a comparison, case, spaces, `_`, `-`,
+ * `*`, `:` and invisible characters do not matter.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion", "Acción", "Accion"],
@@ -51,12 +51,12 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
 };
 
-/** Returns the heading with which a sheet is written for a column. Without one, the name of the column. */
+/** Returns the heading of a column in written sheets; if it has none, the name of the column. */
 export function headingOf(column: string): string {
   return HEADINGS[column]?.[0] ?? column;
 }
 
-/** Returns whether a heading is that of a further column of Context IDs, with a number: "Context ID 2". */
+/** Returns whether a heading is that of a further column of Context IDs, such as "Context ID 2". */
 export function isFurtherContextIds(heading: string): boolean {
   const plain = plainHeading(heading);
   const first = plain.replace(/[#.(]*\d+\)?$/, "");
@@ -67,8 +67,8 @@ export function isFurtherContextIds(heading: string): boolean {
 }
 
 /**
- * Returns a heading in the form in which headings are compared: lower case, without spaces, separators and invisible
- * characters, letters composed.
+ * Returns the form of a heading in which headings are compared: in lower case, with composed letters, and without
+ * spaces, separators and invisible characters.
  */
 export function plainHeading(heading: string): string {
   return heading
@@ -79,25 +79,25 @@ export function plainHeading(heading: string): string {
 
 export interface ValidColumns {
   readonly columns: readonly string[];
-  /** Groups of columns. A file must have at least one column of each group. */
+  /** Groups of columns. A file needs at least one column of each group. */
   readonly required: readonly (readonly string[])[];
-  /** If set, unknown columns are errors, because ignoring one would lose data. */
+  /** If set, unknown columns are errors, because their data would be lost. */
   readonly isStrict?: true;
   readonly spelt?: (name: string) => string | undefined;
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
-/** By column: its heading in the file. If the value is empty, the key names a column or heading that is ignored. */
+/** The heading of each column in the file. If a heading is empty, the key is a column or heading to ignore. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
 export interface Header {
-  /** Returns the index of a column, or -1 if the file lacks the column. */
+  /** Returns the index of a column; -1 if the file does not have it. */
   readonly at: (column: string) => number;
   readonly names: readonly string[];
   readonly ignored: readonly string[];
-  /** The headings of columns that the caller excluded. They are in `ignored` as well. */
+  /** The headings of columns that the caller wants to be ignored. `ignored` contains them, too. */
   readonly omitted: readonly string[];
   readonly omitsContexts: boolean;
-  /** Columns and headings that the caller excluded although the file does not have them. */
+  /** Columns and headings that the caller wants to be ignored, but that the file does not have. */
   readonly absent: readonly string[];
 }

@@ -4,20 +4,20 @@ export interface SheetRecord {
   readonly line: number;
   readonly cells: readonly string[];
   readonly places?: readonly CellPlace[];
-  /** Only in a workbook: the indexes of cells that hold a date or a truth value as a text, formatted as text. */
+  /** Only in a workbook: the indexes of cells that are formatted as text and contain a date or a truth value. */
   readonly asText?: ReadonlySet<number>;
-  /** Only in a workbook: whether a formula of the row sums or counts. */
+  /** Only in a workbook: whether the row has a formula that sums or counts. */
   readonly hasSum?: true;
   /** Only in a workbook: whether the row is hidden, by hand or by a filter. */
   readonly isHidden?: true;
 }
 
-/** Matches a formula that sums or counts, in several languages. In a text file, an apostrophe may come first. */
+/** Matches a formula that sums or counts, in several languages. In text files, an apostrophe may precede it. */
 export const SUM_FORMULA =
   /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?|SOMME|SOUS\.TOTAL|SUMA|SUBTOTALES|SOMMA|SUBTOTALE|SOMA)\(/i;
 
 /**
- * The position of a cell in a text. `line` and `column` count from 1. `start` and `end` are offsets, and include
+ * The position of a cell in a text. The first `line` and `column` are 1. `start` and `end` are offsets that include
  * quotation marks.
  */
 export interface CellPlace {
@@ -48,16 +48,16 @@ export interface Delimited {
 }
 
 /**
- * Splits a text into records. An empty line is a record with one empty cell. Quotation marks enclose a cell only if the
- * cell begins with one.
+ * Splits a text into records. An empty line is a record with one empty cell. Quotation marks count only at the
+ * beginning of a cell.
  */
 export class DelimitedReader {
   readonly #options: Delimited;
   #begun: string[] = [];
   #begunLength = 0;
   /**
-   * When the text that is not yet split has reached this length, it is searched for ends of records again: twice its
-   * length at the last search. A search after each piece would be slow for a long record.
+   * The length of the unsplit text at which it is searched for complete records again: twice its length at the last
+   * search. To search after each piece would be slow if a record is long.
    */
   #lookAt = 0;
   #offset = 0;
@@ -67,9 +67,7 @@ export class DelimitedReader {
     this.#options = options;
   }
 
-  /**
-   * Adds the next piece of the text and returns the records that are now complete. Throws a QuoteFault or a FileError.
-   */
+  /** Adds the next piece of the text. Returns the records that are now complete. Throws a QuoteFault or a FileError. */
   take(text: string): readonly SheetRecord[] {
     this.#begun.push(text);
     this.#begunLength += text.length;
@@ -78,9 +76,7 @@ export class DelimitedReader {
     return this.#read(false);
   }
 
-  /**
-   * Ends the text and returns its last record if that has no line break at its end. Throws a QuoteFault or a FileError.
-   */
+  /** Ends the text. Returns the last record, if no line break ends it. Throws a QuoteFault or a FileError. */
   end(): readonly SheetRecord[] {
     return this.#begunLength === 0 ? [] : this.#read(true);
   }
@@ -136,14 +132,14 @@ class TextScan {
     this.line = options.line;
   }
 
-  /** Returns the next record. Undefined if the rest of it has not arrived yet. */
+  /** Returns the next record. Undefined if it is not complete yet. */
   record(): SheetRecord | undefined {
     const { delimiter, isLast, withPlaces } = this.#options;
     const { line } = this;
     this.#cells = [];
     this.#places = [];
     this.#lineStart = this.at;
-    // Files that were joined have a mark at the beginning of each.
+    // Files that were joined have a byte order mark at the beginning of each.
     if (this.#text[this.at] === BYTE_ORDER_MARK) this.at += 1;
     for (;;) {
       const isWhole = this.#text.charCodeAt(this.at) === QUOTE ? this.#quoted() : this.#bare();
@@ -241,7 +237,7 @@ export function recordsIn(text: string, options: Delimited): readonly SheetRecor
   return [...reader.take(text), ...reader.end()];
 }
 
-/** The mark at the beginning of a CSV file with which spreadsheet programs read the file as UTF-8. */
+/** The mark at the beginning of a CSV file that makes spreadsheet programs read it as UTF-8. */
 export const BYTE_ORDER_MARK = "\uFEFF";
 
 export function csvLine(cells: readonly string[], delimiter = ","): string {
@@ -260,8 +256,8 @@ const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
 /**
- * Returns a function that is called with each chunk of a file. It throws a FileError for the first line or JSON element
- * that is larger than `mostBytes`.
+ * Returns a function to call with each chunk of a file. It throws a FileError at the first line or JSON element that is
+ * larger than `mostBytes`.
  */
 export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Array) => void {
   if (unit === "line") return plainLineLimit(mostBytes);
@@ -287,7 +283,7 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
   };
 }
 
-/** Like `lineLimit` for lines. Searches for line breaks, which is faster than checking each byte. */
+/** Does the same as `lineLimit` for lines. It searches for line breaks, which is faster than checking each byte. */
 function plainLineLimit(mostBytes: number): (chunk: Uint8Array) => void {
   let line = 1;
   let lineBytes = 0;

@@ -40,7 +40,7 @@ import { certainEncoding, EncodingDetector, textOf } from "./text.ts";
 
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
-  /** The sheet of a workbook: its name, or its number from 1. */
+  /** The sheet of a workbook: its name or number. The first number is 1. */
   readonly sheet?: string | number | undefined;
   readonly columns?: Readonly<Record<string, string>> | undefined;
   readonly separator?: string | undefined;
@@ -57,8 +57,8 @@ export interface UndetectedSheet {
 }
 
 /**
- * Reads a whole sheet to detect how it must be read, and what is unusual in it. Throws a FileError if the sheet cannot
- * be read or lacks a required column.
+ * Reads a whole sheet to detect how it must be read, and what is unusual about it. Throws a FileError if it cannot be
+ * read or lacks a required column.
  */
 export async function detectSheet(
   undetected: UndetectedSheet,
@@ -105,11 +105,11 @@ export async function detectSheet(
 }
 
 /**
- * Adds to an error that the headings may be garbled. A file that matches no other encoding is read as Windows-1252, so
- * this encoding is only a guess.
+ * Adds to an error that the headings may be garbled. Files that match no other encoding are read as Windows-1252, which
+ * is only a guess.
  */
 function withEncoding(thrown: FileError): FileError {
-  // Only headings with letters beyond ASCII depend on the encoding.
+  // The encoding matters only if the headings have letters beyond ASCII.
   if (!/[\u0080-\uffff]/.test(thrown.message)) return thrown;
   return new FileError(
     `${thrown.message}; the file was read as Windows-1252`,
@@ -118,8 +118,8 @@ function withEncoding(thrown: FileError): FileError {
 }
 
 /**
- * Adds the names of the other sheets to an error. Without a sheet that has a header, the first sheet is read, which may
- * be a cover page.
+ * Adds the names of the other sheets to an error. If no sheet has a header, the first one is read, which may be a cover
+ * page.
  */
 function withOtherSheets(thrown: FileError, { form, seen: { sheets = [], otherSheets = 0 } }: Placed): FileError {
   if (sheets.length === 0) return thrown;
@@ -179,8 +179,8 @@ async function sampleOf(
 }
 
 /**
- * Returns the first records of a file, split at a delimiter that may be the wrong one. If a quotation mark has no
- * partner with it, returns only the records before that line.
+ * Returns the first records of a file, split at a delimiter that may be wrong. If a quotation mark is then not closed,
+ * returns only the records before it.
  */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
   const reader = new DelimitedReader({ delimiter });
@@ -218,31 +218,31 @@ function isMore(one: Likeness, other: Likeness): boolean {
 }
 
 /**
- * The columns for reading a list of Context IDs from a sheet. Only the Context IDs are read; the other columns help to
- * recognize a header.
+ * The columns for reading a list of Context IDs from a sheet. Only the Context IDs are used. The other columns help to
+ * recognize the header.
  */
 const LIST_SHAPE: ValidColumns = { columns: Object.keys(HEADINGS), required: [["contextId", "contexts"]] };
 
 export interface ListedContextId {
   readonly line: number;
   readonly id: string;
-  /** Whether the cell is formatted as text, so that no spreadsheet has converted it. */
+  /** Whether the cell is formatted as text, so that a spreadsheet has not changed it. */
   readonly isText?: boolean | undefined;
 }
 
 export interface ContextIdList {
   readonly ids: readonly ListedContextId[];
   /**
-   * The heading of the Context IDs. `isColumn`: the file is a sheet with a header, and only the column with this
-   * heading was read.
+   * The heading of the Context IDs. `isColumn`: the file is a sheet, of which only the column below this heading was
+   * read.
    */
   readonly heading?: { readonly line: number; readonly text: string; readonly isColumn: boolean };
 }
 
 /**
- * Reads Context IDs from a file with one on each line, or from the first column of a workbook. If a header names the
- * column of the Context IDs, only that column is read. Throws a FileError, also if a sheet has a header without such a
- * column.
+ * Reads Context IDs from a file with one on each line, or from the first column of a workbook. If a header names a
+ * column of Context IDs, reads only that column. Throws a FileError if a header names no such column, or if the file
+ * cannot be read.
  */
 export async function listedContextIds(bytes: ByteSource, maxBytes: number | undefined): Promise<ContextIdList> {
   const encodings = new EncodingDetector();
@@ -264,8 +264,8 @@ export async function listedContextIds(bytes: ByteSource, maxBytes: number | und
 }
 
 /**
- * Returns the heading of the Context IDs, undefined without one. Throws a FileError for a sheet with a header but no
- * Context IDs.
+ * Returns the heading of the Context IDs; undefined if there is no header. Throws a FileError if a sheet has a header
+ * without Context IDs.
  */
 async function headOfList(
   bytes: ByteSource,
@@ -347,11 +347,11 @@ async function idsOfSheet(
 }
 
 const NAMED = 12;
-/** Matches a number as a spreadsheet may show it, with separators between thousands. */
+/** Matches a number with separators between thousands, as spreadsheets may show it. */
 const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
-/** Matches a date as a spreadsheet may show it, with or without a time. */
+/** Matches a date, with or without a time, as spreadsheets may show it. */
 const DATE = /^(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{2,4})(?: \d{1,2}:\d{2}(?::\d{2})?)?$/;
-/** Matches a Context ID of digits only. If others in the column are longer, it may have lost leading zeros. */
+/** Matches a Context ID that has only digits. If other IDs in the column are longer, it may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
 const splitAtDefault = splitter(BETWEEN_CONTEXTS);
@@ -361,7 +361,7 @@ class Facts {
   readonly #given: string | undefined;
   readonly #at: Readonly<Record<"contexts" | "group" | "targeting" | "tx", number>>;
   readonly #holding = new Map<string, number>();
-  /** How many Context IDs have each number of digits. Undefined if one of them is not a number. */
+  /** How many Context IDs have each number of digits. Undefined as soon as one is not a number. */
   #digits: Map<number, number> | undefined = new Map();
   #group = "";
   #blankGroups = 0;
@@ -372,10 +372,7 @@ class Facts {
   #repeatedTx = 0;
   readonly #joinedBy: string[] = [];
 
-  /**
-   * The indexes of columns that may contain numbers (`#numbers`), and of those that contain a decimal comma
-   * (`#commas`).
-   */
+  /** The indexes of columns that may have numbers (`#numbers`), and of those with a decimal comma (`#commas`). */
   readonly #numbers: readonly number[];
   readonly #commas = new Set<number>();
 
@@ -432,7 +429,7 @@ class Facts {
     }
   }
 
-  /** Returns the separator of Context IDs within a cell. Undefined if each cell has only one. */
+  /** Returns the separator of Context IDs in a cell. Undefined if a cell has only one ID. */
   separator(): string | undefined {
     if (this.#given !== undefined) return this.#given;
     if (this.#header.at("contextId") >= 0) return undefined;
@@ -480,8 +477,8 @@ class Facts {
   }
 
   /**
-   * Counts Context IDs that may have lost leading zeros: those that are shorter, if 90 % of all IDs have the same,
-   * greatest length. Otherwise 0.
+   * Returns how many Context IDs may have lost leading zeros: the shorter ones, if 90 % of all have the same length,
+   * which is the greatest. Otherwise returns 0.
    */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);

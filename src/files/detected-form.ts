@@ -5,8 +5,8 @@ import type { InputFile } from "./input-file.ts";
 export type DetectedForm = Pick<InputFile, "sheet" | "seen">;
 
 /**
- * The property of an `InputFile` with its detected form. Copies of the object share the form. As the key is a symbol,
- * JSON omits the form, so it is not stored with the run.
+ * The property of an `InputFile` that holds its detected form. Copies of the object share the form. JSON omits
+ * properties with a symbol as their key, so the form is not stored with the run.
  */
 const DETECTION: unique symbol = Symbol("detection");
 
@@ -20,15 +20,15 @@ export function isUndetected({ given, sheet }: Pick<InputFile, "given" | "sheet"
 }
 
 /**
- * Marks a file whose form (delimiter, columns and the like) is not detected yet. The form is then detected once for all
- * copies of the file.
+ * Marks a file whose form (delimiter, columns and so on) has not been detected yet. It is then detected once for all
+ * copies of the object.
  */
 export function markUndetected<File extends InputFile>(file: File): File & ReadableFile {
   return { ...file, [DETECTION]: {} };
 }
 
 /**
- * Returns a file with its detected form. Reads the whole file, but only once. Throws a FileError if the file cannot be
+ * Returns a file with its detected form. The first call reads the whole file. Throws a FileError if the file cannot be
  * read or lacks a required column.
  */
 export async function withDetectedForm<File extends ReadableFile>(

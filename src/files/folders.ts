@@ -10,8 +10,8 @@ export type { Place } from "../platform/held-folder.ts";
 const NAMES_SHOWN = 5;
 
 /**
- * Finds a file in the allowed folders. Refuses `..` and links in its path. The FileError names the folders and similar
- * files.
+ * Finds a file in the allowed folders. Refuses `..` and links in its path. The FileError names the folders, and files
+ * with similar names.
  */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -32,7 +32,7 @@ async function firstThere(places: readonly Place[]): Promise<Place | undefined> 
   return undefined;
 }
 
-/** Finds the place for a new file. Throws a FileError if the file exists or its folder does not exist. */
+/** Finds the place for a new file. Throws a FileError if the file already exists, or if its folder does not. */
 export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
   for (const place of places) {
@@ -47,7 +47,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   );
 }
 
-/** Returns the places that a path can mean, one in each allowed folder. Refuses links below the allowed folders. */
+/** Returns the places that a path may mean: one in each allowed folder. Refuses links below the allowed folders. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
@@ -86,7 +86,7 @@ function partsInside(folder: string, path: string): readonly string[] | undefine
 }
 
 /**
- * Returns the result of `read` for a path. Undefined if the path does not exist. Throws a FileError if it cannot be
+ * Returns the result of `read` for a path; undefined if the path does not exist. Throws a FileError if it cannot be
  * read.
  */
 async function unlessAbsent<Found>(path: string, read: (path: string) => Promise<Found>): Promise<Found | undefined> {
@@ -157,18 +157,18 @@ function quoted(text: string): string {
 
 export interface RootGuard {
   readonly home: string;
-  /** Folders with protected data. A root of the client must neither contain one nor be inside one. */
+  /** Folders with protected data. A root of the client may not contain such a folder, nor be in one. */
   readonly folders: readonly string[];
   /**
-   * Files with protected data. A root of the client must neither contain one nor be inside its folder. If that folder
-   * contains the home folder, the second rule does not apply.
+   * Files with protected data. A root of the client may not contain such a file, nor be in its folder. The second rule
+   * does not apply if that folder contains the home folder.
    */
   readonly files: readonly string[];
 }
 
 /**
- * Returns the folders that the client offers as its roots (MCP) and that may be used: not the root of a disk, the home
- * folder or a protected folder.
+ * Returns the folders that a client offers as its roots (MCP) and that may be used. Not allowed are the root of a disk,
+ * the home folder, and protected folders.
  */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);

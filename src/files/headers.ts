@@ -11,8 +11,8 @@ import {
 } from "./columns.ts";
 
 /**
- * Headings of product lists that may contain the names of options. Those in PRODUCTS are accepted only if the sheet has
- * Context IDs as well.
+ * Headings of product lists that may mean the names of options. Those in PRODUCTS count only if the sheet also has
+ * Context IDs.
  */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
@@ -20,16 +20,14 @@ const PRODUCT_NAMES = [
 ];
 const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
 
-/**
- * The headings of columns that this program adds to a sheet. These columns are ignored when the sheet is read again.
- */
+/** The headings of columns that this program adds to sheets. They are ignored when the sheet is read again. */
 const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN].map(plainHeading));
 
 export const HEADER_WITHIN = 100;
 
 /**
- * How certain the meaning of a heading is, the most certain first: mapped by the caller, the name of a column, another
- * accepted heading, a heading of product lists.
+ * How certain the meaning of a heading is, from the most certain: mapped by the caller, the name of a column, another
+ * accepted heading, and two kinds of headings of product lists.
  */
 const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
 
@@ -38,10 +36,7 @@ interface Reading {
   readonly rank: number;
 }
 
-/**
- * Returns a function that finds the column that a heading means. Throws a FileError if the caller maps an unknown
- * column.
- */
+/** Returns a function that finds the column for a heading. Throws a FileError if the caller maps an unknown column. */
 function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
   const known = new Map<string, Reading>();
   if (columns.includes("name")) {
@@ -98,8 +93,8 @@ function omissionsIn(mapped: ColumnsArgument, read: ReturnType<typeof readingOf>
 }
 
 /**
- * Returns a function that finds the argument by which the caller excluded a heading: the heading itself, or the name of
- * its column.
+ * Returns a function that finds the argument with which the caller excluded a heading. The argument names the heading
+ * or its column.
  */
 function omitter(cells: readonly string[], omissions: readonly Omission[], read: ReturnType<typeof readingOf>) {
   const headings = new Set(cells.map(plainHeading));
@@ -112,7 +107,7 @@ function omitter(cells: readonly string[], omissions: readonly Omission[], read:
   };
 }
 
-/** Returns a function that tells whether a single cell could be the heading of a column that is read. */
+/** Returns a function that says whether a cell could be the heading of a known column. */
 export function headingTest(shape: ValidColumns, mapped: ColumnsArgument = {}): (cell: string) => boolean {
   const read = readingOf(shape, mapped);
   return (cell) => read(cell) !== undefined;
@@ -160,7 +155,10 @@ export function columnCount({ names }: Header): number {
   return names.filter((name) => name !== "").length;
 }
 
-/** Throws a FileError if a required column is missing, if a column occurs twice, or for a forbidden unknown column. */
+/**
+ * Throws a FileError if a required column is missing, if a column occurs twice, or if there is an unknown column and
+ * those are forbidden.
+ */
 export function checkHeader(
   header: Header,
   { cells, line }: { readonly cells: readonly string[]; readonly line: number },
@@ -223,7 +221,7 @@ export function checkHeader(
   );
 }
 
-/** Names headings that a suggested mapping does not use. The file may have Context IDs or groups under them. */
+/** Returns a text with the headings that a suggested mapping does not use. Context IDs or groups may be below them. */
 function unmappedWords(likely: Readonly<Record<string, string>>, header: Header, columns: readonly string[]): string {
   const isRead = (column: string): boolean => column in likely || header.at(column) >= 0;
   const mapped = new Set(Object.values(likely));
@@ -234,8 +232,8 @@ function unmappedWords(likely: Readonly<Record<string, string>>, header: Header,
 }
 
 /**
- * Returns how to map headings to columns. Also mentions the optional column of Context IDs, because without a mapping
- * its values would be ignored.
+ * Returns a text on how to map headings to columns. It includes the optional column of Context IDs, whose values would
+ * otherwise be ignored.
  */
 function mappingWords(missing: string, header: Header, columns: readonly string[]): string {
   const isWithoutIds = columns.includes("contextId") && header.at("contextId") < 0 && header.at("contexts") < 0;
@@ -247,8 +245,8 @@ function mappingWords(missing: string, header: Header, columns: readonly string[
 }
 
 /**
- * Throws a FileError if a sheet is transposed: its headings are in the first column. `firsts` are the cells of that
- * column.
+ * Throws a FileError if the headings of a sheet are in the first column instead of a row. `firsts` are the cells of
+ * that column.
  */
 export function checkNotTransposed(
   firsts: readonly string[],
@@ -272,8 +270,8 @@ const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erfor
 const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
 const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
 /**
- * Matches a cell that states a rule for its column, as templates do ("required: max. 36 characters"). No name of an
- * option contains these signs.
+ * Matches a cell that explains what its column may contain, as in templates ("required: max. 36 characters"). Names of
+ * options cannot contain these signs.
  */
 const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
 const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");
@@ -283,13 +281,13 @@ const TYPE_OR_REQUIRED = new RegExp(
 );
 
 /**
- * Matches a cell of the line that SQL clients and Markdown draw below the header, and an empty cell beside it. In sheets
- * with results, an apostrophe comes first.
+ * Matches a cell of the line that SQL clients and Markdown draw below the header, or an empty cell in it. In sheets
+ * with results, it has an apostrophe first.
  */
 const RULER = /^(?:'?[:|=+-]{3,})?$/;
 
 /**
- * Returns whether a row explains the columns, as in templates, so that it is skipped. It may contain rules, an example,
+ * Returns whether a row only explains the columns, as in templates, so that it is skipped: with rules, an example,
  * types, "required" or a drawn line.
  */
 export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
@@ -330,8 +328,7 @@ function likelyMapping(
     if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
   }
   if (Object.keys(likely).length === 0) return undefined;
-  // Without a mapping, the values of these columns would be ignored, so headings that are similar to them are
-  // suggested.
+  // Without a mapping, the values of these columns would be ignored. So headings similar to theirs are suggested.
   const isWithoutIds = header.at("contexts") < 0 && header.at("contextId") < 0;
   for (const column of [...(isWithoutIds ? ["contexts", "contextId"] : []), "parentName", "action", "op"]) {
     const isFree = columns.includes(column) && header.at(column) < 0 && !(column in likely);

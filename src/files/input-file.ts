@@ -1,11 +1,11 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
 
-/** The formats of input files. `csv` is any text file with cells, whatever its delimiter. */
+/** The formats of input files. `csv` is any text file with cells, even with another delimiter than a comma. */
 const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** The encodings of text files. `euc-kr` includes CP949, in which Korean Excel saves CSV files. */
+/** The encodings of text files. `euc-kr` stands for CP949, in which Korean Excel saves CSV files. */
 export const ENCODINGS = [
   ...(["utf-8", "utf-16le", "utf-16be", "euc-kr", "windows-1252", "macintosh"] as const),
   ...(["shift_jis", "gb18030", "big5", "windows-1250", "windows-1251", "windows-1254"] as const),
@@ -30,22 +30,22 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
-/** How to read a sheet. Stored with the run, so that the sheet is always read in the same way. */
+/** How to read a sheet. It is stored with the run, so that the sheet is later read in the same way. */
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
   sheet: z.string().exactOptional(),
-  /** By column: its heading, if that is not a usual heading of the column. */
+  /** The heading of a column, if it is not one of the column's usual headings. */
   columns: z.record(z.string(), z.string()).exactOptional(),
-  /** The separator of several Context IDs in one cell, in addition to line breaks. */
+  /** What separates several Context IDs in a cell, in addition to line breaks. */
   separator: z.string().exactOptional(),
-  /** The columns in which an empty cell has the value of the cell above. */
+  /** The columns in which an empty cell means the value of the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
   /**
-   * The headings of columns in which a comma is the decimal sign, because some of their numbers can only be read like
-   * that.
+   * The headings of columns in which a comma is the decimal sign. At least one of their numbers can be read in no other
+   * way.
    */
   decimalCommas: z.array(z.string()).exactOptional(),
-  /** The line numbers of rows to skip: rows with totals, and rows that explain the columns. */
+  /** The line numbers of rows to skip: rows with totals (`subtotals`), and rows that explain the columns (`hints`). */
   subtotals: z.array(z.number()).exactOptional(),
   hints: z.array(z.number()).exactOptional(),
 });
@@ -53,22 +53,22 @@ export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
 const count = z.number().exactOptional();
 
-/** What was noticed while a sheet was read. Answers report each field that is set. */
+/** What is worth reporting about a sheet. Answers report each field that is set. */
 const sheetSeen = z.object({
-  /** The line of the header if that is not the first line, and how many filled rows are above it. */
+  /** The line of the header, if it is not the first line, and how many filled rows are above it. */
   headerLine: count,
   above: count,
-  /** How many columns were ignored, and the headings of the first ones. */
+  /** How many columns were ignored, and the headings of the first of them. */
   ignored: count,
   ignoredHeadings: z.array(z.string()).exactOptional(),
   read: z.array(z.object({ column: z.string(), heading: z.string() })).exactOptional(),
   severalIds: count,
   commas: count,
   unseparated: count,
-  /** How many cells have an unusual sign between Context IDs, and the first such sign. */
+  /** How many cells have an unusual sign between Context IDs, and the first of these signs. */
   joined: count,
   joinedBy: z.string().exactOptional(),
-  /** How many rows belong to the option of the row above, and how many empty cells got the value of the cell above. */
+  /** How many rows continue the option of the row above, and how many empty cells got the value of the cell above. */
   continued: count,
   filled: count,
   blankGroups: count,
@@ -77,29 +77,29 @@ const sheetSeen = z.object({
   grouped: count,
   dates: count,
   /**
-   * The number of line breaks inside the cells of a text file. They explain why the reported lines differ from the row
-   * numbers that a spreadsheet shows.
+   * How many line breaks are inside cells of a text file. Because of them, the reported lines differ from the row
+   * numbers in a spreadsheet.
    */
   lineBreaks: count,
   repeatedTx: count,
   shorter: count,
   repeated: count,
-  /** The number of skipped rows that have no option. Templates have such rows at their end. */
+  /** How many rows without an option were skipped. Templates often end with such rows. */
   template: count,
   /**
    * `trimmed`: how many names have spaces around them. `beyond`: how many filled cells are in columns without a
-   * heading. `titles`: how many rows above a repeated header are titles.
+   * heading. `titles`: how many rows are titles above a repeated header.
    */
   trimmed: count,
   beyond: count,
   titles: count,
-  /** The heading of an ignored column that may contain the Context IDs. Absent if another column contains them. */
+  /** The heading of an ignored column that may contain the Context IDs. Absent if there is a column for them. */
   likelyContexts: z.string().exactOptional(),
-  /** Set if no column contains Context IDs, not even an ignored one. Absent if no column was ignored. */
+  /** Set if columns were ignored, and no column contains Context IDs, not even one of these. */
   withoutContexts: z.literal(true).exactOptional(),
-  /** The line of the first row whose name looks like a total but that was read as an option. */
+  /** The line of the first row whose name looks like a total, but which was read as an option. */
   notTotal: count,
-  /** How many other sheets the workbook has, and the names of the first ones. */
+  /** How many other sheets the workbook has, and the names of the first of them. */
   otherSheets: count,
   sheets: z.array(z.string()).exactOptional(),
   hidden: count,
@@ -109,7 +109,7 @@ const sheetSeen = z.object({
 });
 export type SheetSeen = Fixed<z.infer<typeof sheetSeen>>;
 
-/** What the caller and the name of the file say about the form of a sheet. The rest is detected. */
+/** What the caller and the file's name tell about the form of a sheet. Everything else is detected. */
 const sheetGiven = z.object({
   sheet: z.union([z.string(), z.number()]).exactOptional(),
   columns: z.record(z.string(), z.string()).exactOptional(),
@@ -124,12 +124,10 @@ export const inputFile = z.object({
   encoding: z.enum(ENCODINGS),
   digest: z.string(),
   given: sheetGiven.exactOptional(),
-  /** How to read the sheet. Absent if the file is no sheet or its form is not detected yet. */
+  /** How to read the sheet. Absent if the file is not a sheet, or if its form has not been detected yet. */
   sheet: sheetForm.exactOptional(),
   seen: sheetSeen.exactOptional(),
-  /**
-   * The values that rows may have in the column of the targeting: the ID and the names of the targeting of the call.
-   */
+  /** What rows may contain in the column of the targeting: the ID and the names of the call's targeting. */
   targeting: z.array(z.string()).exactOptional(),
 });
 export type InputFile = Fixed<z.infer<typeof inputFile>>;

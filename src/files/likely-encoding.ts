@@ -4,8 +4,8 @@ import type { Encoding } from "./input-file.ts";
 const [NEWLINE, RETURN] = [0x0a, 0x0d];
 
 /**
- * Returns the encoding of a file that is neither UTF-8 nor UTF-16, by which encoding makes plausible letters of its
- * bytes. Undefined if none does. A file that is mostly valid UTF-8 counts as UTF-8.
+ * Returns the encoding of a file that is neither valid UTF-8 nor UTF-16: the one in which its bytes are plausible
+ * letters. Undefined if there is none. A file that is mostly valid UTF-8 counts as UTF-8.
  */
 export async function likelyEncoding(bytes: ByteSource): Promise<Encoding | undefined> {
   const [korean, unicode, mac] = [new KoreanLikeness(), new UnicodeLikeness(), new MacLikeness()];
@@ -20,9 +20,9 @@ export async function likelyEncoding(bytes: ByteSource): Promise<Encoding | unde
 }
 
 /**
- * Judges whether bytes are Korean text. Common syllables of CP949 have two bytes: the first from B0 to C8, the second
- * above A0. A single special letter of a Western text gives no such syllable; two such as "öß" usually give a Chinese
- * character.
+ * Decides whether bytes are Korean text. In CP949, common syllables have two bytes: the first from B0 to C8, the second
+ * above A0. A single accented letter of Western text never looks like this. Two of them, such as "öß", mostly look like
+ * a Chinese character.
  */
 class KoreanLikeness {
   #lead = 0;
@@ -55,8 +55,8 @@ class KoreanLikeness {
 }
 
 /**
- * Recognizes damaged UTF-8. Western text never looks like UTF-8 characters of three bytes, and rarely like those of two
- * ("Ã¤").
+ * Recognizes UTF-8 that is damaged. Western text never looks like the UTF-8 characters with three bytes, and rarely
+ * like those with two ("Ã¤").
  */
 class UnicodeLikeness {
   /** How many bytes of the current character are still missing (`#left`), and how many it has in all (`#length`). */
@@ -87,7 +87,7 @@ class UnicodeLikeness {
   }
 }
 
-/** Recognizes Shift_JIS by its kana, whose first byte is a rare sign in all other encodings. */
+/** Recognizes Shift_JIS by its kana. Their first byte is a rare sign in all other encodings. */
 class JapaneseLikeness {
   readonly #decoder = new TextDecoder("shift_jis");
   #hasKana = false;
@@ -110,7 +110,7 @@ class JapaneseLikeness {
 
 /** Bytes that Windows-1252 does not define. */
 const UNDEFINED: ReadonlySet<number> = new Set([0x81, 0x8d, 0x8f, 0x90, 0x9d]);
-/** Signs of Windows-1252 that do not touch letters such as é, and are not followed by a small letter. */
+/** Signs of Windows-1252 that are never next to letters such as é, nor before a small letter. */
 const ODD_SIGNS: ReadonlySet<number> = new Set([
   ...[0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa8, 0xac, 0xaf],
   ...[0xb1, 0xb2, 0xb3, 0xb6, 0xb8, 0xb9],
@@ -122,10 +122,10 @@ const NOT_TURKISH: ReadonlySet<number> = new Set([
   ...[0xc1, 0xc6, 0xc9, 0xcd, 0xd3, 0xda],
   ...[0xe1, 0xe6, 0xe9, 0xed, 0xf3, 0xfa],
 ]);
-/** In a Western language, at most this many letters with accents follow each other. */
+/** The most accented letters in a row that a Western language has. */
 const MOST_ACCENTED = 4;
 
-/** Judges whether bytes are Western text in Windows-1252, and not of another language whose letters it lacks. */
+/** Decides whether bytes are Western text in Windows-1252, and not text of a language that needs another encoding. */
 class WesternLikeness {
   readonly #turkish = new Set<number>();
   #isOther = false;
@@ -153,17 +153,17 @@ class WesternLikeness {
   }
 }
 
-/** Bytes that are letters in Mac Roman. In Windows-1252, the same bytes are signs that rarely follow a letter. */
+/** Bytes that are letters in Mac Roman. In Windows-1252, they are signs that are rarely after a letter. */
 const MAC_LETTERS: ReadonlySet<number> = new Set([
   ...[0x81, 0x83, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8d, 0x8e, 0x8f],
   ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],
 ]);
 
-/** Recognizes Mac Roman, in which Excel on a Mac saves CSV files, sometimes with carriage returns only. */
+/** Recognizes Mac Roman, in which Excel on a Mac saves CSV files. Their lines may end with a carriage return only. */
 class MacLikeness {
   readonly #letters = new Set<number>();
   #hasWestern = false;
-  /** Whether the first line ends with a carriage return alone. */
+  /** Whether the first line ends with a carriage return only. Undefined until it has ended. */
   #hasMacLines: boolean | undefined;
   #before = 0;
 

@@ -36,8 +36,8 @@ export interface FileRules {
 }
 
 /**
- * Opens a file without detecting the form of a sheet. Throws a FileError if the file cannot be used or a line is too
- * long.
+ * Opens a file, but does not detect the form of a sheet. Throws a FileError if the file cannot be used, or if a line is
+ * too long.
  */
 export async function openFile(
   path: string,
@@ -56,7 +56,9 @@ interface NamedContent {
   readonly maxLineBytes: number | undefined;
 }
 
-/** Opens bytes and detects the form of a sheet. Throws a FileError if they cannot be used or lack a required column. */
+/**
+ * Opens bytes, and detects the form of a sheet. Throws a FileError if they cannot be used or lack a required column.
+ */
 export async function openBytes(
   bytes: ByteSource,
   named: NamedContent,
@@ -67,7 +69,10 @@ export async function openBytes(
   return { ...opened, file: await withDetectedForm(bytes, opened.file, shape) };
 }
 
-/** Opens bytes without detecting the form of a sheet. Throws a FileError if they are unusable or a line is too long. */
+/**
+ * Opens bytes, but does not detect the form of a sheet. Throws a FileError if they cannot be used, or if a line is too
+ * long.
+ */
 export async function unreadBytes(
   bytes: ByteSource,
   { path, format: named, maxLineBytes }: NamedContent,
@@ -75,7 +80,7 @@ export async function unreadBytes(
 ): Promise<OpenedFile> {
   const hash = createHash("sha256");
   const encodings = new EncodingDetector();
-  // An empty file counts as a text even if its name ends in .xlsx.
+  // An empty file counts as text, even if its name ends in .xlsx.
   let format: Format = named === "xlsx" ? "csv" : named;
   let check: ((chunk: Uint8Array) => void) | undefined;
   let size = 0;
@@ -107,7 +112,7 @@ export async function unreadBytes(
   return { file: markUndetected({ ...file, given }), bytes, size };
 }
 
-/** Throws a FileError if arguments about columns were given for a file of JSON, which has no columns. */
+/** Throws a FileError if arguments about columns were sent for a JSON file, which has no columns. */
 function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: string): void {
   const names = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (names.length === 0) return;
@@ -118,8 +123,8 @@ function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: st
 }
 
 /**
- * Returns the encoding of a file. JSON must be UTF-8 or UTF-16. If it seems to have another encoding, it is read as
- * UTF-8, so that the error names the first invalid byte. Throws a FileError if the encoding of a sheet is not certain.
+ * Returns the encoding of a file. JSON must be UTF-8 or UTF-16. If it seems to be neither, it is read as UTF-8, so that
+ * the error names the first wrong byte. Throws a FileError if the encoding of a sheet is uncertain.
  */
 async function encodingOf(format: Format, encodings: EncodingDetector, bytes: ByteSource): Promise<Encoding> {
   if (format === "xlsx") return "utf-8";
@@ -134,7 +139,7 @@ export function formatOf(path: string): Format | undefined {
 
 const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.";
 
-/** What a file with an unsupported extension is, and how to save it in a format that can be read. */
+/** For unsupported file extensions: what the file is, and how to save it in a supported format. */
 const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
   ".xls": ["an old Excel workbook", AS_XLSX],
   ".xlsb": ["a binary Excel workbook", AS_XLSX],
@@ -154,7 +159,7 @@ export function unknownForm(path: string, further = ""): FileError {
   );
 }
 
-/** Returns the format of a file by its first bytes, whatever its name. Throws a FileError if it cannot be read. */
+/** Returns the format of a file according to its first bytes, not its name. Throws a FileError if it cannot be read. */
 function formatByContent(chunk: Uint8Array, named: Format, path: string): Format {
   const first = Buffer.from(chunk.subarray(0, 8)).toString("latin1");
   const quoted = JSON.stringify(path);

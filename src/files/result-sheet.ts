@@ -17,18 +17,19 @@ export interface RowResult {
   readonly howToFix?: string | undefined;
   readonly _id?: string | undefined;
   /**
-   * What was done with the option (`action`) and its Context IDs (`contextAction`). Written into a row in which the
-   * caller named no action.
+   * What was done with the option (`action`) and its Context IDs (`contextAction`). These are written only if the
+   * caller's row names no action.
    */
   readonly action?: string;
   readonly contextAction?: string;
   /**
-   * The columns that may have caused the problem, the most likely first. The first one that the sheet has is marked.
+   * The columns that may have caused the problem, the most likely one first. The first of them that the sheet has is
+   * marked.
    */
   readonly columns?: readonly string[];
-  /** The index of the wrong cell. If set, this cell is marked instead of a column. */
+  /** The index of the wrong cell, if it is known. Then this cell is marked. */
   readonly at?: number | undefined;
-  /** Whether the row was not applied because the row of its group failed. */
+  /** Whether the row was not applied because its group's row had failed. */
   readonly needsFailed?: boolean;
 }
 
@@ -38,22 +39,19 @@ export interface ResultSource {
   readonly shape: ValidColumns;
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
   /**
-   * Returns the result of a row, undefined if the row must be omitted. `ownerLine` is the line of the first row of the
-   * item to which this row belongs.
+   * Returns the result of a row; undefined if the row must be omitted. `ownerLine` is the first line of the item to
+   * which the row belongs.
    */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   readonly columns: readonly ResultColumn[];
   /**
-   * Whether only some rows are wanted, such as the failed ones. Other rows below the header, such as totals, are then
-   * omitted as well.
+   * Whether only some rows are wanted, such as the failed ones. Then rows that are no items, such as totals, are
+   * omitted, too.
    */
   readonly isPart?: boolean;
 }
 
-/**
- * The headings of the columns that get the results. If the sheet already has a column with one of them, that column is
- * used.
- */
+/** The headings of the columns for the results. If the sheet already has one of them, its column is used. */
 const COLUMNS = {
   _id: [headingOf("_id")],
   action: [headingOf("action")],
@@ -68,8 +66,8 @@ export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "ho
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
 /**
- * Yields the rows of the caller's sheet with their results added. Rows that are no items, such as titles, stay
- * unchanged. Throws a FileError.
+ * Yields the rows of the caller's sheet with their results. Rows that are no items, such as titles, stay as they are.
+ * Throws a FileError.
  */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;
@@ -83,7 +81,7 @@ export async function* resultRows(source: ResultSource, form: SheetFormat): Asyn
   let omitted = 0;
   for await (const batch of sheetRecords({ bytes, file })) {
     for (const record of batch) {
-      // A workbook does not store empty rows, so they are added here.
+      // A workbook does not store empty rows, so they are inserted here.
       for (; form.format === "xlsx" && written < record.line - 1 - omitted; written += 1) yield { cells: [] };
       const isHead = record.line === writer.header.line;
       let shown = isHead ? writer.head() : undefined;
@@ -172,7 +170,7 @@ class ResultWriter {
     put("result", found.result);
     put("problem", found.problem ?? "");
     put("howToFix", found.howToFix ?? "");
-    // Cells to the right of all headings are the reason why this row failed, so they are kept.
+    // This row failed because it has cells to the right of all headings, so these cells are kept.
     const beyond = row.raw.slice(own).map((cell) => this.#own(cell));
     if (beyond.some((cell) => cell !== "")) cells.push(...beyond);
     const { problem, howToFix } = found;
@@ -181,18 +179,14 @@ class ResultWriter {
     return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
   }
 
-  /**
-   * Returns the index of the first of `columns` that the sheet has. If it has none, returns that of the column
-   * "Problem".
-   */
+  /** Returns the index of the first of `columns` that the sheet has; if it has none, that of the column "Problem". */
   #marked(columns: readonly string[]): number {
     const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
     return found ?? this.#at.get("problem") ?? 0;
   }
 
   /**
-   * Returns a cell of the caller's sheet. In a text file, a formula gets an apostrophe, so that spreadsheets do not run
-   * it.
+   * Returns a cell of the caller's sheet. In a text file, a formula gets an apostrophe, so that no spreadsheet runs it.
    */
   #own(cell: string): string {
     if (cell === NO_VALUE) return "";
@@ -209,8 +203,8 @@ export interface Rejected {
 }
 
 /**
- * Yields the failed rows with their reasons, so that they can be fixed and sent again. Rows of a sheet are written as
- * CSV, other rows as NDJSON with only the parts that failed.
+ * Yields the failed rows with their reasons, to be fixed and sent again. Rows of a sheet are written as CSV. Other rows
+ * are written as NDJSON, with only the parts that have failed.
  */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,
@@ -275,8 +269,8 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
 }
 
 /**
- * Returns the failed objects of a run by the index of their row in the input. Includes objects that were not sent
- * because another one had failed.
+ * Returns the failed objects of a run by the index of their input row. Includes objects that were not sent because
+ * another one had failed.
  */
 export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();

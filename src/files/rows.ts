@@ -19,33 +19,32 @@ export interface OpenedFile {
 }
 
 /**
- * What a row contains. Rows with the same `key` become one item; if one of them is invalid, the whole item fails.
- * `group` is the group that an invalid row names. It stays known, so that the option with this name still becomes a
- * group.
+ * The content of a row. Rows with the same `key` become one item. If one of them is invalid, the whole item fails.
+ * `group` is the group that an invalid row names. Because of it, the option with that name still becomes a group.
  */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined; readonly group?: string | undefined };
 
 export interface MoreOfSheet {
-  /** The separator of Context IDs within a cell. Absent if none was detected. */
+  /** The separator of Context IDs in a cell. Absent if none was detected. */
   readonly separator?: string | undefined;
   readonly delimiter?: string | undefined;
-  /** The columns in which a comma can only be the decimal sign. */
+  /** The columns in which a comma is the decimal sign. */
   readonly decimalCommas?: readonly string[] | undefined;
-  /** The texts by which a row may name the targeting of the call. Absent if rows may name any targeting. */
+  /** What rows may contain in the column of the targeting. Absent if they may name any targeting. */
   readonly targeting?: readonly string[] | undefined;
 }
 
 export interface RowShape<Item> extends ValidColumns {
-  /** Returns a function that reads the rows of a sheet. Throws a FileError if the columns contradict each other. */
+  /** Returns a function that reads rows of a sheet. Throws a FileError if columns of the sheet exclude each other. */
   readonly fromCells: (
     header: Header,
     more: MoreOfSheet,
   ) => (cells: readonly string[], asText?: TextCells) => RowContent<Item>;
   readonly fromValue: (value: unknown) => RowContent<Item>;
   readonly merge: (item: Item, further: Item) => Reason | undefined;
-  /** Whether the rows of an item replace values together, so that all of them fail if one fails. */
+  /** Returns whether the rows of an item replace values together. Then all of them fail if one does. */
   readonly isReplacement?: (item: Item) => boolean;
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
 }
@@ -64,11 +63,11 @@ export interface Row<Item> {
   readonly content: RowContent<Item>;
   readonly index: number;
   readonly line?: number;
-  /** How many empty rows were skipped before this row; for the last row, also those after it. Absent for 0. */
+  /** How many empty rows were skipped before this row. For the last row, those after it count as well. Absent for 0. */
   readonly skipped?: number;
 }
 
-/** A row of a file with its original text, which the file of failed rows repeats. */
+/** A row of a file with its original text, which is written to the file of failed rows. */
 export interface FileRow<Item> extends Row<Item> {
   /** The cells of a row of a sheet, or the text of a row of JSON. */
   readonly raw: readonly string[] | string;
@@ -119,7 +118,7 @@ function groupOf<Item>(content: RowContent<Item> | undefined): string | undefine
   return groupIn(content.item);
 }
 
-/** Returns the name in the field `parentName`. Undefined if a value has no such field. */
+/** Returns the name in the field `parentName` of a row; undefined if it has none. */
 export function groupIn(value: unknown): string | undefined {
   const has = typeof value === "object" && value !== null && "parentName" in value;
   return has && typeof value.parentName === "string" ? value.parentName : undefined;
@@ -132,8 +131,8 @@ async function* jsonRows<Item>(
   let index = 0;
   let isLineEach: boolean | undefined;
   for await (const batch of texts) {
-    // Line numbers are reported only if each element of the JSON has a line of its own. Otherwise a line number would
-    // not identify an element.
+    // Line numbers are reported only if each element of the JSON is on a line of its own. Otherwise they would not tell
+    // which element is meant.
     isLineEach ??= batch.every(({ line }, at) => line !== batch[at - 1]?.line);
     const hasLines = isLineEach;
     const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));
@@ -143,7 +142,7 @@ async function* jsonRows<Item>(
   }
 }
 
-/** Returns whether a line is the head of an exported targeting. It describes the file and has no option. */
+/** Returns whether a line is the head of an exported targeting, which describes the file and is not an option. */
 function isHead(text: string): boolean {
   const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
   return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
@@ -165,7 +164,7 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   return unread === undefined ? shape.fromValue(row) : jsonRow(unread, shape);
 }
 
-/** Returns the reason why a row is invalid: parsing its JSON would change a number or drop a repeated field. */
+/** Returns the reason why a row is invalid: parsing its JSON would change a number, or lose a repeated field. */
 export function invalidJson(fault: JsonFault): { readonly reason: Reason } {
   return "twice" in fault
     ? invalidRow("fieldTwice", { field: fault.twice.slice(0, 40) })
@@ -173,8 +172,8 @@ export function invalidJson(fault: JsonFault): { readonly reason: Reason } {
 }
 
 /**
- * Returns the original text of a line that was not a JSON object. The file of failed rows stores such a line as the
- * only field `row`. Undefined for other rows.
+ * Returns the original text of a line that was not a JSON object. The file of failed rows has it in the field `row`.
+ * Undefined for other rows.
  */
 function unreadLine(row: object): string | undefined {
   const line = "row" in row && Object.keys(row).length === 1 ? row.row : undefined;
@@ -190,9 +189,9 @@ export function invalidRow(problem: string, detail: Readonly<Record<string, unkn
 export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
-  /** How many further rows were merged into this item, and how many empty rows were skipped before it. */
+  /** How many further rows belong to this item, and how many empty rows were skipped before it. */
   readonly merged?: number;
-  /** The lines of the merged rows, at most MAX_JOINED and one more. */
+  /** The lines of the further rows. If there are more than MAX_JOINED, only one of the others is included. */
   readonly joined?: readonly number[];
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
@@ -205,7 +204,7 @@ export function placeOf({ index, line }: Position) {
 
 const ITEMS_AT_ONCE = 2000;
 
-/** Yields items as rows. After every ITEMS_AT_ONCE items, lets other tool calls run. */
+/** Yields items as rows. After every ITEMS_AT_ONCE items, other tool calls can run. */
 export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
   for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
     if (from > 0) await nextTurn();
@@ -219,7 +218,7 @@ export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Ite
 }
 
 /**
- * Reads the items of a file. Rows with the same key become one item with the index of its first row. If one of these
+ * Reads the items of a file. Rows with the same key become one item, with the index of their first row. If one of the
  * rows is invalid, the whole item fails.
  */
 export async function itemsIn<Item>(
@@ -312,7 +311,7 @@ interface JsonText {
 
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
-  // The parts of a line are joined only at its end. Otherwise, a long line would be searched again with each part.
+  // The parts of a line are joined only when it ends. Otherwise a long line would be searched again after each part.
   let begun: string[] = [];
   const takeLines = (text: string): readonly JsonText[] => {
     const [first = "", ...others] = text.split("\n");
@@ -334,7 +333,10 @@ function textAt(line: number, text: string): readonly JsonText[] {
 const NOT_AN_ARRAY =
   "A .json file must contain one array of rows: [{...}, {...}]. If each line is one object, name the file .ndjson.";
 
-/** Yields the elements of a JSON array one by one, unparsed. Throws a FileError if the file is not one array. */
+/**
+ * Yields the elements of a JSON array one by one, without parsing them. Throws a FileError if the file is not exactly
+ * one array.
+ */
 async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   const splitter = new ArraySplitter();
   for await (const chunk of textOf(bytes, encoding)) yield splitter.take(chunk);
@@ -342,7 +344,7 @@ async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGene
 }
 
 class ArraySplitter {
-  /** The number of open brackets: 0 before the array, 1 between its elements. -1 after the array. */
+  /** How many brackets are open: 0 before the array, 1 between its elements, -1 after it. */
   #depth = 0;
   #inText = false;
   #escaped = false;
@@ -395,7 +397,7 @@ class ArraySplitter {
     else if (character === '"') this.#inText = false;
   }
 
-  /** Checks a character outside the array, where only white space is allowed. Returns the position after it. */
+  /** Checks a character outside the array, which must be white space. Returns the next position. */
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {

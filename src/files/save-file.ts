@@ -23,8 +23,8 @@ export interface FreePlace extends Place {
 }
 
 /**
- * Returns the place and the format in which a file can be saved. Throws a FileError if the path is not allowed, if the
- * file exists, or if a delimiter is given for a format that has none.
+ * Returns where and in which format a file can be saved. Throws a FileError if the path is not allowed, if the file
+ * exists, or if a delimiter was sent for a format that has none.
  */
 export async function freePlaceFor(
   path: string,
@@ -36,8 +36,8 @@ export async function freePlaceFor(
 }
 
 /**
- * Returns the format in which a file with this extension is saved. Throws a FileError if the extension is unknown, or
- * if a delimiter is given for a format that has none.
+ * Returns the format for a file with this extension. Throws a FileError if the extension is unknown, or if a delimiter
+ * was sent for a format that has none.
  */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
@@ -63,14 +63,17 @@ interface NewFile {
   readonly pieces: Pieces;
 }
 
-/** Creates a file completely or not at all. Throws a FileError if the file exists or the path now contains a link. */
+/**
+ * Creates a file, either completely or not at all. Throws a FileError if the file exists, or if the path now contains a
+ * link.
+ */
 export function saveFile(place: Place, pieces: Pieces, makeLink = link): Promise<void> {
   return saveFiles([{ place, pieces }], makeLink);
 }
 
 /**
- * Saves several files: writes all of them completely and then gives them their names. The first file gets its name
- * last, so if it exists, the others exist, too.
+ * Saves several files. First writes all of them completely under temporary names. The first file gets its name last, so
+ * if it exists, the others do, too.
  */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
@@ -79,7 +82,7 @@ export async function saveFiles([file, ...others]: readonly NewFile[], makeLink 
   await saveBy(file, put, whole);
 }
 
-/** Replaces a file in one step and keeps its mode. Throws a FileError if the path now contains a link. */
+/** Replaces a file in one step, with the same permissions. Throws a FileError if the path now contains a link. */
 export async function replaceFile(place: Place, pieces: Pieces): Promise<void> {
   await saveBy({ place, pieces }, async (written, unfinished, path) => {
     await written.chmod((await stat(path)).mode & 0o777);
@@ -113,7 +116,7 @@ async function saveIn(
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
-    // Some systems cannot keep a folder open, so a link could have replaced it. This check ensures that nothing is
+    // Not every system can keep a folder open, so a link may have replaced the folder. With this check, nothing is
     // written through such a link.
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
@@ -139,13 +142,13 @@ async function putInFreePlace(
     await makeLink(unfinished, place);
   } catch (thrown) {
     if (hasCode(thrown, "EEXIST")) throw thrown;
-    // Without hard links (FAT, some network shares), the file is copied. The copy does not replace an existing file
+    // File systems without hard links (FAT, some network shares) need a copy. It does not replace an existing file
     // either, but other programs can see it before it is complete.
     await copyTo(place, written);
   }
 }
 
-/** Copies an open file. Reads it through its handle, because its name may now belong to another file. */
+/** Copies an open file. Reads from its handle, because the name may already belong to another file. */
 async function copyTo(place: string, written: FileHandle): Promise<void> {
   const copy = await open(place, "wx");
   let isWhole = false;
@@ -155,16 +158,13 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
     await copy.datasync();
     isWhole = true;
   } finally {
-    // The copy is closed first, because Windows cannot remove an open file.
+    // Windows cannot remove an open file, so the copy is closed first.
     await copy.close();
     if (!isWhole) await removeFile(place);
   }
 }
 
-/**
- * Returns the message of an error of the operating system without its paths, because some of them are descriptors of
- * this process.
- */
+/** Returns the message of a system error without paths, because some of them are descriptors of this process. */
 function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
 }
@@ -185,7 +185,7 @@ export async function* writtenSheet(
 
 const TAB_NAMES = ["\t", "tab", "\\t"];
 
-/** Returns the delimiter that the caller means. Undefined if files cannot be written with it. */
+/** Returns the delimiter that a caller means; undefined if files cannot be written with it. */
 function delimiterNamed(text: string): string | undefined {
   if (TAB_NAMES.includes(text.toLowerCase())) return "\t";
   return DELIMITERS.find((one) => one === text && one !== "|");

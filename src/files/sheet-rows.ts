@@ -27,13 +27,16 @@ export interface SheetHeader extends Header {
 
 export interface SheetRow {
   readonly line: number;
-  /** The cells after empty ones were filled, Hangul was composed, and apostrophes before formulas were removed. */
+  /**
+   * The cells after three changes: empty cells were filled, Hangul was composed, and apostrophes before formulas were
+   * removed.
+   */
   readonly cells: readonly string[];
-  /** The cells as they are in the file. Only empty cells that were filled have a new value. */
+  /** The cells as they are in the file, except that empty cells may have been filled. */
   readonly raw: readonly string[];
   readonly places?: readonly CellPlace[];
   readonly asText?: TextCells;
-  /** How many empty rows were skipped before this row, or after it if it is the last. Absent for 0. */
+  /** How many empty rows were skipped before this row. For the last row, those after it count as well. Absent for 0. */
   readonly skipped?: number;
 }
 
@@ -68,17 +71,14 @@ export interface SheetReading {
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
   /**
-   * Collects the lines of rows to skip, while the form of a sheet is detected. If absent, the lines that are stored
-   * with the file are skipped.
+   * Collects the lines of rows to skip, while the form of a sheet is detected. Absent: the lines are already stored
+   * with the file, and these rows are skipped.
    */
   readonly skipped?: SkippedLines;
   readonly records?: AsyncIterable<readonly SheetRecord[]>;
 }
 
-/**
- * Yields the rows below the header that are not empty. The header is the first row with all required columns. Throws a
- * FileError.
- */
+/** Yields the filled rows below the header, which is the first row with all required columns. Throws a FileError. */
 export async function* sheetRows(
   reading: SheetReading,
   onHeader: (header: SheetHeader) => void,
@@ -97,8 +97,8 @@ export async function* sheetRows(
     return new RowReader(header, reading);
   };
   /**
-   * Called if no row is a header. Reads the row most like a header as the header, which throws an error that names its
-   * missing columns.
+   * Called if no row is a header. Reads the row that is most similar to a header as the header. This throws an error
+   * that names the missing columns.
    */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
@@ -116,7 +116,7 @@ export async function* sheetRows(
       if (notes !== undefined && file.format === "csv") notes.lineBreaks += lineBreaksIn(record);
       const isHead = rows === undefined && !isBlank(record) && isWhole(read(record.cells), shape);
       if (isHead && (head === undefined || columnCount(read(record.cells)) > columnCount(read(head.cells)))) {
-        // This row is a header with more columns, so the earlier one is a title above it.
+        // This row is a header with more columns, so the one before is only a title.
         if (head !== undefined) above.push(head);
         head = record;
       } else if (head !== undefined) {
@@ -153,7 +153,7 @@ export async function* sheetRecords({
   }
 }
 
-/** Yields the records of a text in batches. Throws a FileError if a quotation mark has no partner. */
+/** Yields the records of a text in batches. Throws a FileError if a quotation mark is not closed. */
 async function* textRecords(
   bytes: ByteSource,
   encoding: Encoding,
@@ -174,13 +174,13 @@ export async function isArchive(bytes: ByteSource): Promise<boolean> {
   return false;
 }
 
-/** Returns whether a record is the line `sep=;`, with which a CSV file tells Excel its delimiter. */
+/** Returns whether a record is the line `sep=;`, which tells Excel the delimiter of a CSV file. */
 function isSepLine([first = "", ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first.trim()) && others.every((cell) => cell === "");
 }
 
 /**
- * Returns how much a row looks like a header, as a number. Known columns count most, then cells with texts that are not
+ * Returns a number for how similar a row is to a header. Known columns count most, then cells with texts that are not
  * numbers.
  */
 function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => Header): number {
@@ -199,16 +199,19 @@ export function isBlank({ cells }: SheetRecord): boolean {
 }
 
 /**
- * Columns that identify the option of a row. If all of them are empty, the row has further Context IDs for the option
- * above.
+ * Columns that identify the option of a row. If all of them are empty, the row continues the option above with more
+ * Context IDs.
  */
 const CONTINUED = ["_id", "name", "op", "action"];
-/** Columns that templates fill in advance, also in rows without an option. */
+/** Columns that templates fill even in rows without an option. */
 const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
 const NAMES = ["name", "parentName"];
 const HEADINGS_SHOWN = 12;
 
-/** Reads rows. Holds back the latest one, because a row that looks like a total is one only if it is the last. */
+/**
+ * Reads rows. Each row is held back until the next one, because a row that looks like a total may be one only if it is
+ * the last.
+ */
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;
@@ -221,12 +224,12 @@ class RowReader {
   readonly #contextId: number;
   readonly #read: readonly boolean[];
   readonly #names: readonly boolean[];
-  /** The indexes of the columns that a person fills in. A row in which all of them are empty has no option. */
+  /** The indexes of the columns that people fill. If all of them are empty, the row has no option. */
   readonly #about: readonly number[];
-  /** The indexes of columns between the others that have no heading. Their cells are not read. */
+  /** The indexes of columns without a heading between the others. Their cells are ignored. */
   readonly #unnamed: readonly number[];
   readonly #width: number;
-  /** Recognizes total rows. Undefined if the lines to skip are stored with the file. */
+  /** Recognizes rows with totals. Undefined if the lines to skip are stored with the file. */
   readonly #totals: TotalRows | undefined;
   readonly #skipped: ReadonlySet<number>;
   readonly #found: SkippedLines | undefined;
@@ -314,8 +317,8 @@ class RowReader {
   }
 
   /**
-   * Returns whether a row repeats the header. One cell is not enough, because an option may have the name of its
-   * column.
+   * Returns whether a row repeats the header. One matching cell is not enough, because an option may have the name of
+   * its column.
    */
   #isHeader({ cells }: SheetRecord): boolean {
     const first = this.#read.indexOf(true);
@@ -325,7 +328,7 @@ class RowReader {
     return filled.length > 1 && filled.every((at) => names[at] !== "");
   }
 
-  /** Drops the row above a repeated header if it is the title of the table below: one cell, below an empty row. */
+  /** Drops the row above a repeated header if it is only a title: a single filled cell, after an empty row. */
   #dropTitle(): void {
     const { skipped, raw = [] } = this.#held ?? {};
     if (skipped === undefined || raw.filter((cell) => cell.trim() !== "").length !== 1) return;
@@ -335,10 +338,11 @@ class RowReader {
     this.#before = [];
   }
 
-  /** Throws a FileError for the header of another table, whose rows would be read with wrong columns. */
+  /** Throws a FileError if a row is the header of another table, whose rows would be read with the wrong columns. */
   #checkNoOtherHeader(record: SheetRecord): void {
     const { line, cells } = record;
-    // Almost all rows return here. Comparing all of their cells with headings would take half of the time of an import.
+    // Almost all rows return here, because comparing all their cells with headings would take half of the time of an
+    // import.
     const first = cells.find((cell) => cell.trim() !== "") ?? "";
     if (this.#blank === 0 && !this.#isHeading(first) && !this.#isHeader(record)) return;
     const found = this.#headings(cells);
@@ -346,7 +350,8 @@ class RowReader {
     const isClear = this.#blank > 0 || filled.every((at) => found.names[at] !== "");
     const isOther = isClear && columnCount(found) > 1 && isWhole(found, this.#shape);
     if (!isOther && !this.#isHeader(record)) return;
-    // The columns `contextId` and `contexts` count as one, because a heading in merged cells may stand for both.
+    // Here, the columns `contextId` and `contexts` count as the same, because a heading in merged cells may mean
+    // either.
     const same = (name = ""): string => (name === "contextId" ? "contexts" : name);
     if (filled.every((at) => same(found.names[at]) === same(this.#header.names[at]))) return;
     const shown = filled.slice(0, HEADINGS_SHOWN).map((at) => (cells[at] ?? "").trim());
@@ -374,8 +379,8 @@ class RowReader {
   }
 
   /**
-   * Returns the indexes of cells that are formatted as text. A cell that got the value of the cell above also gets its
-   * format.
+   * Returns the indexes of cells that are formatted as text. A cell that got the value of the cell above has that
+   * cell's format, too.
    */
   #textsIn({ cells, asText }: SheetRecord, raw: readonly string[]): TextCells {
     const filled = [...(this.#textsBefore ?? [])].filter((at) => raw[at] !== (cells[at] ?? ""));
@@ -383,7 +388,7 @@ class RowReader {
   }
 
   #meant(cell: string, at: number): string {
-    // The apostrophe before a formula was added when the file was written, so that spreadsheets do not run it.
+    // This apostrophe was added when the file was written, so that spreadsheets do not run the formula.
     const text = uninertCell(cell);
     if (this.#isStrict || this.#read[at] !== true) return text;
     const composed = composedHangul(text);
@@ -396,8 +401,8 @@ class RowReader {
 }
 
 /**
- * Returns the index of a column that `fillDown` names, by its name or heading. Throws a FileError if the sheet does not
- * have it.
+ * Returns the index of a column in `fillDown`, by its name or heading. Throws a FileError if the sheet does not have
+ * it.
  */
 function positionOf(column: string, header: SheetHeader): number {
   const plain = plainHeading(column);
@@ -414,18 +419,18 @@ function positionOf(column: string, header: SheetHeader): number {
 }
 
 /**
- * Returns the sign between the Context IDs of a cell if it is none of the usual ones: a full-width or ideographic sign,
- * or another one between two long numbers.
+ * Returns the sign between Context IDs in a cell, if it is an unusual one: a full-width or ideographic sign, or another
+ * sign between two long numbers.
  */
 export function unusualSeparator(cell: string): string | undefined {
   return (/[、，；｜]/.exec(cell) ?? /(?<=^\d{4,}\s*)(?:[/\\&+·・]|\s(?=\d))(?=\s*\d{4,})/.exec(cell))?.[0];
 }
 
-/** A delimiter that no text contains, so that each line is one cell. */
+/** A delimiter that no text contains, so that a whole line is one cell. */
 const NO_DELIMITER = "\uFFFF";
 
 /**
- * Yields the lines of a text file as records with one cell, or the rows of the first sheet of a workbook. Throws a
+ * Yields each line of a text file as a record with one cell, or the rows of a workbook's first sheet. Throws a
  * FileError.
  */
 export async function* listRecords(

@@ -4,18 +4,21 @@ import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
 const NEWLINE = 0x0a;
-/** How many bytes are decoded at a time. Small parts keep little memory in use. */
+/** How many bytes are decoded at a time. Small parts need little memory. */
 const PART_BYTES = 8192;
 
 /**
- * Decodes a file. If the file begins with a byte order mark, that decides instead of `encoding`. Throws a FileError
- * with the line of the first invalid byte.
+ * Decodes a file. A byte order mark at its beginning takes precedence over `encoding`. Throws a FileError with the line
+ * of the first invalid byte.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
   let line = 1;
   let isMac: boolean | undefined;
-  /** Returns a text with line feeds. Old Mac programs and Excel's "CSV (Macintosh)" end lines with carriage returns. */
+  /**
+   * Returns a text whose lines end with line feeds. Old Mac programs, and Excel's "CSV (Macintosh)", end lines with a
+   * carriage return only.
+   */
   const withLines = (text: string): string => {
     if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = hasMacLines(text);
     return isMac === true ? text.replaceAll("\r", "\n") : text;
@@ -32,13 +35,13 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
   if (decode !== undefined) yield withLines(decode(undefined, line));
 }
 
-/** Returns whether the first line ends with a carriage return alone. Line breaks inside quotation marks do not count. */
+/** Returns whether the first line ends with a carriage return only. Line breaks in quotation marks do not count. */
 function hasMacLines(text: string): boolean {
   const end = /^(?:[^"\r\n]|"[^"]*")*(\r?\n|\r)/.exec(text)?.[1];
   return end === undefined ? !text.includes("\n") : end === "\r";
 }
 
-/** Decodes the next bytes, which begin on `line`. `chunk` is undefined at the end of the file. */
+/** Decodes the next bytes, which start on line number `line`. At the end of the file, `chunk` is undefined. */
 type Decode = (chunk: Uint8Array | undefined, line: number) => string;
 
 function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
@@ -53,7 +56,7 @@ function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
 }
 
 /**
- * Decodes CP949, in which Excel saves all modern Korean syllables. Node's own decoder supports only those of KS X 1001.
+ * Decodes CP949, in which Excel saves all modern Korean syllables. Node's own decoder knows only those of KS X 1001.
  */
 async function cp949(): Promise<Decode> {
   const { getDecoder } = (await import("iconv-lite")).default;
@@ -81,7 +84,7 @@ function invalid(encoding: Encoding, line: number): FileError {
   );
 }
 
-/** Returns an encoding that was detected. Throws a FileError if none was. */
+/** Returns the detected encoding. Throws a FileError if none was detected. */
 export function certainEncoding(found: Encoding | undefined): Encoding {
   if (found !== undefined) return found;
   throw new FileError(
@@ -102,13 +105,13 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
   return first === 0xfe && second === 0xff ? "utf-16be" : undefined;
 }
 
-/** If more than one of this many bytes is zero, a file that is valid UTF-8 is read as UTF-16. */
+/** A file that is valid UTF-8 is still read as UTF-16 if more than one in this many bytes is zero. */
 const FEWEST_ZEROS = 10;
 
 /**
  * Detects the encoding of a file. Checks in this order: a byte order mark, zero bytes (UTF-16), valid UTF-8, and in
- * which encoding the bytes are plausible letters. A file that is mostly valid UTF-8 counts as UTF-8, so that the line
- * with the invalid bytes is reported.
+ * which encoding the bytes are plausible letters. A file that is mostly valid UTF-8 counts as UTF-8, so that the error
+ * can name the line with the invalid bytes.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
@@ -130,15 +133,15 @@ export class EncodingDetector {
   }
 
   /**
-   * Returns the encoding of the file whose bytes were passed to `take`. Reads the file again if it is neither UTF-8 nor
-   * UTF-16. Undefined if no encoding is plausible.
+   * Returns the encoding of the file whose bytes `take` got. Reads the file again if it is neither UTF-8 nor UTF-16.
+   * Undefined if no encoding is plausible.
    */
   async found(bytes: ByteSource): Promise<Encoding | undefined> {
     if (this.#marked !== undefined) return this.#marked;
     const [even, odd] = this.#zeros;
     const isUtf8 = this.#isUtf8 && isValid(() => this.#utf8.decode());
-    // A few zero bytes in valid UTF-8 are damage, which is reported with its row. In UTF-16, each ASCII letter has one
-    // zero byte.
+    // In UTF-16, each ASCII letter has one zero byte. A few zero bytes in valid UTF-8 are damage, which is reported for
+    // the row.
     if (even + odd > (isUtf8 ? this.#position / FEWEST_ZEROS : 0)) return odd >= even ? "utf-16le" : "utf-16be";
     if (isUtf8) return "utf-8";
     const { likelyEncoding } = await import("./likely-encoding.ts");

@@ -11,31 +11,31 @@ const TOTAL_WORDS = [
   ...["총? ?합 ?계", "총 ?계", "소 ?계", "부분합", "계", "[合総總小]?計", "[合总小]计"],
 ].join("|");
 /**
- * Matches the first filled cell of a total row. If the row has a formula that sums, `TOTAL_OF` also accepts a cell such
- * as "Nike Total".
+ * Matches the first filled cell of a row with totals. If the row has a formula that sums, cells such as "Nike Total"
+ * (`TOTAL_OF`) also count.
  */
 const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
 /**
  * Matches a total with a label, such as "Total Colors". An option may have such a name, so the row counts as a total
- * only if its numbers are sums.
+ * only if its numbers are the sums.
  */
 const LABELLED = new RegExp(`^(?:${TOTAL_WORDS}):?\\s+\\S|\\s(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
 const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
 const NUMBER = new RegExp(`^(?:[\\d.,'\\s%-]|${CURRENCIES.source})+$`, "u");
 
-/** Returns whether a cell is a number as people write it: with separators, a percent sign or a currency. */
+/** Returns whether a cell is a number as people write it, with separators, a percent sign or a currency. */
 export function isNumber(cell: string): boolean {
   return NUMBER.test(cell) && /\d/.test(cell);
 }
 
 /**
- * The kind of a row. `totalIfLast`: a total if it is the last row, otherwise an option. `notTotal`: an option although
- * its name begins with a word for totals.
+ * The kind of a row. `totalIfLast`: a total if it is the last row, otherwise an option. `notTotal`: an option, although
+ * its name starts with a word for totals.
  */
 export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
 
-/** Recognizes rows that contain totals of the rows above. Must be given all rows of a sheet in order. */
+/** Recognizes rows with totals of the rows above. Needs all rows of a sheet in order. */
 export class TotalRows {
   readonly #read: readonly boolean[];
   readonly #ids: readonly number[];
@@ -46,8 +46,7 @@ export class TotalRows {
   #hasDigits = false;
 
   /**
-   * `read` says for each column whether it is read. `ids` are the indexes of the columns with option IDs or Context
-   * IDs.
+   * `read` says for each column whether it is read. `ids` are the indexes of columns with option IDs or Context IDs.
    */
   constructor(read: readonly boolean[], ids: readonly number[]) {
     this.#read = read;
@@ -79,10 +78,10 @@ export class TotalRows {
   }
 
   /**
-   * Returns the kind of a row. A total row begins with a word for totals; all its other cells are numbers. One of them
-   * must be the sum of its column, or a formula that sums. In a column that is read, a total row may have only such a
-   * formula or the number of rows. The last row is a total even if no number can be compared, or if the row above it is
-   * empty.
+   * Returns the kind of a row. A row with totals starts with a word for totals, and all other filled cells are numbers.
+   * One of these must be the sum of its column, or a formula that sums. In a column that is read, only such a formula
+   * or the number of rows is allowed. The last row is a total even if no number can be compared, or if it comes after
+   * an empty row.
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
@@ -101,8 +100,7 @@ export class TotalRows {
     if (!counts.every((count) => count === this.#count || (!this.#hasDigits && count === this.#countBelow))) {
       return "option";
     }
-    // If the Context IDs are numbers, a number below a single option is probably a Context ID and not a count of
-    // options.
+    // If Context IDs are numbers, a number below a single option is probably a Context ID, not a count of options.
     if (counts.length > 0 && this.#hasDigits && this.#count < FEWEST_ADDED) return "option";
     const sums = others.map(({ cell, at }) => this.#columns.get(at)?.compare(cell));
     const isCounted = counts.length === 0 || !this.#hasDigits;
@@ -110,9 +108,7 @@ export class TotalRows {
     return isApart || !sums.includes("different") || sums.includes("equal") ? "totalIfLast" : "notTotal";
   }
 
-  /**
-   * Returns whether each cell after the first is a number in a column that is not read, and is the sum of that column.
-   */
+  /** Returns whether all cells after the first are the sums of their columns, none of which is read. */
   #isLabelledSum(cells: readonly string[]): boolean {
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const numbers = filled.slice(1);
@@ -126,14 +122,15 @@ export class TotalRows {
   }
 }
 
-/** A sum needs at least this many rows above it. A number that equals the only number above is probably no sum. */
+/** A sum needs at least this many rows above it. A number that equals the only one above is probably not a sum. */
 const FEWEST_ADDED = 2;
 
-/** The possible decimal signs of a number such as 1.250. The sheet uses the sign with which a sum is correct. */
+/** The possible decimal signs of a number such as 1.250. The right one is the one with which the sum is correct. */
 const DECIMALS = [",", "."] as const;
 
 /**
- * The sums of a column for each decimal sign: of all options (`all`), and of those since the last total row (`below`).
+ * The sums of a column, for each decimal sign: of all options (`all`), and of those since the last row with totals
+ * (`below`).
  */
 class ColumnSum {
   readonly #sums = DECIMALS.map((decimal) => ({ decimal, all: 0, below: 0, digits: 0 }));
@@ -150,7 +147,7 @@ class ColumnSum {
   }
 
   /**
-   * Compares a number with the sums of the column. Undefined if cells of the column cannot be added, such as
+   * Compares a number with the sums of the column. Undefined if the column has cells that cannot be added, such as
    * percentages.
    */
   compare(cell: string): "equal" | "different" | undefined {
@@ -170,8 +167,8 @@ class ColumnSum {
 }
 
 /**
- * Reads a number whose decimal sign is `decimal`, and counts the digits after it. The value is NaN for percentages and
- * other texts.
+ * Reads a number with this decimal sign, and counts the digits after it. The value is NaN for percentages and other
+ * texts.
  */
 function readNumber(cell: string, decimal: "," | "."): { readonly value: number; readonly digits: number } {
   const plain = cell.replace(CURRENCIES, "").replaceAll(decimal === "," ? /[.'\s]/g : /[,'\s]/g, "");

@@ -24,7 +24,7 @@ const [least, most] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
 const NAME = `${least} to ${most} Korean or English letters, digits, spaces, ~ % & + -`;
 const perOption = thousands(LIMITS.optionContextIds.value);
 
-/** What each column may contain, and its limits. The second sheet of written workbooks shows this. */
+/** What each column may contain. The second sheet of workbooks shows this. */
 const ROWS: readonly (readonly [column: string, allowed: string, more: string])[] = [
   ["action", "Add, Edit, Remove", "Blank: the tool decides"],
   ["_id", "The ID of an existing option", "Blank for a new option"],
@@ -51,18 +51,18 @@ export const VALUES_SHEET = {
   ],
 } as const;
 
-/** Matches a text that spreadsheets would run as a formula, also with apostrophes in front. */
+/** Matches a text that spreadsheets would run as a formula, even with apostrophes in front. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
 
-/** Returns a text for a cell of a text file. A formula gets an apostrophe, so that spreadsheets do not run it. */
+/** Returns a text for a cell of a text file. A formula gets an apostrophe, so that no spreadsheet runs it. */
 export function inertCell(text: string): string {
   return FORMULA.test(text) ? `'${text}` : text;
 }
 
 /**
- * Returns a text for a cell of a workbook, where texts are never run. Adds an apostrophe only to a formula that already
- * has one, because `uninertCell` removes one when the sheet is read.
+ * Returns a text for a cell of a workbook, where texts are never run. A formula that already has an apostrophe gets
+ * another one, because `uninertCell` removes one when the sheet is read.
  */
 export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;
@@ -85,7 +85,7 @@ const COLUMNS = ["_id", "name", "parentName", "contexts", "op", "type", "exposeC
 
 export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 
-/** The maximum number of characters that are written into a cell, a little below Excel's limit of 32,767. */
+/** The most characters of a written cell, a little below Excel's limit of 32,767. */
 const MAX_CHARACTERS = 32_000;
 
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
@@ -102,14 +102,14 @@ function yesOrNo(is: boolean): string {
 }
 
 /**
- * Matches Context IDs that would change if they were joined by `|` and read again: with a separator or decomposed
- * Hangul in them, or similar to a formula or a list.
+ * Matches Context IDs that would be different after they were joined with `|` and read again: those with a separator or
+ * decomposed Hangul, and those that look like a formula or a list.
  */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 
 /**
- * Returns Context IDs as cells that fit into spreadsheets. They are separated by `|`, or are a JSON array if one of
- * them requires it.
+ * Returns Context IDs as cells that fit into spreadsheets. They are joined with `|`; if one of them does not allow
+ * this, they are a JSON array.
  */
 export function contextCells(contexts: readonly string[]): readonly string[] {
   if (contexts.length === 0) return [NONE];

@@ -5,17 +5,15 @@ import { messageOf } from "../../platform/text.ts";
 
 const MAX_PARTS = 10_000;
 const MEGABYTE = 1_048_576;
-/** The maximum number of bytes that may be unpacked from one archive. A part that is unpacked twice counts twice. */
+/** The most bytes to unpack from one archive. A part that is unpacked twice counts twice. */
 const MAX_UNPACKED_BYTES = 1024 * MEGABYTE;
-/** The maximum size of one text or tag. A cell of a spreadsheet program has at most 32,767 characters. */
+/** The largest text or tag. In spreadsheet programs, a cell has at most 32,767 characters. */
 const MAX_PIECE_BYTES = MEGABYTE;
 const MAX_DEPTH = 100;
 
 export interface Archive {
   readonly names: readonly string[];
-  /**
-   * Yields the unpacked bytes of a part, or nothing if the part does not exist. Throws a FileError if it is too large.
-   */
+  /** Yields the unpacked bytes of a part; nothing if there is no such part. Throws a FileError if it is too large. */
   readonly part: (name: string, mostBytes: number) => AsyncGenerator<Uint8Array>;
 }
 
@@ -25,7 +23,9 @@ export function unreadableWorkbook(why: string, cause?: unknown): FileError {
   return new FileError(`the workbook cannot be read: ${why}`, DAMAGED, { cause });
 }
 
-/** Opens a ZIP archive. Throws a FileError if it is damaged or has part names that no real workbook has. */
+/**
+ * Opens a ZIP archive. Throws a FileError if it is damaged, or if names of its parts do not exist in real workbooks.
+ */
 export async function openArchive(packed: Buffer, mostBytes = MAX_UNPACKED_BYTES): Promise<Archive> {
   const zip = await opened(packed);
   const entries = new Map<string, Entry>();
@@ -97,8 +97,8 @@ function tooLarge(what: string, mostBytes: number): FileError {
 }
 
 /**
- * Functions that are called for each element of an XML part. Names have no namespace prefix. `attribute(":name")` finds
- * an attribute with any prefix.
+ * Called for each element of an XML part. Names come without their namespace prefix. `attribute(":name")` finds an
+ * attribute with any prefix.
  */
 export interface Elements {
   readonly open?: (name: string, attribute: (name: string) => string | undefined) => void;
@@ -107,8 +107,8 @@ export interface Elements {
 }
 
 /**
- * Reads the XML of a part. Throws a FileError if it is not XML, declares a document type or entities, or has a text, a
- * tag or a depth that no spreadsheet program writes.
+ * Reads a part as XML. Throws a FileError if it is not XML, if it declares a document type or entities, or if a text, a
+ * tag or the nesting is larger than in files of spreadsheet programs.
  */
 export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): AsyncGenerator<undefined> {
   const reader = parser(true, { position: false });
@@ -163,7 +163,7 @@ export async function readWholeXml(bytes: AsyncIterable<Uint8Array>, elements: E
   for await (const _ of readXml(bytes, elements));
 }
 
-/** Decodes codes such as `_x000D_`, which represent characters that XML cannot contain. */
+/** Decodes codes such as `_x000D_`, which stand for characters that XML does not allow. */
 export function unescaped(text: string): string {
   return text.includes("_x")
     ? text.replaceAll(/_x([0-9A-Fa-f]{4})_/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))

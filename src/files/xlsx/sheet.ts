@@ -8,27 +8,27 @@ import { type Archive, readXml, unescaped } from "./archive.ts";
 export interface SheetParts {
   readonly strings: readonly string[];
   readonly formats: readonly (string | undefined)[];
-  /** Whether each cell style formats its cells as text. */
+  /** For each cell style, whether it formats cells as text. */
   readonly areTexts: readonly boolean[];
   readonly is1904: boolean;
 }
 
 const MEGABYTE = 1_048_576;
-/** The maximum unpacked size of a sheet. It is unpacked while it is read, so only some rows are in memory. */
+/** The largest unpacked sheet, in bytes. It is unpacked while it is read, so that only some rows are in memory. */
 const MAX_SHEET_BYTES = 256 * MEGABYTE;
 const MAX_ROWS = 1_048_576;
 const MAX_COLUMNS = 512;
 const MAX_CELLS = 5_000_000;
 /**
- * The maximum number of characters of all cells. A small file could have more, if many cells refer to one long shared
+ * The most characters of all cells together. Even a small file can exceed this, if many cells refer to the same long
  * text.
  */
 const MAX_CHARACTERS = 256 * MEGABYTE;
 const MAX_MERGED_RANGES = 100_000;
 
 /**
- * The part of a merged range in one column, below its first row. All these cells get the value of the first cell of the
- * range.
+ * The part of a merged range that is in one column and below its first row. All its cells get the value of the range's
+ * first cell.
  */
 interface MergedRange {
   readonly column: number;
@@ -37,7 +37,7 @@ interface MergedRange {
 }
 
 /**
- * Yields the rows of a sheet with the texts that a spreadsheet shows. Each of the merged cells gets their value. Throws
+ * Yields the rows of a sheet with the texts that a spreadsheet shows. All cells of a merged range get its value. Throws
  * a FileError.
  */
 export async function* readSheet(
@@ -53,7 +53,7 @@ export async function* readSheet(
   yield reader.taken();
 }
 
-/** Returns the merged ranges of a sheet. A file has them after the rows, so it is read twice. */
+/** Returns the merged ranges of a sheet. A file has them after its rows, so it must be read twice. */
 async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
   const ranges: MergedRange[] = [];
   let before = Buffer.alloc(0);
@@ -180,7 +180,7 @@ class RowReader {
     this.#column += 1;
   }
 
-  /** Counts a filled cell. Throws a FileError if the sheet has more cells or text than this program accepts. */
+  /** Counts a filled cell. Throws a FileError if a sheet has too many cells or too much text. */
   #countCell(text: string): void {
     this.#count += 1;
     this.#characters += text.length;
@@ -214,7 +214,7 @@ class RowReader {
 
   #shownText(): string {
     const value = this.#value;
-    // The file stores the result of a formula if the value is not empty or its type is text ("str").
+    // An empty value of another type than text ("str") means that the file does not contain the result of the formula.
     if (this.#hasFormula && value === "" && this.#type !== "str") return NO_VALUE;
     if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
     switch (this.#type) {
@@ -234,7 +234,9 @@ class RowReader {
     }
   }
 
-  /** Returns a date as the cell shows it. Strict workbooks store dates as texts, such as 2026-03-04T12:30:00. */
+  /**
+   * Returns a date as the cell shows it. Some workbooks ("strict") store dates as text, such as 2026-03-04T12:30:00.
+   */
   #shownDate(value: string): string {
     const days =
       Date.parse(/T.*[^Z]$/.test(value) ? `${value}Z` : value) / DAY_MS - (this.#parts.is1904 ? JAN_1904 : DEC_1899);
@@ -249,7 +251,7 @@ class RowReader {
     const format = this.#parts.formats[this.#style];
     const isRounded = Math.abs(number) >= EXACT;
     if (format !== undefined && !isRounded) return formatValue(number, format, { is1904: this.#parts.is1904 }).trim();
-    // Spreadsheet programs keep only fifteen digits, so a longer number is rounded.
+    // Spreadsheet programs keep only fifteen digits, so a longer number has been rounded.
     if (Number.isInteger(number) && !isRounded) return String(number);
     if (isRounded) return number.toExponential(14).replace("e", "E");
     return String(Number(number.toPrecision(15)));
@@ -260,15 +262,12 @@ function tooLarge(what: string): FileError {
   return new FileError(`the sheet has more than ${what}`, "Split the sheet into several files.");
 }
 
-/** The types of cells that contain a text. The type "str" is excluded, because it is the result of a formula. */
+/** The cell types of texts. "str" is not one of them, because it is the result of a formula. */
 const TEXT_TYPES: ReadonlySet<string> = new Set(["s", "inlineStr"]);
 const EXACT = 1e15;
 
 const DAY_MS = 86_400_000;
-/**
- * The day from which a workbook counts the days of its dates, in days since 1970: in 1899, or in 1904 in some old
- * workbooks.
- */
+/** The first day of a workbook's calendar, in days since 1970: in 1899, or in some old workbooks in 1904. */
 const [DEC_1899, JAN_1904] = [-25_569, -24_107];
 
 export function isTrue(text: string | undefined): boolean {

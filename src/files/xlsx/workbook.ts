@@ -7,7 +7,7 @@ import { type Archive, openArchive, readWholeXml, unescaped, unreadableWorkbook 
 import { isTrue, readSheet, type SheetParts } from "./sheet.ts";
 
 const MEGABYTE = 1_048_576;
-/** The maximum unpacked size of a part that is read into memory as a whole. */
+/** The largest part that is read into memory completely, in bytes when unpacked. */
 const MAX_PART_BYTES = 96 * MEGABYTE;
 
 const NAMED_SHEETS = 20;
@@ -24,7 +24,7 @@ interface Workbook {
   readonly parts: SheetParts;
 }
 
-/** Finds a sheet by name or number. Default: the first sheet with a header. Throws a FileError. */
+/** Finds a sheet by name or number. Default: the first sheet that has a header. Throws a FileError. */
 export async function findSheet(
   bytes: ByteSource,
   wanted: string | number | undefined,
@@ -59,8 +59,8 @@ export async function* workbookRecords(
 }
 
 /**
- * Returns the archive of a workbook, and the name of the part with the sheet. Throws a FileError if there is no such
- * sheet.
+ * Returns the archive of a workbook, and the name of the part that contains the sheet. Throws a FileError if there is
+ * no such sheet.
  */
 export async function partOfSheet(
   bytes: ByteSource,
@@ -140,7 +140,7 @@ interface Relation {
   readonly target: string;
 }
 
-/** Returns the parts to which a part refers. Links to outside the archive are ignored. */
+/** Returns the parts to which a part refers. Links that lead out of the archive are ignored. */
 async function relationsOf(archive: Archive, part: string): Promise<readonly Relation[]> {
   const folder = part.slice(0, part.lastIndexOf("/") + 1);
   const relations: Relation[] = [];
@@ -165,7 +165,7 @@ function pathOf(folder: string, target: string): string {
   return steps.join("/");
 }
 
-/** Returns the shared texts of the workbook, to which cells refer by number. Pronunciation guides are left out. */
+/** Returns the texts that cells refer to by number, without pronunciation guides. */
 async function sharedStrings(archive: Archive, part: string): Promise<readonly string[]> {
   const strings: string[] = [];
   let text = "";
@@ -190,8 +190,8 @@ async function sharedStrings(archive: Archive, part: string): Promise<readonly s
 }
 
 /**
- * Returns the number format of each cell style, undefined for a style that shows numbers as they are stored, and which
- * styles are for texts.
+ * Returns the number format of each cell style (undefined if it shows numbers as they are stored), and which styles are
+ * for texts.
  */
 async function cellStyles(archive: Archive, part: string): Promise<Pick<SheetParts, "formats" | "areTexts">> {
   const codes = new Map(Object.entries(BUILT_IN));
@@ -210,7 +210,7 @@ async function cellStyles(archive: Archive, part: string): Promise<Pick<SheetPar
   return {
     areTexts: formats.map((format) => format === TEXT),
     formats: formats.map((format) =>
-      // Thousands separators are removed from the format, because a number may be an ID, and IDs have no separators.
+      // Removes thousands separators from the format: the number may be an ID, which must not have any.
       format === undefined || /^general$/i.test(format) || format === TEXT || isTooLong(format)
         ? undefined
         : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),
@@ -225,7 +225,7 @@ const MAX_FORMAT = 255;
 
 /**
  * Returns whether a format is longer than spreadsheet programs allow, has more than 30 decimals, or has a fraction with
- * more than three digits. Numbers with such a format are read as they are, because formatting one could take minutes.
+ * more than three digits. Formatting a number with it could take minutes, so such numbers are read as they are stored.
  */
 function isTooLong(format: string): boolean {
   return format.length > MAX_FORMAT || /\.[?#0]{31}|\/[?#0]{4}/.test(format);

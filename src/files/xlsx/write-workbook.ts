@@ -10,7 +10,7 @@ const MAX_COMMENTS = 10_000;
 const SAMPLE_ROWS = 500;
 const [LEAST_WIDTH, MAX_WIDTH] = [9, 60];
 
-/** The time of change that is written into every workbook. It is constant, so that equal sheets give equal bytes. */
+/** The time of the last change in every workbook. It is fixed, so that equal sheets give equal bytes. */
 const TIME = "2000-01-01T00:00:00Z";
 const MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 const PACKAGE = "http://schemas.openxmlformats.org/package/2006";
@@ -29,7 +29,9 @@ interface Seen {
   readonly filters: string[];
 }
 
-/** Writes the rows and a second sheet that explains allowed values. Throws a FileError if the rows do not fit. */
+/**
+ * Writes the rows, and a second sheet that explains the allowed values. Throws a FileError if there are too many rows.
+ */
 export async function* writtenWorkbook(sheet: WrittenSheet): AsyncGenerator<Uint8Array, void, undefined> {
   const seen: Seen = { comments: [], filters: [] };
   const values = { name: VALUES_SHEET.name, above: 0, rows: inTurn(VALUES_SHEET.rows) };
@@ -131,7 +133,7 @@ function columnsXml(sample: readonly WrittenRow[], above: number): string {
   return columns.length === 0 ? "" : `<cols>${columns.join("")}</cols>`;
 }
 
-/** Returns the width of a text, measured in digits. East Asian characters are as wide as two. */
+/** Returns the width of a text in digits. East Asian characters count twice. */
 function shownWidth(text: string): number {
   let width = 0;
   for (const letter of text.slice(0, MAX_WIDTH)) width += letter >= "\u1100" ? 2 : 1;
@@ -163,12 +165,12 @@ export function lettersOf(column: number): string {
 
 const NAMED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-/** Characters that XML cannot contain, and the carriage return, which XML reads as a line feed. */
+/** Characters that XML does not allow, and the carriage return, which XML readers change to a line feed. */
 const NOT_IN_XML = /[^\P{Cc}\t\n]|[\ufffe\uffff]/gu;
 
 /**
- * Escapes a text for XML. Forbidden characters become codes such as `_x000D_`. A text that looks like such a code is
- * escaped too.
+ * Escapes a text for XML. Characters that XML does not allow become codes such as `_x000D_`. A text that already looks
+ * like such a code is escaped as well.
  */
 export function escaped(text: string): string {
   return text
@@ -210,14 +212,14 @@ function sheetRelations(): string {
   ]);
 }
 
-/** Returns the XML of the list of sheets. Sheet names are changed where Excel would refuse them. */
+/** Returns the XML of the list of sheets. A name that Excel would refuse is changed. */
 function workbook(names: readonly [string, string], filters: readonly string[]): string {
   const [first, second] = names.map((name) => name.replaceAll(/[\\/?*[\]:]/g, " ").slice(0, 31));
   const shown = [first || "Options", second === first ? `${second?.slice(0, 29)} 2` : second];
   const sheets = shown.map(
     (name, at) => `<sheet name="${escaped(name ?? "")}" sheetId="${at + 1}" r:id="rId${at + 1}"/>`,
   );
-  // Some spreadsheet programs show the buttons of a filter only if a defined name refers to its range.
+  // Some programs show the buttons of a filter only if a defined name refers to the filter's range.
   const ranges = filters.map((range, at) => {
     const name = escaped((shown[at] ?? "").replaceAll("'", "''"));
     return `<definedName name="_xlnm._FilterDatabase" localSheetId="${at}" hidden="1">'${name}'!${range}</definedName>`;
@@ -233,7 +235,7 @@ function commentsXml(comments: readonly Comment[]): string {
   return `${DECLARATION}<comments xmlns="${MAIN}"><authors><author>targeting-mcp</author></authors><commentList>${all.join("")}</commentList></comments>`;
 }
 
-/** Returns the shapes of the comments. Excel shows no comment without a shape. */
+/** Returns the shapes of the comments, without which Excel does not show them. */
 function drawing(comments: readonly Comment[]): string {
   const shapes = comments.map(
     ({ row, column }, at) =>
