@@ -232,8 +232,8 @@ function staysWords(losses: readonly Loss[]): string {
   if (staying === 0) return "";
   const other = staying < losses.length ? "other " : "";
   return staying === 1
-    ? ` 1 ${other}option stays: the service does not leave its group empty.`
-    : ` ${thousands(staying)} ${other}options stay: the service does not leave their groups empty.`;
+    ? ` 1 ${other}option stays: its group cannot be empty.`
+    : ` ${thousands(staying)} ${other}options stay: their groups cannot be empty.`;
 }
 
 /** Counts the deleted objects that undo cannot restore, because their names are not valid (management-api 8.3). */

@@ -22,6 +22,7 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { isEventRun } from "../events/run/event-runs.ts";
 import { autocorrects } from "../events/run/run-state.ts";
 import { isUndetected } from "../files/detected-form.ts";
+import type { InputFile } from "../files/input-file.ts";
 import { FileError } from "../platform/files.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
@@ -257,7 +258,6 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
   const { header, state, status } = run;
   const { call } = header;
   const did = didCounts(state);
-  const file = isChangeRun(run) ? fileOf(run.header.call) : undefined;
   return {
     environment,
     runId: header.runId,
@@ -277,11 +277,17 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
     ...(call.tool === "update_contexts" && { options: optionCounts(state) }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
-    // How to read the sheet may have been detected only after the call was answered.
-    ...(isChangeRun(run) && { file: file && isUndetected(file) ? { ...file, ...run.state.facts.look } : file }),
+    ...(isChangeRun(run) && { file: fileReadBy(run) }),
     ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
     hasRejects: fileCall.safeParse(call).success && status() !== "running" && state.counts().failed > 0,
   };
+}
+
+/** Returns the file of a run, with how it was read. Undefined if the run has none. */
+export function fileReadBy({ header, state }: ChangeRun): InputFile | undefined {
+  const file = fileOf(header.call);
+  // How to read the sheet may have been detected only after the call was answered.
+  return file && isUndetected(file) ? { ...file, ...state.facts.look } : file;
 }
 
 function bareOptionsOf({ header, state, status }: ChangeRun): ReportedRun["withoutContextIds"] {

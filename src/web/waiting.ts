@@ -1,4 +1,5 @@
 import { unrestorable, WITHIN_TITLE } from "../answers/approvals.ts";
+import { quoteShort } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -79,10 +80,10 @@ export function undoOf(
   const title = undoTitle(counts, many(days, "day"), { isUndo, back });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
+  if (isDeletion && lost === 0) return { title: `${title}; campaigns and ad products stay disconnected`, notes: [] };
   const notes = [
     lost > 0 && `Not restored: ${thousands(lost)} of ${many(deleted, nounOf(parts))}, because ${refused}.`,
-    counts.newIds > 0 &&
-      `${isDeletion ? "It" : "Undo"} does not reconnect campaigns and ad products${isDeletion ? "" : " to deleted objects"}.`,
+    counts.newIds > 0 && "Undo does not reconnect campaigns and ad products to deleted objects.",
   ].filter((words) => words !== false);
   return { title, notes };
 }
@@ -102,32 +103,35 @@ export function withOverlap(
 ): Waiting | undefined {
   if (waiting === undefined || run === undefined) return waiting;
   const own = deletionsOf(run);
-  const shared = new Set<string>();
+  const shared = new Map<string, string>();
   for (const other of waits) {
-    const { ids, targetings, within = "" } = deletionsOf(other);
+    const { options, targetings, within = "" } = deletionsOf(other);
     if (other === run) continue;
-    for (const id of ids) if (own.ids.has(id) || own.targetings.has(within)) shared.add(id);
-    if (targetings.has(own.within ?? "")) for (const id of own.ids) shared.add(id);
+    for (const [id, name] of options) if (own.options.has(id) || own.targetings.has(within)) shared.set(id, name);
+    if (targetings.has(own.within ?? "")) for (const [id, name] of own.options) shared.set(id, name);
   }
-  const [count, whole] = [shared.size, optionsWithin(partsOf(run)) || own.ids.size];
-  if (count === 0) return waiting;
-  const which = whole === 1 ? "It" : count >= whole ? `All ${thousands(whole)}` : `${thousands(count)} of these`;
+  const [count, whole] = [shared.size, optionsWithin(partsOf(run)) || own.options.size];
+  const [name] = shared.values();
+  if (name === undefined) return waiting;
+  const some = count === 1 ? quoteShort(name) : `${thousands(count)} of these`;
+  const which = whole === 1 ? "It" : count >= whole ? `All ${thousands(whole)}` : some;
   const words = `${which} ${count === 1 ? "is" : "are"} also in another request.`;
   return { ...waiting, consequence: consequenceOf(waiting.consequence, words) };
 }
 
 /**
- * Returns the IDs of the options and targetings that a run would delete. `within`: the ID of the run's only targeting.
+ * Returns the options and targetings that a run would delete, as names by ID. `within`: the ID of its only targeting.
  */
 function deletionsOf(run: Run) {
-  const objectsOf = (areTargetings: boolean): ReadonlySet<string> => {
+  const namesOf = (areTargetings: boolean): ReadonlyMap<string, string> => {
     const parts = partsOf(run).filter(
       ({ title }) => Object.hasOwn(DELETED, title) && (title === TARGETINGS) === areTargetings,
     );
-    return new Set(parts.flatMap(({ objects }) => objects.flatMap(({ _id }) => _id ?? [])));
+    const objects = parts.flatMap((part) => part.objects);
+    return new Map(objects.flatMap(({ _id, name }) => (_id === undefined ? [] : [[_id, name]])));
   };
   const within = isChangeRun(run) ? run.state.facts.within : undefined;
-  return { ids: objectsOf(false), targetings: objectsOf(true), within };
+  return { options: namesOf(false), targetings: namesOf(true), within };
 }
 
 const TARGETINGS = "Targetings deleted";

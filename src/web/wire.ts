@@ -295,6 +295,8 @@ export interface ProblemRow {
 export interface RunDetail {
   readonly run: RunRow;
   readonly story: readonly StoryStep[];
+  /** How the file of the run was read: ignored columns, filled cells, and rows without a group. */
+  readonly reading?: readonly string[];
   readonly failures: readonly FailureRow[];
   /** A text to give to an agent, so that it fixes the failures. Absent if there are none. */
   readonly forAgent?: string | undefined;

@@ -62,9 +62,9 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
     await expect
       .poll(async () => (await problems.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ")))
       .toEqual([
-        "3 of 3 purchase events do not count Show ✕ 2 unknown event name; tx_id is missing rename Purchase to purchase, add tx_id 1 tx_id is missing add tx_id",
-        "1 of 1 구매 event does not count: unknown event name Fix: send one of the supported event names Show ✕",
-        "1 of 1 sign_up event does not count: method is missing Fix: add method Show ✕",
+        "3 of 3 purchase test events do not count Show ✕ 2 unknown event name; tx_id is missing rename Purchase to purchase, add tx_id 1 tx_id is missing add tx_id",
+        "1 of 1 구매 test event does not count: unknown event name Fix: send one of the supported event names Show ✕",
+        "1 of 1 sign_up test event does not count: method is missing Fix: add method Show ✕",
       ]);
     await problems.first().getByRole("button", { name: "Dismiss" }).click();
     await expect.poll(() => problems.count()).toBe(2);

@@ -168,7 +168,7 @@ describe("a deletion that waits", () => {
       title: "Undo (30 days) restores 1 of 2 options",
       notes: [
         "Not restored: 1 of 2 options, because the service does not accept its name.",
-        "It does not reconnect campaigns and ad products.",
+        "Undo does not reconnect campaigns and ad products to deleted objects.",
       ],
     });
     const { status, headers, text } = await download(person, runId, "list");
@@ -256,8 +256,8 @@ describe("a deletion that waits", () => {
     const second = client.callTool("delete_options", { ids: ["D3", "D4"].map(id) });
     const other = await newlyWaiting(person);
     const consequence = (of: string) => person.runs().find((run) => run.runId === of)?.waiting?.consequence;
-    await expect.poll(() => consequence(runId)).toBe("1 of these is also in another request.");
-    expect(consequence(other.runId)).toBe("1 of these is also in another request.");
+    await expect.poll(() => consequence(runId)).toBe('"Option 3" is also in another request.');
+    expect(consequence(other.runId)).toBe('"Option 3" is also in another request.');
     await expect.poll(async () => (await changesOf(person, runId)).isReading).toBeUndefined();
     expect((await changesOf(person, runId)).groups).toEqual([
       { name: "Group 1", count: 2 },
@@ -290,8 +290,8 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Undo (30 days) restores all",
-          notes: ["It does not reconnect campaigns and ad products."],
+          title: "Undo (30 days) restores all; campaigns and ad products stay disconnected",
+          notes: [],
         },
       },
     });
@@ -800,7 +800,8 @@ describe("what is shown of a run beside its row", () => {
     const imported = await client.callTool("bulk_add_options", { targetingId, file: join(folder, "brands.csv") });
     const { runId } = z.looseObject({ runId: z.string() }).parse(imported.structuredContent);
     await expect.poll(() => person.runs().find((run) => run.runId === runId)?.status).toBe("failed");
-    const { failures } = await detailOf(person, runId);
+    const { failures, reading = [] } = await detailOf(person, runId);
+    expect(reading.join("\n")).toMatch(/^7 rows with a blank "group" below a filled one: read without a group/m);
     expect(failures).toMatchObject([
       { count: 44, cause: "group does not exist", places: "lines 2-45" },
       { count: 3, cause: "name over 36 characters", places: "lines 46-48" },

@@ -308,6 +308,7 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
     <div class="card summary">
       {hasKinds(waiting) && size}
       {!isSaid && <span class="line deleted">Removes {contextIds}</span>}
+      {consequence !== undefined && <span class="line">{consequence}</span>}
       {undo !== undefined &&
         [undo.title, ...undo.notes].map((note) => {
           const [label = "", ...rest] = note.split(/(?<=:)/);
@@ -330,7 +331,6 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
         </Fragment>
       ))}
       {magnitude !== undefined && !hasKinds(waiting) && size}
-      {consequence !== undefined && <span class="line">{consequence}</span>}
       {!isRead && magnitude?.verb === "deleted" && (
         <span class="line quiet small">The Context IDs are being read…</span>
       )}

@@ -111,13 +111,8 @@ function runsOfToday(): readonly RunRow[] {
 
 /** Returns the runs whose changes are still in effect: without runs that were undone, and without their undos. */
 function inEffect(its: readonly RunRow[]): readonly RunRow[] {
-  const undos = undosIn(its);
+  const undos = new Set(its.map(({ undoneBy }) => undoneBy));
   return its.filter(({ runId, undoneBy }) => undoneBy === undefined && !undos.has(runId));
-}
-
-/** Returns the IDs of the runs that undid these runs. */
-function undosIn(its: readonly RunRow[]): ReadonlySet<string | undefined> {
-  return new Set(its.map(({ undoneBy }) => undoneBy));
 }
 
 /** Returns how many objects the runs created, changed and deleted. */
@@ -243,19 +238,16 @@ function PerHour() {
   );
 }
 
-/** Shows what the runs of today changed: for each targeting, a line for each kind of change. */
+/** Shows what the runs of today changed, without what was undone: for each targeting, a line for each kind of change. */
 function ChangedToday() {
   const all = runsOfToday();
-  const undos = undosIn(all);
-  const changed = all.filter(
-    ({ runId, status, did = NO_CHANGES }) => !undos.has(runId) && (status === "running" || totalOf(did) > 0),
-  );
+  const changed = inEffect(all).filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0);
   const lines = [...Map.groupBy(changed, lineOf).values()];
   const shown = lines.slice(0, MAX_RECENT).flat().length;
   const more = changed.length - shown;
   return (
     <div class="card recent">
-      <h2>Today</h2>
+      <h2>Changed today</h2>
       {changed.length === 0 && <p class="quiet">Nothing was changed.</p>}
       <ul>
         {lines.slice(0, MAX_RECENT).map((its) => (
@@ -304,23 +296,26 @@ const KINDS: readonly (readonly [string, keyof ChangeCounts, ...((run: RunRow) =
 ];
 
 /**
- * Returns what several runs changed together, by kind of change. Undos, undone runs and runs of whole targetings are
- * listed one by one.
+ * Returns what several runs changed together, by kind of change. Undos and runs of whole targetings are listed one by
+ * one.
  */
 function partsOf(its: readonly RunRow[]): readonly Part[] {
-  const { summed = [], apart = [] } = Object.groupBy(its, ({ tool, status, isUndo, undoneBy }) =>
-    isUndo || undoneBy || status === "running" || tool.includes("_targeting") ? "apart" : "summed",
+  const { summed = [], apart = [] } = Object.groupBy(its, ({ tool, status, isUndo }) =>
+    isUndo || status === "running" || tool.includes("_targeting") ? "apart" : "summed",
   );
   const parts = KINDS.map(([words, of, count, objects = count]): Part => {
     const runs = summed.filter((run) => count?.(run));
     const sum = number(runs.reduce((all, run) => all + (count?.(run) ?? 0), 0));
     const names = runs.flatMap((run) => (objects?.(run) === run.did?.[of] ? (run.names?.[of] ?? []) : []));
     const isWhole = runs.reduce((all, run) => all + (objects?.(run) ?? 0), 0) <= MAX_NAMES;
-    const shown = [...names.slice(0, MAX_NAMES), ...(isWhole || names.length === 0 ? [] : ["…"])];
     // Only if all these runs moved objects to the same group, the group is named.
     const [into, ...others] = new Set(runs.map(({ how }) => how?.into));
     const end = words === MOVED && into && others.length === 0 ? ` to ${into}` : "";
-    return { words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1") + end, names: shown, runs };
+    return {
+      words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1") + end,
+      names: isWhole ? names : [],
+      runs,
+    };
   });
   return [...parts.filter(({ runs }) => runs.length > 0), ...apart.map((run) => ({ runs: [run] }))];
 }
@@ -365,7 +360,6 @@ function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly 
   const shown = (
     <>
       {words === undefined ? <Title run={run} {...(isWithin && { isWithin })} /> : <Text of={words} most={200} />}
-      {run.undoneBy !== undefined && ", undone"}
       {names.length > 0 && (
         <span class="quiet small">
           {" "}
@@ -377,7 +371,7 @@ function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly 
   );
   if (runs.length === 1) {
     return (
-      <a class={`bare ${run.undoneBy === undefined ? "" : "quiet"}`} href={`#/runs/${run.runId}`} data-row="go">
+      <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
         {shown}
       </a>
     );

@@ -38,7 +38,10 @@ interface OpenProblem {
   readonly events?: EventProblem;
 }
 
-/** Returns the problems of the last 24 hours that the person has not dismissed, the largest first. */
+/**
+ * Returns the problems of the last 24 hours that the person has not dismissed: those of runs, then those of events, the
+ * largest first.
+ */
 function openProblems(): readonly OpenProblem[] {
   const from = now.value - DAY;
   const isShown = (id: string): boolean => !dismissed.value.includes(id);
@@ -46,11 +49,11 @@ function openProblems(): readonly OpenProblem[] {
     (run) => run.updatedAt >= from && problemOf(run) !== undefined && isShown(run.runId),
   );
   return [
-    ...runs.map((run) => ({ key: run.runId, count: run.counts.failed + run.counts.unknown, run })),
-    ...eventProblems()
+    runs.map((run) => ({ key: run.runId, count: run.counts.failed + run.counts.unknown, run })),
+    eventProblems()
       .filter(({ causes }) => causes.some((cause) => isShown(idOf(cause))))
       .map((events) => ({ key: events.name ?? events.causes[0]?.id ?? "", count: events.count, events })),
-  ].toSorted((one, other) => other.count - one.count);
+  ].flatMap((some: OpenProblem[]) => some.toSorted((one, other) => other.count - one.count));
 }
 
 const showsAll = signal(false);
@@ -181,7 +184,7 @@ function EventItem({ of: { name, count, total, causes } }: { readonly of: EventP
               </code>{" "}
             </>
           )}
-          {total === 1 ? "event" : "events"} {count === 1 ? "does" : "do"} not count
+          test {total === 1 ? "event" : "events"} {count === 1 ? "does" : "do"} not count
           {others.length === 0 && (
             <>
               : <WordsOf of={first.cause} />

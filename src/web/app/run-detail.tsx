@@ -83,6 +83,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
         </p>
       )}
       <Story of={story} run={run} />
+      <Sentences title="How the file was read" of={known.reading} />
       {chosen !== undefined && (
         <Filters label="Parts of the run" areTabs chosen={chosen} choose={(name) => set(tab, name)} of={tabs} />
       )}
