@@ -319,17 +319,19 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
             </span>
           );
         })}
-      {groups.map(({ name, more, count }, at) => (
-        <Fragment key={at}>
-          {at > 0 ? ", " : hasKinds(waiting) && "Deletes "}
-          <strong>{number(count)}</strong>{" "}
-          {name === null ? (
-            "at the top level"
-          ) : (
-            <>in {more ? counted(more, "more group") : <Text of={name} most={80} />}</>
-          )}
-        </Fragment>
-      ))}
+      <span class="quiet small">
+        {groups.map(({ name, more, count }, at) => (
+          <Fragment key={at}>
+            {at > 0 ? ", " : hasKinds(waiting) && "Deletes "}
+            {number(count)}{" "}
+            {name === null ? (
+              "at the top level"
+            ) : (
+              <>in {more ? counted(more, "more group") : <Text of={name} most={80} />}</>
+            )}
+          </Fragment>
+        ))}
+      </span>
       {magnitude !== undefined && !hasKinds(waiting) && size}
       {!isRead && magnitude?.verb === "deleted" && (
         <span class="line quiet small">The Context IDs are being read…</span>
@@ -359,7 +361,7 @@ function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: 
   if (!hasKinds(waiting)) {
     // The title already contains the number of objects. So only their share of the targeting is added, if it is known.
     return (
-      <span class="line">
+      <span class="line quiet small">
         {total !== undefined && count > 1 ? (
           <>
             {does} <strong class={verb}>{percent(count, total)}</strong> of {wholeWords(total)}
