@@ -64,9 +64,7 @@ export async function runApply(line: CommandLine): Promise<number> {
   });
 }
 
-/**
- * Throws if the command line has flags that matter only when a file is planned. Otherwise, returns the command line.
- */
+/** Throws if the command line has flags that are only for planning a file. Returns it otherwise. */
 function refusePlanning(asked: ApplyLine): ApplyLine {
   const { targeting, prune, byName, writeIds, sheet } = asked;
   const onlyForFiles = { targeting, prune, "by-name": byName, "write-ids": writeIds, ...sheet };
@@ -169,15 +167,15 @@ function print(document: PlanDocument, file: string): void {
   printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
 }
 
-/** Returns the base next to a file, so that the run that applies the file can update it. Throws if there is no base. */
+/** Returns the base in the same folder as a file. The run that applies the file updates it. Throws if there is none. */
 async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };
 }
 
 /**
- * Returns the base of the file from which a stored plan was made, so that it can be updated. Undefined if that file is
- * not in the plan's folder.
+ * Returns the base of the file from which a stored plan was made, to be updated. Undefined if the plan names no file,
+ * or if the file has no base.
  */
 async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;
@@ -188,7 +186,7 @@ async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise
 }
 
 /**
- * Writes the `_id`s of objects into those rows of a file that have none. Returns false if the file has changed since it
+ * Writes the `_id`s of objects into the rows of a file that have none. Returns false if the file was changed after it
  * was read.
  */
 async function writeIds(

@@ -23,14 +23,14 @@ interface ProbeOptions {
   readonly isSandbox: boolean;
 }
 
-/** A request that shows whether an operation is available. It cannot change anything. */
+/** A request that shows whether an operation is available, but never changes anything. */
 interface Probe {
   readonly operation: Operation;
   readonly scope: "read" | "write";
   readonly send: () => Promise<unknown>;
 }
 
-/** The result of a probe. `answered`: the operation exists and the key may use it. */
+/** The result of a probe. `answered`: the operation exists, and the key may use it. */
 interface ProbeOutcome {
   readonly probe: Probe;
   readonly kind: "answered" | "unauthorized" | "forbidden" | "wrongRoute" | "noProject" | "unreached" | "trouble";
@@ -65,11 +65,11 @@ function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   };
 }
 
-/** A valid ULID of the year 1970, so no service has an object with this ID. */
+/** A valid ULID from the year 1970. No service has an object with this ID. */
 const NO_SUCH_ID = "00000000000000000000000000";
 
 /**
- * Checks the management API without changing anything. Reads an ID that does not exist, and sends bulk writes without
+ * Checks the management API without changing anything: reads an ID that does not exist, and sends bulk writes without
  * items, which the service always refuses (management-api 8.1).
  */
 export async function checkManagement(api: ManagementApi, options: ProbeOptions): Promise<readonly Check[]> {
@@ -99,7 +99,7 @@ const BULK_WRITES = [
 ] as const satisfies readonly Operation[];
 
 /**
- * Checks the event API without recording anything. Sends an object without user and event name, which the service never
+ * Checks the event API without recording anything: sends an object without user and event name, which the service never
  * records.
  */
 export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
@@ -127,7 +127,7 @@ function checksOf(
   return [ok(names.about, "reachable"), keyCheck(outcomes, names), ...scopes, ...ofRoutes];
 }
 
-/** Runs the probes one after another. Stops once a probe shows that the API cannot be used. */
+/** Runs the probes in order, and stops when one shows that the API cannot be used. */
 async function outcomesOf(probes: readonly Probe[]): Promise<readonly ProbeOutcome[]> {
   const outcomes: ProbeOutcome[] = [];
   for (const probe of probes) {
@@ -158,8 +158,8 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
 }
 
 /**
- * Returns the outcome of a probe that ended with a BusyError. The service is reachable, but it is unknown whether the
- * key is valid.
+ * Returns the outcome of a probe after a BusyError. The service is reachable, but it did not say whether the key is
+ * valid.
  */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
@@ -207,8 +207,8 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
 }
 
 /**
- * Checks whether the service accepts the key. Status 403 also proves this: the service knows the key, but the key lacks
- * a scope.
+ * Checks whether the service accepts the key. Even a 403 proves that it does: the service knows the key, which only
+ * lacks a scope.
  */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
@@ -253,7 +253,9 @@ const ABOUT = "authorization server";
 const REMEDY =
   "Check TARGETING_MCP_OAUTH_ISSUER, TARGETING_MCP_OAUTH_JWKS_URL, the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY.";
 
-/** Checks what the HTTP server needs from the authorization server: its keys, and the login for people. */
+/**
+ * Checks what the HTTP server needs from the authorization server: its keys, and its endpoints for logging people in.
+ */
 export async function checkIssuer(
   oauth: NonNullable<Settings["http"]["oauth"]>,
   proxies: Settings["proxies"],

@@ -12,7 +12,7 @@ import { SETTINGS } from "../settings/registry.ts";
 import { type Settings, type SettingsInput, settingText } from "../settings/settings.ts";
 import { isPlain, type Setting } from "../settings/value-types.ts";
 
-/** The result of a check. `note`: harmless, but perhaps unexpected. `problem`: must be fixed. */
+/** The result of a check. `note`: harmless, but possibly unexpected. `problem`: must be fixed. */
 export interface Check {
   readonly about: string;
   readonly state: "ok" | "note" | "problem";
@@ -38,7 +38,7 @@ export function checkNode(running: string): Check {
   return isRecent ? ok("Node", running) : problem("Node", `${running} is too old`, `Install Node ${least} or newer.`);
 }
 
-/** Checks whether the state folder is writable. If it does not exist, its parent is checked. */
+/** Checks whether the state folder can be written to. If the folder does not exist yet, checks its parent. */
 async function checkStateFolder(folder: string): Promise<Check> {
   const about = "state folder";
   try {
@@ -47,7 +47,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
       await access(existing, constants.W_OK);
       return ok(about, `${folder} will be created by the first run`);
     }
-    // Only writing to the folder proves that it is writable. On some file systems, permissions do not show it.
+    // Only writing proves that the folder is writable. On some file systems, its permissions do not show it.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
     if (await syncFolder(folder)) return ok(about, `${folder} is writable`);
     return note(
@@ -101,11 +101,11 @@ function reasonOf(thrown: unknown): string {
 export interface StoreShown {
   readonly kind: "files" | "postgres";
   readonly ok: boolean;
-  /** The version of the database server. Absent if the database was not reached. */
+  /** The version of the database server. Absent if the database did not answer. */
   readonly server?: string | undefined;
   /**
-   * The last migration of the database, the migration that this version of the server needs, and each table's size in
-   * bytes.
+   * The last migration of the database, the migration that this version of the server needs, and the size of each table
+   * in bytes.
    */
   readonly tables?: FoundStore["tables"];
   readonly problems: readonly string[];
@@ -143,13 +143,13 @@ function sizeWords({ runs, bytes }: NonNullable<FoundStore["tables"]>): string {
 
 type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
 
-/** Checks the permissions of files with secrets, and whether addresses that receive keys are encrypted. */
+/** Checks whether files with secrets are readable for others, and whether keys are sent without encryption. */
 export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {
   return [...openFiles(settings), ...plainAddresses(settings, input)];
 }
 
 /**
- * Logs warnings about the settings when a server starts. `problem`: why no traces can be sent; undefined if they can.
+ * Logs warnings about the settings when a server starts. `problem`: why traces cannot be sent; undefined if they can.
  */
 export function logStartWarnings(log: Log, settings: Settings, input: SettingsInput, problem: unknown): void {
   for (const variable of settings.unknownVariables)
@@ -159,14 +159,13 @@ export function logStartWarnings(log: Log, settings: Settings, input: SettingsIn
 }
 
 /**
- * Checks the permissions of files and folders with secrets. Windows has access lists instead of modes, so nothing is
- * checked there.
+ * Checks the permissions of files and folders with secrets. Does nothing on Windows, which has access lists instead.
  */
 function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
   const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
   return [
-    // The files in the folder have their own permissions, but an open folder shows their names.
+    // The files in this folder have their own permissions. If the folder itself is open, others can see their names.
     ...openOne("state folder", stateDir, { right: "700", why: "it contains runs", ifForAll: "note" }),
     ...openOne("seal key", sealFile, { right: "600", why: "a program that reads it can confirm deletions" }),
     ...openOne("access file", http.accessFile, { right: "600", why: "it contains keys and tokens" }),
@@ -189,14 +188,13 @@ function openOne(
   if (!isForAll && (mode & 0o070) === 0) return [];
   const who = isForAll ? "every user of this machine" : "its group";
   const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
-  // Access for the group may be intended, as on a mounted volume, so it is only a note. Access for all users is never
-  // intended.
+  // Access for the group may be intended, for example on a mounted volume, so it is only a note. Access for all users
+  // is never intended.
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
 /**
- * Returns the permission bits of a file. If the file does not exist or cannot be accessed, returns 0, for which nothing
- * is reported.
+ * Returns the permission bits of a file. 0, which means no finding, if the file does not exist or cannot be accessed.
  */
 function modeOf(path: string): number {
   try {
@@ -213,7 +211,7 @@ const SENDERS: readonly (readonly [Setting<string>, string])[] = [
   [SETTINGS.publicUrl, "callers send their tokens and keys"],
 ];
 
-/** Checks whether keys are sent unencrypted. The keys of a sandbox are public, so a sandbox is not checked. */
+/** Checks whether keys are sent without encryption. Skips a sandbox, because its keys are public. */
 function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
   if (environment.kind === "sandbox") return [];
   return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {

@@ -23,7 +23,7 @@ import {
   type StoreShown,
 } from "./doctor-machine.ts";
 
-/** The time limit of a probe in milliseconds. A person waits for the result, so probes are not retried. */
+/** The time limit of a probe in milliseconds. Probes are not retried, because a person waits for the result. */
 const PROBE_TIMEOUT_MS = 10_000;
 const MAX_RUNS = 20;
 
@@ -105,8 +105,8 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // The address to listen on is an argument of the command `http`, not a setting, so one is assumed: all addresses if
-    // callers are identified, otherwise only this machine.
+    // The command `http` gets the address to listen on as an argument, so it is unknown here. Assumed: all addresses if
+    // callers are authenticated, otherwise only this machine.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {
@@ -116,7 +116,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
 }
 
 /**
- * Returns the settings for probes. An embedded sandbox gets any free port, because a running server may use the
+ * Returns the settings for probes. An embedded sandbox gets any free port, because a running server may already use the
  * configured one.
  */
 function forProbing(settings: Settings): Settings {
@@ -125,8 +125,7 @@ function forProbing(settings: Settings): Settings {
     ...settings,
     environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
     requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
-    // The first attempt of a request may take a third of `waitMs`, so `waitMs` is three times the time limit of a
-    // probe.
+    // The first attempt of a request may take a third of `waitMs`. So this gives a probe exactly its time limit.
     waitMs: 3 * PROBE_TIMEOUT_MS,
     retryBudgetMs: 0,
     logLevel: "silent",
@@ -134,7 +133,8 @@ function forProbing(settings: Settings): Settings {
 }
 
 /**
- * Checks the configuration files of hosts. The parsers of these files are large, so they are imported only when needed.
+ * Checks the configuration files of hosts. The parsers for these files are large, so they are imported only when
+ * needed.
  */
 async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
   const { openHostFiles } = await import("../setup/settings.ts");
@@ -142,8 +142,8 @@ async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
 }
 
 /**
- * Checks whether a person can approve changes that are requested over HTTP. Over stdio, this needs no check: the server
- * opens the browser or asks the client.
+ * Checks whether people can approve changes that are requested over HTTP. Not needed over stdio, where the server opens
+ * the browser or asks the client.
  */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
@@ -174,7 +174,7 @@ async function checkApis(
   ];
 }
 
-/** For each API: the source of the key that callers over HTTP use. Undefined if no caller has a key. */
+/** For each API: where the key of callers over HTTP comes from. Undefined if no caller has one. */
 type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
@@ -223,7 +223,7 @@ interface Diagnosis {
   readonly environment: "live" | "sandbox" | undefined;
   readonly checks: readonly Check[];
   readonly store?: StoreShown;
-  /** The settings. For a secret, `value` says only that it is set. */
+  /** The settings. Of a secret, `value` only says whether it is set. */
   readonly settings: readonly { readonly variable: string; readonly source: Source; readonly value: string }[];
   readonly tools: readonly string[];
   readonly unfinishedRuns: readonly Readonly<Record<"runId" | "tool" | "status", string>>[];

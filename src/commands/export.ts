@@ -30,7 +30,7 @@ export async function runExport(line: CommandLine): Promise<number> {
       return 0;
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
-    // The base is written last: if the command stops before that, the old base remains, which does no harm.
+    // The base is written last. If the command stops before that, the old base is still there, which does no harm.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
     printNote(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
@@ -64,8 +64,8 @@ function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<stri
 }
 
 /**
- * Asks whether existing files may be replaced. The question says how many changes were made in the service since the
- * old base was written, because plans will no longer report them.
+ * Asks whether existing files may be replaced. The question contains how many changes were made in the service since
+ * the old base was written, because later plans will not report these.
  */
 async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boolean): Promise<boolean> {
   const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];

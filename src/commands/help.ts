@@ -38,10 +38,10 @@ const component = z.object({
   version: z.string(),
   properties: z.array(z.object({ name: z.string(), value: z.string() })).default([]),
 });
-/** The fields that are read from the bill of materials (CycloneDX). The build writes that file. */
+/** The parts of the bill of materials (CycloneDX, written by the build) that are read here. */
 const billSchema = z.object({ metadata: z.object({ component }), components: z.array(component) });
 
-/** Returns the running version as JSON. Without a bill of materials, commit and packages are left out. */
+/** Returns the running version as JSON. Without a bill of materials, it has no commit and no packages. */
 export async function versionJson(): Promise<string> {
   const bill = await billOfMaterials();
   const commit = bill?.metadata.component.properties.find(({ name }) => name === "git:commit")?.value;

@@ -43,13 +43,13 @@ import { type Settings, settingText } from "../settings/settings.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 import { allowedHostnames } from "../web/http-errors.ts";
 
-/** How long calls in progress may go on after a stop signal, in milliseconds. */
+/** How long running calls may continue after a signal to stop, in milliseconds. */
 const LAST_ANSWERS_MS = 2000;
 const IDLE_SWEEP_MS = 50;
 
 export async function runHttp(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
-  // A program may send a signal as soon as it reads the line "serving", so signals are handled from the start.
+  // A program may send a signal as soon as it has read the line "serving", so signals are handled from the beginning.
   const asked = stopSignal();
   const host = optionOf(line, "host", text) ?? "127.0.0.1";
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 3000;
@@ -83,7 +83,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Creates the HTTP server. Call `listensAt` with the address once the port is open. */
+/** Creates the HTTP server. When the port is open, `listensAt` must be called with the address. */
 async function serverOf(
   {
     settings,
@@ -174,7 +174,7 @@ async function authOf(
 }
 
 /**
- * Returns a function that creates what the server of one caller needs. All callers share the tools and their schemas.
+ * Returns a function that creates what the server needs for one caller. All callers share the tools and their schemas.
  */
 function partsMaker(
   all: Projects,
@@ -237,8 +237,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
   const port = optionOf(line, "port", wholeNumber(0, 65_535));
   const read = settingsFrom(input);
   if (read.store === undefined) return withoutStore("worker");
-  // A worker always executes runs, so TARGETING_MCP_DRIVE, which can forbid it to processes that serve calls, is
-  // ignored.
+  // A worker always executes runs. TARGETING_MCP_DRIVE is ignored, because it is only for processes that serve calls.
   const settings = { ...read, store: { ...read.store, drives: true } };
   const access = readAccess(settings.http.accessFile);
   const start = { line, input, settings, access, serves: false };

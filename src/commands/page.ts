@@ -10,7 +10,7 @@ import type { ToolServices } from "../tools/define-tool.ts";
 import { localCaller, localUserName, openBrowser } from "../web/browser.ts";
 import { shownEnvironment } from "../web/seen.ts";
 
-/** The command ends if no browser tab has shown the page for this many milliseconds. */
+/** The command ends if the page was not open in any browser tab for this many milliseconds. */
 const ENDS_AFTER_MS = 600_000;
 const LOOK_MS = 1000;
 
@@ -43,8 +43,8 @@ export async function runPage(line: CommandLine): Promise<number> {
 }
 
 /**
- * Removes the services that execute changes or use the sandbox if the runs belong to a sandbox inside another process.
- * This process cannot reach that sandbox.
+ * Returns the services without those that execute changes or use the sandbox, if the runs belong to a sandbox in
+ * another process. This process cannot reach that sandbox.
  */
 function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { environment }: Settings): ToolServices {
   const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;
@@ -52,7 +52,9 @@ function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { 
   return { ...services, ...(changes && { changes }), ...(sandbox && { sandbox }), ...(testBench && { testBench }) };
 }
 
-/** Opens the page, or prints its link in a terminal. Returns false if there is neither a browser nor a terminal. */
+/**
+ * Opens the page. If that is not possible, prints its link in a terminal. Returns false if there is no terminal either.
+ */
 async function opensPage(page: LocalPage, environment: Readonly<Record<string, string | undefined>>): Promise<boolean> {
   const link = page.link();
   const isTerminal = process.stdout.isTTY === true;

@@ -20,7 +20,7 @@ import { onlyWord, type PlanContext, printLines, printNote, readShowing } from "
 
 export type AskedFile = ReturnType<typeof askedFile>;
 
-/** Reads the arguments about a file. `what` names the kind of file in error messages. */
+/** Reads the arguments about a file. In error messages, `what` says what kind of file is expected. */
 export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
@@ -57,8 +57,8 @@ export async function planFile(
   const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
-  // With `--by-name`, the file is planned for another targeting than that of the base next to it, so this base is not
-  // used.
+  // With `--by-name`, the file is planned for another targeting than that of the base in its folder, so that base is
+  // not used.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
   const scene = {
@@ -84,7 +84,10 @@ export async function readDesiredFile(path: string, sheet: SheetArguments) {
   return { ...read, bytes };
 }
 
-/** Reads the base at the path `named`. Without `named`, reads the base next to the file, if it exists. */
+/**
+ * Reads the base at the path `named`; if that is undefined, the one in the same folder as the file. Undefined if there
+ * is none.
+ */
 export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
   if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
   const beside = basePathOf(path);
@@ -129,7 +132,9 @@ function unreadable(path: string, thrown: unknown): FileError {
   });
 }
 
-/** Writes files under temporary names and then moves them in order. Existing files keep their permissions. */
+/**
+ * Writes files under temporary names, and then gives them their names in order. Replaced files keep their permissions.
+ */
 export async function writeOver(
   files: readonly {
     readonly path: string;

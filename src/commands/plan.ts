@@ -27,7 +27,7 @@ interface PlanLine extends AskedFile {
   readonly out: string | undefined;
 }
 
-/** Shows what applying a file would change. Exit code: 0 for nothing, 2 for something, 1 for an error. */
+/** Shows what applying a file would change. Exit code: 0 if nothing, 2 if something, 1 after an error. */
 export async function runPlan(line: CommandLine): Promise<number> {
   const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
   if (asJson && asMarkdown) throw new SettingsError("--json and --markdown cannot be combined");
@@ -54,8 +54,8 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
     printLines(planLines(shown));
   }
   if (asked.out !== undefined) {
-    // A plan names its file so that applying it updates the base next to the file. With --base, that base stays
-    // unchanged.
+    // A plan names its file, so that applying the plan updates the base in the file's folder. A base from --base is not
+    // updated.
     const isBeside = planned.base !== undefined && asked.base === undefined;
     const kept = isBeside ? { ...document, file: pathBetween(asked.out, file) } : document;
     await writeOver([{ path: asked.out, pieces: [`${JSON.stringify(kept)}\n`] }]);
@@ -88,8 +88,7 @@ function printJson(value: PlanJson): void {
 }
 
 /**
- * Compares the service with the base of a file, or with the file itself if it has no base. Exit code: 0 if equal, 2 if
- * different.
+ * Compares the service with the base of a file; if there is none, with the file. Exit code: 0 if equal, 2 if different.
  */
 export async function runDrift(line: CommandLine): Promise<number> {
   const asked = askedFile(line, "the file of a desired state");

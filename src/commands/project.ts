@@ -19,11 +19,12 @@ export interface PlanContext extends ToolContext {
 }
 
 /**
- * The longest delay of a timer in milliseconds. It serves as the wait of commands in a terminal, which have no limit.
+ * The longest delay of a timer, in milliseconds. Commands in a terminal may wait as long as they need, so this is their
+ * maximum wait.
  */
 const ANY_TIME_MS = 2 ** 31 - 1;
 
-/** Returns the exit code of `work`, or 1 if it throws. Throws a SettingsError if no API is configured. */
+/** Runs `work`. Returns its exit code, or 1 if it throws. Throws a SettingsError if no API is configured. */
 export async function withProject(
   line: CommandLine,
   command: string,
@@ -58,7 +59,7 @@ export function reportFailure(thrown: unknown, command: string, { log, redactor 
   return 1;
 }
 
-/** The API address of commands that only show stored runs. Nothing is sent to it. */
+/** The API address of commands that only show stored runs. No request is sent to it. */
 const NOWHERE = {
   kind: "sandbox",
   url: "http://127.0.0.1:9",
@@ -68,7 +69,7 @@ const NOWHERE = {
   eventKey: "",
 } as const;
 
-/** Runs a command that only shows stored runs. No API has to be configured. */
+/** Runs a command that only shows stored runs, so that no API needs to be configured. */
 export async function withRuns<Result>(
   line: CommandLine,
   work: (context: PlanContext, reporting: Reporting) => Promise<Result>,
@@ -83,8 +84,7 @@ export async function withRuns<Result>(
 }
 
 /**
- * Throws a SettingsError if no service is configured. A sandbox is accepted only if its mode and its address are both
- * set.
+ * Throws a SettingsError if no service is configured. A sandbox counts only if both its mode and its address are set.
  */
 function checkService({ environment }: Settings, mode: string | undefined): void {
   if (environment.kind === "live" && environment.management !== undefined) return;
@@ -110,7 +110,9 @@ export function onlyWord({ words }: CommandLine, what: string): string {
 
 const OPTIONS_PER_LINE = 10_000;
 
-/** Reads a whole targeting and shows the progress. `fresh`: ignores stored Context IDs and reads all of them again. */
+/**
+ * Reads a whole targeting and shows the progress. `fresh`: reads all Context IDs from the service, even stored ones.
+ */
 export async function readShowing(
   { management, memory, contents, signal }: PlanContext,
   targetingId: string,
@@ -131,12 +133,12 @@ export async function readShowing(
   return there;
 }
 
-/** Prints a text for people. Escapes control characters, which could change what a terminal shows. */
+/** Prints a text for people. Escapes control characters, which could change what the terminal shows. */
 export function printNote(text: string): void {
   process.stderr.write(`${text.split("\n").map(escapeInvisible).join("\n")}\n`);
 }
 
-/** Words in texts for agents (arguments, tools), and what replaces them in texts for people (flags, commands). */
+/** Words in texts for agents (arguments and tools), and the words that people need instead (flags and commands). */
 const FOR_COMMANDS: readonly (readonly [agent: string, person: string])[] = [
   ["byName: true", "--by-name"],
   ["with the argument base", "with --base"],
@@ -170,7 +172,7 @@ const COMMAND_OF_TOOL: Readonly<Record<string, string>> = {
 };
 const CALL_FOR_RUN = /\b([a-z]+_[a-z]+) \{"runId":"(\w+)"\}/g;
 
-/** Returns a text for agents with the flags and commands that a person uses instead. */
+/** Returns a text for agents in the words that people need: with flags and commands. */
 export function forCommand(text: string): string {
   const named = FOR_COMMANDS.reduce((rewritten, [agent, person]) => rewritten.replaceAll(agent, person), text);
   return named.replaceAll(CALL_FOR_RUN, (call: string, tool: string, runId: string) => {
@@ -180,8 +182,8 @@ export function forCommand(text: string): string {
 }
 
 /**
- * Asks the person in the terminal. If the answer is no, prints `undone` and returns false. Without a terminal, prints
- * `without` and returns false.
+ * Asks the person in the terminal. If the person declines, prints `undone` and returns false. If there is no terminal,
+ * prints `without` and returns false.
  */
 export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
@@ -205,7 +207,7 @@ const COLORS: Readonly<Record<Tone, string | undefined>> = {
   plain: undefined,
 };
 
-/** Prints lines. In colour if standard output is a terminal and NO_COLOR is not set. */
+/** Prints lines, in colour if standard output is a terminal and NO_COLOR is not set. */
 export function printLines(lines: readonly TonedLine[]): void {
   const { NO_COLOR = "" } = process.env;
   const isColored = process.stdout.isTTY && NO_COLOR === "";

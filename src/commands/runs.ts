@@ -54,7 +54,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
   });
 }
 
-/** Shows a run together with the environment in which it was made, even if another environment is configured now. */
+/** Shows a run with the environment in which it was made, even if another one is configured now. */
 async function showRun(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
   return showRunOrList({ runId }, { ...context, environment });
@@ -106,7 +106,10 @@ export async function runUndo(line: CommandLine): Promise<number> {
   });
 }
 
-/** Returns whether a run was made with another service or sandbox. Keys can be replaced, so other keys are accepted. */
+/**
+ * Returns whether a run was made with another service or sandbox. Other keys do not matter, because keys can be
+ * replaced.
+ */
 function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
 }
@@ -128,17 +131,15 @@ function placeToName({ runId, environment, sandbox }: RunHeader): string {
   );
 }
 
-/**
- * Returns whether the person approves. With `yes`, does not ask. Without a terminal for the question, returns false.
- */
+/** Returns whether the person approves. If `yes`, does not ask. Returns false if there is no terminal to ask in. */
 export async function isApproved(question: string, yes: boolean): Promise<boolean> {
   const without = "Nothing was sent: there is no terminal for the question. To apply without a question, use --yes.";
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
 /**
- * Stores a plan as a run. `sheet`: the sheet from which the plan was made. `base`: the base file that the run updates
- * at its end.
+ * Stores a plan as a run. `sheet` is the sheet from which the plan was made. `base` is the base file that the run
+ * updates when it ends.
  */
 export async function storePlan(
   { document, there }: MadePlan,
@@ -152,7 +153,7 @@ export async function storePlan(
   return (await changesOf(context).keepPlan(made, { text, plannedBy, base, sheet, caller })).header;
 }
 
-/** Starts an approved run and waits until it stops. If anything that the plan depends on has changed, the run fails. */
+/** Starts an approved run and waits until it stops. The run fails if anything has changed on which its plan depends. */
 export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);
   const bytes = context.runs.part(header.runId, "input");
@@ -168,7 +169,7 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
 
 const OBJECTS_PER_LINE = 1000;
 
-/** Waits until a run stops, and shows the progress. After a signal, the run stops before its next request. */
+/** Waits until a run stops, and shows the progress. A signal stops the run before its next request. */
 export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): Promise<void> {
   const isTerminal = process.stderr.isTTY;
   let reported = 0;

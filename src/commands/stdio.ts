@@ -22,13 +22,13 @@ import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 
 /**
- * How long calls may go on after a stop signal, and how long closing connections may take afterwards, in milliseconds.
- * Hosts kill the process soon after the signal.
+ * How long calls may continue after a signal to stop, and how long closing connections may take after that, in
+ * milliseconds. Hosts kill the process soon after the signal.
  */
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
-/** Printed in a terminal, because a person who starts the command there would otherwise see nothing. */
+/** Printed if standard input is a terminal. A person who starts the command there would otherwise see nothing. */
 const WHAT_WAITS = [
   "targeting-mcp is waiting for an MCP client on standard input. To end it, press Ctrl-C.",
   "To add it to an AI host: targeting-mcp setup HOST (without HOST, the command lists the hosts).",
@@ -37,9 +37,9 @@ const WHAT_WAITS = [
 ].join("\n");
 
 export async function runStdio(line: CommandLine): Promise<number> {
-  // Standard output is only for the protocol, so the console writes to standard error.
+  // Standard output is only for the protocol, so the console is redirected to standard error.
   globalThis.console = new Console(process.stderr, process.stderr);
-  // A host that does not read the log may close standard error, so its errors are ignored.
+  // A host that does not read the log may close standard error. Its errors are ignored.
   process.stderr.on("error", () => undefined);
   const input = { ...inputOf(wordsAsFolders(line)), overStdio: true } as const;
   const settings = settingsFrom(input);
@@ -50,10 +50,10 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { log, redactor } = logging;
   const { observer, problem } = await observers(false);
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
-  // As soon as a host has its first response, it may start an app that sends events to the embedded sandbox. So the
-  // sandbox is started first.
+  // After the first response, a host may start an app that sends events to the embedded sandbox. So the sandbox starts
+  // before that.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
-  // Stops the runs, which would otherwise continue in the background after the client has disconnected.
+  // Without this, runs would continue in the background after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
   const calls = callsUnderWay();
   const offer = availabilityOf(settings);
@@ -65,7 +65,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     hidden: hiddenTools(tools, offer),
     environment: environment.kind,
     services: connecting.services,
-    // The key signs questions to the client. No other process verifies them, so the key can be random.
+    // This key signs questions to the client. Only this process verifies them, so a random key is enough.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
@@ -108,8 +108,8 @@ export async function runStdio(line: CommandLine): Promise<number> {
 }
 
 /**
- * Returns the paths that a client must not make accessible as its root: folders of runs, the access file, and files in
- * which hosts store keys.
+ * Returns paths to which a client's roots must not give access: folders of runs, the access file, and files in which
+ * hosts store keys.
  */
 async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
   const { HOSTS } = await import("../setup/hosts.ts");
@@ -133,8 +133,8 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
 }
 
 /**
- * Reads words as additional --allowed-dirs, because installers of bundles pass folders that way. Ignores a placeholder
- * such as `${…}` that an installer did not fill.
+ * Reads words of the command line as further --allowed-dirs, because installers of bundles pass folders in this way.
+ * Ignores a placeholder such as `${…}` that an installer has not filled.
  */
 export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
@@ -146,11 +146,14 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
 }
 
 /**
- * The server connects after this many milliseconds, even without a call. A client has usually listed the tools by then.
+ * After how many milliseconds the server connects, even without a call. By then, a client has usually listed the tools.
  */
 const SOON_MS = 1000;
 
-/** Connects with the first call, or soon after the start. Listing tools does not need this code, which loads slowly. */
+/**
+ * Connects with the first call, or soon after the start. Listing tools does not need this code, which takes long to
+ * load.
+ */
 function connectLazily(
   settings: Settings,
   shared: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "logging">>,
@@ -174,7 +177,7 @@ function connectLazily(
   }, SOON_MS).unref();
   return {
     connected,
-    /** The services, with the web page on which the user of this machine approves or declines changes. */
+    /** The services, including the web page on which the user of this machine decides about changes. */
     services: once(async () => {
       const [its, { withPage }] = await Promise.all([connected(), import("../runtime/decision-page.ts")]);
       return withPage(its, settings, environment);

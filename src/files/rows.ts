@@ -191,7 +191,10 @@ export type GivenItem<Item> = {
   readonly line?: number;
   /** How many further rows belong to this item, and how many empty rows were skipped before it. */
   readonly merged?: number;
-  /** The lines of the further rows. If there are more than MAX_JOINED, only one of the others is included. */
+  /**
+   * The lines of the further rows. If there are more than MAX_JOINED, only the first MAX_JOINED + 1, because too many
+   * are not listed.
+   */
   readonly joined?: readonly number[];
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });

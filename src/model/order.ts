@@ -11,10 +11,10 @@ import {
   type Work,
 } from "./targeting-model.ts";
 
-/** The operations in the order in which the planner tries them for the next request. */
+/** The operations in the order in which they are tried for the next request. */
 const OPERATIONS = ["update", "create", "delete"] as const;
 
-/** Returns the requests that are possible next. With `inParts`, also requests that make only a part of a change. */
+/** Returns the requests that are possible next. With `inParts`, also those that make only a part of a change. */
 function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   const found: Item[][] = [];
   for (const isPart of [false, true]) {
@@ -25,8 +25,8 @@ function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
     if (found.length > 0 && !inParts) return found;
   }
   if (found.length > 0) return found;
-  // Each deadlock is resolved by placeholders. Resolving only one may need fewer placeholders; resolving all at once
-  // may need fewer requests. Both are candidates.
+  // No change is possible, so placeholders must resolve the deadlocks. To resolve one may need fewer placeholders, and
+  // to resolve all may need fewer requests, so both are candidates.
   return [false, true].map((all) => placeholders(work, all)).filter((items) => items.length > 0);
 }
 
@@ -41,7 +41,8 @@ function request(work: Work, operation: (typeof OPERATIONS)[number], isPart: boo
 function update(work: Work, batch: Batch, isPart: boolean): void {
   const seen = new Set<Ref>();
   const visit = (first: Ref): void => {
-    // If another option still has the wanted name, that option is renamed before. So one request can rename a chain.
+    // If another option still has the wanted name, that one is renamed before. So a single request can rename a whole
+    // chain.
     const chain: Ref[] = [];
     for (let ref: Ref | undefined = first; ref !== undefined && !seen.has(ref); ) {
       const option = work.model.options.get(ref);
@@ -69,7 +70,9 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
   if (item !== undefined) batch.take(item);
 }
 
-/** Adds all changes of options that swap names in a cycle. Renames come last; the first sets a temporary name. */
+/**
+ * Adds all changes of options that swap names in a cycle. Renames come last. The first of them gives a temporary name.
+ */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
   for (const ref of cycle) {
@@ -135,20 +138,20 @@ function itemFor(
   return (isWhole || isPart) && !isNothing(item) ? item : undefined;
 }
 
-/** Returns the Context IDs that a group may lose now, including its placeholder once other content stays in it. */
+/** Returns the Context IDs that a group may lose now. If it keeps other content, its placeholder is one of them. */
 function removableContextIds(work: Work, ref: Ref, option: KnownOption, left: Left, batch: Batch): readonly string[] {
   const placeholder = work.options.placeholders.contextIdOf(ref);
   const isFilled = work.held.has(ref) && hasContent(work, ref, option, left);
   const remove = isFilled ? [...left.remove, placeholder] : left.remove;
   const after = ownCount(option) + left.add.length - remove.length;
   if (remove.length === 0 || batch.mayHold(ref, after)) return remove;
-  // Until the group gets other content, it must keep one Context ID. One that no other group needs is best.
+  // Until the group gets other content, it must keep one Context ID, preferably one that no other group needs.
   const wanted = work.wantedContexts();
   const staying = remove.find((id) => !wanted.has(id)) ?? remove[0];
   return remove.filter((id) => id !== staying);
 }
 
-/** Returns whether a group keeps any content other than its placeholder. */
+/** Returns whether a group keeps any content besides its placeholder. */
 function hasContent(work: Work, ref: Ref, option: KnownOption, { add, remove }: Left): boolean {
   const going = new Set([...remove, work.options.placeholders.contextIdOf(ref)]);
   if (add.length + option.others > 0 || [...option.contexts].some((id) => !going.has(id))) return true;
@@ -168,7 +171,8 @@ function create(work: Work, batch: Batch, isPart: boolean): void {
     const children = (group ? (inside.get(ref) ?? []) : []).filter(
       (child) => child.name !== name && batch.holderOf(child.name) === undefined,
     );
-    // A group must not be created empty, and options can move into it only after it exists. So it gets a placeholder.
+    // A group cannot be created empty, and options can move into it only after that. So it is created with a
+    // placeholder.
     if (group && contexts.length === 0 && !inside.has(ref)) own.push(work.options.placeholders.contextIdOf(ref));
     if (!batch.hasRoomFor(1)) return;
     while (!batch.hasRoomFor(1 + children.length)) children.pop();
@@ -186,15 +190,16 @@ function remove(work: Work, batch: Batch): void {
   for (const { ref, option } of going) {
     if (!option.group) continue;
     const inside = [...work.model.inside(ref)];
-    // The service moves sub-options of a deleted group to the top level. So planned moves out of it must come first.
+    // When a group is deleted, its sub-options move to the top level. So they must be moved to their planned place
+    // before.
     const isFree = inside.every((child) => {
       const change = work.changes.get(child);
       return change === undefined || change.kind === "delete" || change.parent === undefined;
     });
     if (!isFree) continue;
     const also = inside.filter((child) => work.isGoing(child));
-    // The group is deleted just before its last sub-option. So it never is empty, and no sub-option moves to the top
-    // level.
+    // The group is deleted just before its last sub-option. So it is never empty, and none of the deleted sub-options
+    // moves to the top level before.
     const order = also.length === inside.length ? [...also.slice(0, -1), ref, ...also.slice(-1)] : [...also, ref];
     for (const one of order) {
       batch.take({ op: "delete", ref: one });
@@ -207,7 +212,7 @@ function remove(work: Work, batch: Batch): void {
   }
 }
 
-/** Returns a request that resolves deadlocks by placeholders. With `all`, it resolves all of them, otherwise one. */
+/** Returns a request that resolves deadlocks with placeholders: all of them if `all`, otherwise one. */
 function placeholders(work: Work, all: boolean): readonly Item[] {
   const batch = work.newBatch();
   freeNames(work, batch);
@@ -221,7 +226,7 @@ function isSame(one: readonly Item[], other: readonly Item[]): boolean {
   return one.length === other.length && JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Gives temporary names to options that are deleted later but whose names other options need before that. */
+/** Gives temporary names to options that will be deleted, if other options need their names before that. */
 function freeNames(work: Work, batch: Batch): void {
   const { model, options } = work;
   for (const { ref, kind } of work.changes.values()) {
@@ -234,7 +239,9 @@ function freeNames(work: Work, batch: Batch): void {
   }
 }
 
-/** Removes Context IDs from groups if other groups will get them. A group that becomes empty gets a placeholder. */
+/**
+ * Removes Context IDs from groups if other groups will get them. A group that would become empty gets a placeholder.
+ */
 function freeContexts(work: Work, batch: Batch, all: boolean): void {
   const { model, options } = work;
   const wanted = work.wantedContexts();
@@ -251,7 +258,7 @@ function freeContexts(work: Work, batch: Batch, all: boolean): void {
   }
 }
 
-/** Adds a placeholder to each group whose last sub-option leaves before another one arrives. */
+/** Adds a placeholder to each group that would lose its last sub-option before it gets another one. */
 function fillGroups(work: Work, batch: Batch): void {
   const { model, options } = work;
   const filled = new Set(batch.items.map(({ ref }) => ref));
@@ -267,7 +274,7 @@ function fillGroups(work: Work, batch: Batch): void {
   }
 }
 
-/** Creates groups with a placeholder if their content still belongs to other groups. */
+/** Creates groups with a placeholder if their content is still in other groups. */
 function fillNewGroups(work: Work, batch: Batch): void {
   for (const { ref, name, group, parent, expose } of work.openCreations()) {
     if (!group || batch.holderOf(name) !== undefined) continue;
@@ -277,24 +284,24 @@ function fillNewGroups(work: Work, batch: Batch): void {
   }
 }
 
-/** Up to this number of options and changes, candidates are compared. With more, the first candidate is used. */
+/** With at most this many options and changes together, candidates are compared. With more, the first one is used. */
 const MAX_LOOKAHEAD_SIZE = 2000;
 const MAX_LOOKAHEAD_REQUESTS = 200;
 
 export interface RequestSequence {
   readonly requests: readonly (readonly Item[])[];
-  /** False if `requests` do not make all changes, because no further request was possible. */
+  /** False if some changes are not made, because no further request was possible. */
   readonly isWhole: boolean;
 }
 
 /**
- * Plans all requests and applies them to the model of `work`. Each request is the candidate after which the fewest
- * requests remain.
+ * Plans all requests, and applies them to the model of `work`. For each request, chooses the candidate after which the
+ * fewest requests are left.
  */
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
   const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;
-  // Each change needs at most two additional requests: one that adds a placeholder and one that removes it.
+  // A change needs at most two more requests: one adds a placeholder, and one removes it.
   const most = 3 * work.changes.size + 3;
   while (!work.isOver() && requests.length < most) {
     const next = looksAhead ? nearest(work) : candidates(work)[0];
@@ -322,8 +329,8 @@ function nearest(work: Work): readonly Item[] | undefined {
 }
 
 /**
- * Returns how many more requests are needed if the first possible request is taken each time. Infinity if no request is
- * possible before all changes are done, or if the limit for looking ahead is reached.
+ * Returns how many requests are left if the first possible one is always taken. Infinity if no request is possible
+ * before all changes are made, or if more would be needed than this function looks ahead.
  */
 function countRemainingRequests(work: Work): number {
   for (let sent = 0; sent < MAX_LOOKAHEAD_REQUESTS; sent += 1) {

@@ -1,6 +1,6 @@
 import { addTo } from "../platform/by-key.ts";
 
-/** Identifies an option in the model: its `_id`, or a key if the option is not created yet. */
+/** Identifies an option in the model: its `_id`, or a key if it has not been created yet. */
 export type Ref = string;
 
 export interface KnownOption {
@@ -9,7 +9,7 @@ export interface KnownOption {
   readonly parent: Ref | null;
   readonly expose: boolean;
   readonly contexts: ReadonlySet<string>;
-  /** The number of Context IDs of the option that are not in `contexts`, because no change concerns them. */
+  /** How many Context IDs of the option are not in `contexts`, because they do not change. */
   readonly others: number;
 }
 
@@ -27,7 +27,7 @@ export interface CreateItem extends NewSubOption {
   readonly children: readonly NewSubOption[];
 }
 
-/** Changes an option. Absent fields stay as they are. */
+/** Changes an option. Fields that are absent here do not change. */
 export interface UpdateItem {
   readonly op: "update";
   readonly ref: Ref;
@@ -40,12 +40,12 @@ export interface UpdateItem {
 
 export type Item = CreateItem | UpdateItem | { readonly op: "delete"; readonly ref: Ref };
 
-/** The options of a targeting, as far as they are known. `apply` changes them as the service does. */
+/** The options of a targeting, as far as they are known. `apply` changes them in the same way as the service. */
 export class TargetingModel {
   readonly options = new Map<Ref, KnownOption>();
-  /** By name: the option with that name. */
+  /** The option that has each name. */
   readonly holders = new Map<string, Ref>();
-  /** By Context ID: the group that holds it. Two groups cannot hold the same one (management-api 7.2). */
+  /** The group that has each Context ID. Two groups cannot have the same one (management-api 7.2). */
   readonly owners = new Map<string, Ref>();
   readonly #inside = new Map<Ref, Set<Ref>>();
 
@@ -68,7 +68,7 @@ export class TargetingModel {
     return this.#inside.get(group) ?? NONE;
   }
 
-  /** Applies an item as the service does. Sub-options of a deleted group move to the top level. */
+  /** Applies an item in the same way as the service. Sub-options of a deleted group move to the top level. */
   apply(item: Item): void {
     if (item.op === "create") {
       const { ref, name, group, parent, expose, contexts, children } = item;
@@ -115,9 +115,9 @@ function changed(contexts: ReadonlySet<string>, add: readonly string[], remove: 
 }
 
 /**
- * A request to which items are added. The service may apply its items in any order (management-api 4.1). So a Context
- * ID must be free before the request, and a group must lose options in an earlier request than it gets others. Only
- * names may depend on the order.
+ * A request to which items are added. The service may apply the items in any order (management-api 4.1). So a Context
+ * ID must be free before the request, and a group may not rely on options that it gets in the same request. Only names
+ * may depend on the order.
  */
 export class Batch {
   readonly items: Item[] = [];
@@ -134,31 +134,28 @@ export class Batch {
     this.#room = room;
   }
 
-  /** Returns the option that has a name after the items that were added so far. */
+  /** Returns the option that has a name after all items that were added so far. */
   holderOf(name: string): Ref | undefined {
     return this.#names.has(name) ? this.#names.get(name) : this.#model.holders.get(name);
   }
 
   /**
-   * Returns whether a group may get a Context ID in this request. That is so if no other group holds the ID before the
-   * request or gets it in the request.
+   * Returns whether a group may get a Context ID in this request: no other group may have the ID before the request or
+   * get it in the request.
    */
   mayOwn(id: string, group: Ref): boolean {
     const owner = this.#model.owners.get(id);
     return (owner === undefined || owner === group) && !this.#taken.has(id);
   }
 
-  /**
-   * Returns whether one more sub-option may leave a group. The group must not become empty (management-api 7.4, case
-   * 6).
-   */
+  /** Returns whether another sub-option may leave a group, which must not become empty (management-api 7.4, case 6). */
   mayLeave(group: Ref): boolean {
     const own = ownCount(this.#model.options.get(group));
     return this.#staying(group) > 1 || (own > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
   }
 
   /**
-   * Returns whether a group may be left with only `own` Context IDs of its own. With 0, it needs a sub-option
+   * Returns whether a group may be left with `own` Context IDs of its own. If that is 0, it needs a sub-option
    * (management-api 7.4, case 7).
    */
   mayHold(group: Ref, own: number): boolean {
@@ -219,7 +216,7 @@ export type Change = Creation | Update | { readonly kind: "delete"; readonly ref
 
 export type Left = Omit<UpdateItem, "op" | "ref">;
 
-/** Makes temporary names and Context IDs. For the same option, the result is always the same. */
+/** Makes temporary names and Context IDs. An option always gets the same ones. */
 export interface Placeholders {
   nameOf(ref: Ref): string;
   contextIdOf(group: Ref): string;
@@ -236,7 +233,7 @@ export class Work {
   readonly model: TargetingModel;
   readonly changes: ReadonlyMap<Ref, Change>;
   readonly options: WorkOptions;
-  /** Groups that hold a placeholder until they get their content. */
+  /** Groups that have a placeholder until they get their content. */
   readonly held: Set<Ref>;
 
   constructor(
@@ -278,7 +275,7 @@ export class Work {
     return change === undefined || change.kind === "delete" ? undefined : change.name;
   }
 
-  /** Returns the Context IDs that changes add to groups and that are still missing there. */
+  /** Returns the Context IDs that groups will get but do not have yet. */
   wantedContexts(): ReadonlySet<string> {
     const wanted = new Set<string>();
     for (const change of this.changes.values()) {
@@ -331,9 +328,12 @@ export function isNothing({ name, parent, expose, add, remove }: Left): boolean 
 export type Conflict =
   | { readonly kind: "inUse"; readonly ref: Ref; readonly staying: number }
   | { readonly kind: "noGroup"; readonly ref: Ref }
-  /** The option `ref` would get the name of `holder`, or the group `ref` a Context ID of the group `holder`. */
+  /**
+   * Two options would have the same name, or two groups the same Context ID. `ref` is the one that would get it, and
+   * `holder` the one that has it.
+   */
   | { readonly kind: "name" | "owner"; readonly value: string; readonly ref: Ref; readonly holder: Ref }
-  /** The group would have neither sub-options nor Context IDs. `leaving`: the sub-options that leave it. */
+  /** The group would have neither sub-options nor Context IDs. `leaving` are the sub-options that leave it. */
   | { readonly kind: "empty"; readonly ref: Ref; readonly leaving: readonly Ref[] };
 
 type Options = ReadonlyMap<Ref, KnownOption>;
@@ -349,7 +349,7 @@ interface After {
   readonly own: number;
 }
 
-/** Returns the conflicts that all changes together would cause (management-api 7.2 to 7.4), sorted by kind. */
+/** Returns the conflicts that all changes together would lead to (management-api 7.2 to 7.4), sorted by kind. */
 export function conflicts(options: Options, changes: Changes): readonly Conflict[] {
   const after = afterAll(options, changes);
   const inside = new Map<Ref, number>();
@@ -391,7 +391,9 @@ function inUse(changes: Changes, inside: ReadonlyMap<Ref, number>): readonly Con
   });
 }
 
-/** Returns a conflict for each name or Context ID that two options would share. `ref` is the one that would get it. */
+/**
+ * Returns a conflict for each name or Context ID that two options would have. `ref` is the option that would get it.
+ */
 function doubled(
   kind: "name" | "owner",
   after: ReadonlyMap<Ref, After>,

@@ -5,9 +5,9 @@ import { isSaveKind } from "../saves/save-runs.ts";
 import type { DecisionLine, Tool, ToolServices } from "../tools/define-tool.ts";
 import type { Log } from "./log.ts";
 
-/** An audit entry about the outcome of a run, or of a call without a run that may have changed an API. */
+/** An audit entry about the outcome of a run, or of a call that may have changed an API without a run. */
 interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
-  /** The ID of the HTTP request. Absent if no HTTP request started the run, or if another process received it. */
+  /** The ID of the HTTP request that started the run. Absent if there was none, or if another process received it. */
   readonly requestId?: string | undefined;
   readonly environment: string;
   readonly tool: string;
@@ -19,8 +19,8 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
 /**
- * Returns a function that writes audit entries. It adds the time and removes secrets with `redact`. An entry that
- * cannot be written is logged as an error.
+ * Returns a function that writes audit entries. It adds the time, and removes secrets with `redact`. If an entry cannot
+ * be written, it logs an error.
  */
 export function auditInto(
   append: (line: string) => Promise<void>,
@@ -61,8 +61,8 @@ export interface AuditedCall {
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
 /**
- * Writes the audit entry of a call, unless the call started a run, which gets its own. `answer` is undefined if the
- * call failed.
+ * Writes the audit entry of a call. If the call has started a run, does nothing, because the run gets its own entry.
+ * `answer` is undefined if the call failed.
  */
 export function auditCall(
   audit: Audit,
@@ -71,7 +71,7 @@ export function auditCall(
 ): void {
   const line = { requestId, caller, project: project.id, environment, tool: tool.name };
   if (tool.effect === "tests") {
-    // Event tests change an API only in live mode. Even a failed call may have sent some events.
+    // Event tests change an API only in live mode. Then even a failed call may have sent some events.
     if (environment !== "live") return;
     const { data } = tests.safeParse(answer);
     if (data !== undefined) {
@@ -87,7 +87,8 @@ export function auditCall(
 }
 
 /**
- * Writes the audit entry of a run. Runs that only read have none. `requestId`: the HTTP request of the call, if known.
+ * Writes the audit entry of a run. A run that only reads gets none. `requestId` is the HTTP request of the call, if it
+ * is known.
  */
 export function auditRun(
   audit: Audit,

@@ -5,9 +5,7 @@ import { OUTCOMES } from "../runs/outcome.ts";
 import type { RunStore } from "../runs/store.ts";
 import type { Observer } from "./observer.ts";
 
-/**
- * Creates the metrics of calls, runs, API requests, journal entries and write locks. `monotonic` returns milliseconds.
- */
+/** Creates metrics of calls, runs, API requests, journal entries and write locks. `monotonic` returns milliseconds. */
 export function instrument(version: string, monotonic: () => number) {
   const figures = newFigures();
   figures.gauge("build_info", "The version of the server.").add(1, { version });
@@ -16,7 +14,7 @@ export function instrument(version: string, monotonic: () => number) {
   const lock = measuredLock(figures, monotonic);
   return {
     observer,
-    /** Returns a backend that also counts the uses of its journal and write lock. */
+    /** Returns a backend that also counts how often its journal and write lock are used. */
     over: (backend: Backend): Backend => ({ ...backend, runs: journal(backend.runs), lock: lock(backend.lock) }),
     text: figures.text,
   };
@@ -178,7 +176,7 @@ function newFigures() {
     };
   };
   return {
-    /** Creates a metric that only grows. Its name ends in `_total`. */
+    /** Creates a metric that only increases. Its name must end in `_total`. */
     counter: (name: string, help: string) => createFigure("counter", name, help),
     gauge: (name: string, help: string) => createFigure("gauge", name, help),
     text: () => all.map(figureText).join(""),
@@ -202,8 +200,8 @@ function escaped(value: string): string {
 export type OpenTelemetry = typeof import("@opentelemetry/api");
 
 /**
- * Creates an observer that records traces. A run may last longer than its call, so it gets its own trace with a link to
- * that of the call. Names follow the semantic conventions for MCP. Spans contain no callers, objects or arguments.
+ * Creates an observer that records traces. A run may last longer than its call, so it has its own trace, with a link to
+ * that of the call. Names follow the semantic conventions for MCP. Spans do not contain callers, objects or arguments.
  */
 export function traces({ trace, context, propagation, ...api }: OpenTelemetry, version: string): Observer {
   const tracer = trace.getTracer("targeting-mcp", version);

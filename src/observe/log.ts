@@ -1,21 +1,20 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** The log levels. Each level includes the lines of all later levels. */
+/** The log levels. A log writes lines of its own level and of all later levels in this list. */
 const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Additional fields of a log line. An Error is written as its name, message and stack. */
+/** More fields of a log line. Of an Error, name, message and stack are written. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
   with(fields: LogFields): Log;
-  /** Adds the fields to every line that is logged during `work`, if the log was created with `LogOptions.work`. */
-  during<Result>(fields: LogFields, work: () => Result): Result;
   /**
-   * Returns the fields that `during` has added for the work in progress. Empty if the log was created without
-   * `LogOptions.work`.
+   * Adds these fields to each line that is logged during `work`. Only if the log was created with `LogOptions.work`.
    */
+  during<Result>(fields: LogFields, work: () => Result): Result;
+  /** Returns the fields that `during` has added for the present work. Empty without `LogOptions.work`. */
   facts(): LogFields;
 }
 
@@ -30,8 +29,8 @@ interface LogOptions {
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
 /**
- * Creates the storage for the log fields of work in progress. A process should have only one: before Node 24, each
- * makes every promise slower.
+ * Creates the storage for the log fields of the present work. A process should have only one, because before Node 24
+ * each one slows down every promise.
  */
 export function followWork(): FollowedWork {
   return new AsyncLocalStorage();

@@ -4,7 +4,7 @@ import type { AroundRun, Wrapper } from "../runs/kind.ts";
 
 interface ObservedCall {
   readonly tool: string;
-  /** The field `_meta` of the request, in which clients send the ID of their trace. */
+  /** The field `_meta` of the request, which may contain the trace of the client. */
   readonly meta: Readonly<Record<string, unknown>> | undefined;
   readonly jsonrpcId: string | number;
   readonly protocolVersion: string | undefined;
@@ -24,7 +24,7 @@ export interface Observer {
   readonly request: Wrapper<ObservedRequest, HttpAnswer>;
 }
 
-/** Combines two observers, either of which may be absent. What `inner` does counts as part of what `outer` observes. */
+/** Combines two observers, each of which may be absent. `outer` also observes what `inner` does. */
 export function combineObservers(outer: Observer | undefined, inner: Observer | undefined): Observer | undefined {
   if (outer === undefined || inner === undefined) return outer ?? inner;
   return {

@@ -18,24 +18,26 @@ interface Named {
   readonly name: string;
 }
 
-/** The result of looking up a name: the one object that it means, or candidates if the name is unknown or ambiguous. */
+/**
+ * The result of looking up a name: the one object with that name, or candidates if the name is unknown or ambiguous.
+ */
 export type NameMatch<Thing extends Named> =
   | { readonly kind: "one"; readonly thing: Thing; readonly isExact: boolean }
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
 
 const CANDIDATES = 5;
 /**
- * Only names that are more similar than this (0 to 1) are suggested. Even unrelated names often reach about this value.
+ * Only names that are more similar than this (from 0 to 1) are suggested. Unrelated names often reach about this value.
  */
 const LEAST_LIKENESS = 0.3;
-/** For how many unknown names an index makes suggestions. Each of them is compared with all names. */
+/** For how many unknown names an index suggests others. Each of them must be compared with all names. */
 const MAX_LOOKED_FOR = 20;
-/** The maximum letters of an unknown name that are compared. Comparing millions would delay other calls. */
+/** How many letters of an unknown name are compared. To compare millions would delay other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
 /**
- * Finds objects by name: first an exact match, then the only match that differs in case or outer spaces. If there is
- * none, returns similar names.
+ * Finds objects by name: first by an exact match, then by the only match that differs just in case or outer spaces. If
+ * neither exists, suggests similar names.
  */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
@@ -65,8 +67,8 @@ export class NameIndex<Thing extends Named> {
   }
 
   /**
-   * Returns similar names. Names that contain `name`, or are contained in it, come first. Those with the most common
-   * letter pairs follow.
+   * Returns similar names: first those that contain `name` or are contained in it, then those with the most letter
+   * pairs in common.
    */
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
@@ -83,12 +85,12 @@ export class NameIndex<Thing extends Named> {
   }
 }
 
-/** Returns a name for an inexact comparison: without differences in case, outer spaces and Unicode composition. */
+/** Returns a name for inexact comparisons: without outer spaces, in lower case and in composed Unicode. */
 export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }
 
-/** Returns how two names differ that an inexact comparison treats as equal. */
+/** Returns in which way names differ that are equal in an inexact comparison. */
 export function differenceOf(...pairs: readonly (readonly [string, string])[]): string {
   const isOnlyComposition = pairs.every(([one, other]) => one.normalize("NFC") === other.normalize("NFC"));
   return isOnlyComposition ? "differs only in Unicode composition" : "differs in case or outer spaces";

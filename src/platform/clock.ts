@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 /** Reads the time and sleeps. Code takes it as a parameter, so that tests can use a fake clock. */
 export interface Clock {
   now(): number;
-  /** Milliseconds since an arbitrary moment. Changes of the system time have no effect on it. */
+  /** Milliseconds since any fixed moment. Changes of the system time do not affect it. */
   monotonic(): number;
   /** Resolves after `ms` milliseconds. Rejects with the signal's reason if the signal is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -31,8 +31,8 @@ interface WaitedCall {
 const calls = new AsyncLocalStorage<WaitedCall | undefined>();
 
 /**
- * Runs `work` as a tool call that must be answered at `until`, in milliseconds of the monotonic clock. `callUntil`
- * returns this time inside it.
+ * Runs `work` as a tool call that must be answered at the time `until` of the monotonic clock. Inside `work`,
+ * `callUntil` returns this time.
  */
 export async function duringCall<T>(until: number, work: () => Promise<T>): Promise<T> {
   const call = { until, isAnswered: false };
@@ -44,15 +44,16 @@ export async function duringCall<T>(until: number, work: () => Promise<T>): Prom
 }
 
 /**
- * Returns when the current tool call must be answered, on the monotonic clock. Undefined outside an unanswered call.
+ * Returns when the present tool call must be answered, on the monotonic clock. Undefined outside a call, and after its
+ * answer.
  */
 export function callUntil(): number | undefined {
   const call = calls.getStore();
   return call === undefined || call.isAnswered ? undefined : call.until;
 }
 
-/** Runs work that may continue after the answer to a tool call. `callUntil` returns undefined in it. */
+/** Runs work that may continue after the answer to its tool call. In it, `callUntil` returns undefined. */
 export function beyondCall<T>(work: () => T): T {
-  // Outside a tool call, the storage (AsyncLocalStorage) is not used, because it slows down each asynchronous step.
+  // AsyncLocalStorage slows down each asynchronous step, so it is not used outside tool calls.
   return calls.getStore() === undefined ? work() : calls.run(undefined, work);
 }

@@ -1,12 +1,12 @@
 import { parseJson } from "./json.ts";
 
 /**
- * What parsing a JSON text would change: a number that is rounded, or a field that occurs twice, of which only the last
- * is kept.
+ * What parsing a JSON text would change: a number that would be rounded, or a field that occurs twice, so that its
+ * first value would be lost.
  */
 export type JsonFault = { readonly number: string } | { readonly twice: string };
 
-/** Matches what could be a number that is rounded. Most texts contain none and need no further search. */
+/** Matches anything that may be a number that would be rounded. Most texts do not match, and need no further search. */
 const LONG_NUMBER = /\d{16}|\d[eE][+-]?\d/;
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}[\],]/g;
 
@@ -37,7 +37,7 @@ function fieldCount(value: unknown): number {
   return Array.isArray(value) ? held : held + Object.keys(value).length;
 }
 
-/** Returns whether parsing a number keeps its value. Many digits after the decimal point may still be lost. */
+/** Returns whether parsing a number keeps its value. Only many digits after the decimal point may get lost. */
 export function isExact(text: string): boolean {
   const number = Number(text);
   if (!Number.isFinite(number)) return false;

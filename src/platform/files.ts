@@ -4,7 +4,7 @@ import { type FileHandle, link, mkdir, open, rename, rm, writeFile } from "node:
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The parts of the operating system on which the retries for locked files depend. Tests replace them. */
+/** The parts of the operating system that are used to retry locked files. Tests replace them. */
 interface PatientSystem {
   readonly platform: NodeJS.Platform;
   readonly sleep: (ms: number) => Promise<unknown>;
@@ -20,12 +20,12 @@ const THIS_SYSTEM: MovingSystem = {
   sleep: delay,
 };
 
-/** The error codes on Windows for a file that another program, such as a virus scanner, has open. */
+/** The error codes of Windows for a file that another program, such as a virus scanner, has open. */
 const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
 
 /**
- * The pauses between attempts to replace a file, in milliseconds. Together about two seconds, far less than the time
- * for which a lease is valid.
+ * The pauses between attempts to replace a file, in milliseconds. Together they take about two seconds, much less than
+ * a lease lasts.
  */
 const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
 
@@ -50,7 +50,7 @@ export function removeFile(file: string, system: PatientSystem = THIS_SYSTEM): P
   return retryWhileLocked(() => rm(file, { force: true }), system);
 }
 
-/** A file cannot be read or written. `message` is the problem, and `remedy` is the next step for the user. */
+/** Thrown if a file cannot be read or written. `message` names the problem, and `remedy` the next step. */
 export class FileError extends Error {
   readonly remedy: string;
   constructor(message: string, remedy: string, options?: ErrorOptions) {
@@ -59,7 +59,7 @@ export class FileError extends Error {
   }
 }
 
-/** A path is outside all folders that the settings allow. */
+/** Thrown if a path is outside all folders that the settings allow. */
 export class FolderRefused extends FileError {
   readonly path: string;
   constructor(path: string, message: string, remedy: string) {
@@ -77,8 +77,8 @@ export async function withHandle<T>(
 }
 
 /**
- * Opens a file. For anything else, throws the error that the system has for a folder, because reading from a pipe could
- * wait forever.
+ * Opens a regular file. For anything else, throws the error that the system has for a folder, because reading a pipe
+ * could wait forever.
  */
 export async function openFile(path: string, flags = constants.O_RDONLY): Promise<FileHandle> {
   const handle = await open(path, flags | constants.O_NONBLOCK, OWNER_ONLY);
@@ -87,7 +87,10 @@ export async function openFile(path: string, flags = constants.O_RDONLY): Promis
   throw Object.assign(new Error(`${path} is not a file`), { code: "EISDIR", syscall: "open" });
 }
 
-/** Returns whether an error says that a path, or a folder in it, is not what it should be. */
+/**
+ * Returns whether an error says that a path, or a folder in it, is something else than expected, such as a folder
+ * instead of a file.
+ */
 export function isOtherKind(thrown: unknown): boolean {
   return ["EISDIR", "ENOTDIR", "ENXIO"].some((code) => hasCode(thrown, code));
 }
@@ -96,17 +99,19 @@ export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
-/** Returns the error for a path with a symbolic link, whether the link was found by a check or by opening the file. */
+/** Returns the error for a path that contains a symbolic link. The link was found by a check or by opening the file. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
   return new FileError(`${JSON.stringify(path)} goes through a link, which is refused`, remedy, options);
 }
 
-/** The content of a file: texts and byte arrays that are written one after the other. */
+/** The content of a file as texts and byte arrays, which are written one after another. */
 export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
 
 const OWNER_ONLY = 0o600;
 
-/** The error codes of systems that cannot sync a folder: Windows, vfat and some network file systems. */
+/**
+ * The error codes with which a system says that it cannot sync folders: Windows, vfat and some network file systems.
+ */
 const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
 /** Syncs a folder, so that its entries survive a power failure. Returns false if the system cannot do that. */
@@ -130,8 +135,8 @@ export async function makeFolder(folder: string): Promise<void> {
 }
 
 /**
- * Replaces a file in one step. Even after a power failure, the disk has the old or the new content. Resolves once the
- * file is on the disk.
+ * Replaces a file in one step. Even after a power failure, the disk has either the old or the new content. Resolves
+ * when the new content is on the disk.
  */
 export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
   const fresh = besideOf(file);
@@ -146,8 +151,8 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
 }
 
 /**
- * Creates a file and waits until it is on the disk. Resolves to false if it already exists. On file systems without
- * hard links, other processes may see it empty for a moment.
+ * Creates a file. Resolves when it is on the disk, or to false if it already exists. On file systems without hard
+ * links, other processes may see an empty file for a moment.
  */
 export async function createFile(file: string, text: string): Promise<boolean> {
   const fresh = besideOf(file);
@@ -164,8 +169,8 @@ export async function createFile(file: string, text: string): Promise<boolean> {
 }
 
 /**
- * Appends a line to a file and waits until it is on the disk. If a power failure has cut off the previous line, first
- * ends that line.
+ * Appends a line to a file, and waits until it is on the disk. If a power failure has cut off the last line, ends that
+ * line first.
  */
 export async function appendLine(file: string, line: string): Promise<void> {
   const isNew = await withHandle(openFile(file, APPENDING), async (handle) => {
@@ -182,7 +187,7 @@ export async function appendLine(file: string, line: string): Promise<void> {
 const NEWLINE = 0x0a;
 export const APPENDING = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND;
 
-/** Returns a temporary name in the same folder for a file that is still being written. Readers ignore such names. */
+/** Returns a temporary name in the same folder, for a file that is being written. Readers ignore such names. */
 function besideOf(file: string): string {
   return join(dirname(file), `${randomUUID()}.new`);
 }
@@ -194,7 +199,7 @@ function writeWhole(file: string, pieces: Pieces, mode: number): Promise<void> {
   });
 }
 
-/** Waits for the creation of a file. Resolves to false if the file already existed. */
+/** Waits until a file is created. Resolves to false if it already existed. */
 export async function isCreated(making: Promise<void>): Promise<boolean> {
   try {
     await making;
@@ -207,7 +212,7 @@ export async function isCreated(making: Promise<void>): Promise<boolean> {
 
 const PIECE_CHARACTERS = 65_536;
 
-/** Joins short texts into longer ones, because each write to the disk has a cost. Byte arrays stay unchanged. */
+/** Joins short texts to longer ones, because each write to the disk takes time. Byte arrays stay as they are. */
 export async function* inPieces<Piece extends string | Uint8Array>(
   pieces: AsyncIterable<Piece> | Iterable<Piece>,
 ): AsyncGenerator<Piece | string> {

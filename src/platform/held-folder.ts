@@ -4,21 +4,24 @@ import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 import { FileError, hasCode, linkRefused, openFile } from "./files.ts";
 
-/** A function that reads the same bytes from the beginning each time, in pieces of about `pieceBytes` bytes. */
+/**
+ * A function that reads the same bytes from their beginning each time it is called, in pieces of about `pieceBytes`.
+ */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 
 const PIECE_BYTES = 65_536;
 const LARGE_PIECE_BYTES = 524_288;
 
 /**
- * Reads a file that this program has written itself, and that must not be a link. Throws the errors of the operating
- * system.
+ * Reads a file that this program has written, and that must not be a link. Throws the errors of the operating system.
  */
 export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => openFile(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
 
-/** Reads a file of the caller. Throws a FileError if it cannot be opened, or if its path now contains a link. */
+/**
+ * Reads a file of the caller. Throws a FileError if it cannot be opened, or if a part of its path has become a link.
+ */
 export function bytesAt(place: Place): ByteSource {
   return (pieceBytes) => piecesOf(() => openPlace(place), pieceBytes);
 }
@@ -61,8 +64,8 @@ export async function digestOf(bytes: ByteSource): Promise<string> {
 }
 
 /**
- * Yields bytes whose hash was computed before. At the end, throws a FileError if their hash is no longer `digest`, so
- * that a changed file is noticed.
+ * Yields bytes whose hash was computed before. If their hash is no longer `digest`, throws a FileError at the end,
+ * because the file was changed.
  */
 export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
@@ -83,45 +86,45 @@ export async function wholeOf(bytes: ByteSource): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** A path below a trusted folder. None of its parts may be a symbolic link. */
+/** A path in a trusted folder, in which no part may be a symbolic link. */
 export interface Place {
   readonly root: string;
-  /** The names of the folders below `root`, then the name of the file. At least one. */
+  /** The names of the folders below `root`, followed by the name of the file. */
   readonly steps: readonly string[];
   readonly path: string;
 }
 
-/** A part of the path is a symbolic link, or has changed since it was checked. */
+/** Thrown if a part of a path is a symbolic link, or was replaced since it was checked. */
 export class SymlinkError extends Error {}
 
 /**
- * An open folder. It stays the same folder even if something else gets its path, so that no link can redirect the work
+ * An open folder. It stays the same folder even if another one gets its path, so that no link can redirect what is done
  * in it.
  */
 export interface SafeDirectory {
-  /**
-   * Whether the paths of `at` lead through an open handle of the folder. If not, call `check` before and after each
-   * use.
-   */
+  /** Whether the paths of `at` use an open handle of the folder. Otherwise, call `check` before and after each use. */
   readonly isFirm: boolean;
-  /** Returns the path for opening, creating, linking or removing the file `name` in the folder. */
+  /** Returns the path with which a file of the folder can be opened, created, linked or removed. */
   readonly at: (name: string) => string;
   /** Throws a SymlinkError if the path no longer leads to this folder. */
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** Linux: opens a folder to look up paths in it. This needs no read permission. Node does not export this constant. */
+/**
+ * Linux: opens a folder only to look up paths in it, which needs no read permission. Node does not export this
+ * constant.
+ */
 const O_PATH = 0o10_000_000;
-/** macOS: refuses a path with a link in any part. Node does not export this constant, and older versions ignore it. */
+/** macOS: refuses a path that contains a link. Older versions ignore it. Node does not export this constant. */
 const O_NOFOLLOW_ANY = 0x2000_0000;
 /** On Linux, `/proc/self/fd/N/name` is the file `name` in the open folder N (`openat`). */
 const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
 /**
- * Opens a folder. Linux opens each folder from its parent, so no link is followed. On other systems, the caller must
- * call `check` of the result before and after each use.
+ * Opens a folder. On Linux, each folder is opened from its parent, so that no link is followed. On other systems, call
+ * `check` of the result before and after each use.
  */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
@@ -143,7 +146,7 @@ export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Prom
   };
 }
 
-/** Opens a file in a folder, never a pipe. Throws a SymlinkError for a link or anything but a regular file. */
+/** Opens a regular file in a folder. Throws a SymlinkError if it is a link, a pipe or anything else. */
 export async function openInside(folder: SafeDirectory, name: string): Promise<FileHandle> {
   const path = folder.at(name);
   const onMac = process.platform === "darwin" ? O_NOFOLLOW_ANY : 0;
@@ -174,7 +177,7 @@ async function descend(root: string, folders: readonly string[]): Promise<FileHa
 }
 
 /**
- * Returns the device and inode of a folder, by which a replaced folder is recognized. Throws a SymlinkError if the path
+ * Returns the device and inode of a folder, which change if the folder is replaced. Throws a SymlinkError if the path
  * contains a link.
  */
 async function identityOf(root: string, folders: readonly string[]): Promise<string> {
@@ -196,7 +199,7 @@ async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
     return await opening;
   } catch (thrown) {
     const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-    // If a path must not contain a link but does, the system reports ELOOP (a file) or ENOTDIR (a folder).
+    // If a path contains a link that is not allowed, the system reports ELOOP (for a file) or ENOTDIR (for a folder).
     if (code === "ELOOP" || code === "ENOTDIR")
       throw new SymlinkError("a part of the path is a link", { cause: thrown });
     throw thrown;

@@ -1,4 +1,4 @@
-/** A value parsed by a schema. All its fields and lists are readonly. */
+/** The type of a value that a schema has parsed, with all fields and lists readonly. */
 export type Fixed<Value> = Value extends readonly (infer Item)[]
   ? readonly Fixed<Item>[]
   : Value extends object
@@ -19,10 +19,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/**
- * Returns the JSON text of a value with sorted keys, so that values whose fields only differ in their order have the
- * same text.
- */
+/** Returns a value as JSON with sorted keys, so that equal values always have the same text. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(withSortedKeys(value));
 }
@@ -35,10 +32,10 @@ function withSortedKeys(value: unknown): unknown {
 }
 
 const LIST_PIECE = 200;
-/** Values nested deeper than this are written in one piece each, except long lists. */
+/** Values that are nested deeper than this are written as one piece, unless they are long lists. */
 const DEPTH = 2;
 
-/** Writes a value as JSON in pieces, so that the whole text is never in memory. */
+/** Writes a value as JSON in pieces, so that the complete text is never in memory. */
 export function* jsonPieces(value: unknown, depth = DEPTH): Generator<string> {
   if (Array.isArray(value) && value.length > LIST_PIECE) {
     for (let from = 0; from < value.length; from += LIST_PIECE) {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:net";
 
-/** Parses a header `Origin` as browsers write it. Undefined for any other text. */
+/** Parses the header `Origin` in the form in which browsers write it. Undefined for any other text. */
 export function originIn(header: string): URL | undefined {
   if (!URL.canParse(header)) return undefined;
   const url = new URL(header);
@@ -10,8 +10,8 @@ export function originIn(header: string): URL | undefined {
 }
 
 /**
- * Starts a server on a port, and returns the port. For port 0, the system chooses a free one. Throws the system's error
- * if another program uses the port.
+ * Starts a server on a port. Returns the port, which the system chooses if `port` is 0. Throws the system's error if
+ * another program uses the port.
  */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);

@@ -1,6 +1,6 @@
 /**
- * Returns the entry that was probably meant: one that differs only in case and separators, or in at most two letters
- * and at most a third of all letters.
+ * Returns the word that was probably meant: one that differs only in case and separators, or in at most two letters and
+ * a third of all letters.
  */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
@@ -12,7 +12,7 @@ export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
-/** Returns the entry whose plain form has the fewest different letters. Undefined if all entries differ too much. */
+/** Returns the word whose plain form differs in the fewest letters. Undefined if all differ too much. */
 export function mistyped(
   plain: string,
   words: readonly string[],
@@ -29,7 +29,10 @@ export function mistyped(
   return best;
 }
 
-/** Counts the letters to change. Returns more than `most` if `most` changes are not enough. */
+/**
+ * Returns how many letters must be changed to get from one text to the other; more than `most` if `most` are not
+ * enough.
+ */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let previous = [0];

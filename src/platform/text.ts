@@ -2,8 +2,8 @@ import { LIMITS } from "../spec/limits.ts";
 import type { NameProblem } from "../spec/names-and-contexts.ts";
 
 /**
- * Writes a number with commas: 1234567 becomes "1,234,567". `Number.toLocaleString` is not used, because it would load
- * all locales and make the start 8 % slower.
+ * Writes a number with commas: 1234567 becomes "1,234,567". Does not use `Number.toLocaleString`, which would load all
+ * locales and make the start 8 % slower.
  */
 export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
@@ -18,7 +18,7 @@ export function capitalized(words: string): string {
 }
 
 /**
- * Returns what is wrong with a name, as the rest of a sentence: `has 1 character that is not allowed: "_"; has 40
+ * Returns what is wrong with a name, as the end of a sentence: `has 1 character that is not allowed: "_"; has 40
  * characters (at most 36)`.
  */
 export function nameProblemWords({ rules, length, characters = [] }: NameProblem): string {
@@ -34,7 +34,7 @@ export function nameProblemWords({ rules, length, characters = [] }: NameProblem
   return rules.map((rule) => words[rule]).join("; it ");
 }
 
-/** The maximum number of invalid characters in a list. */
+/** How many invalid characters of a name are listed at most. */
 const CHARACTERS_NAMED = 40;
 
 export function characterList(characters: readonly string[]): string {
@@ -53,12 +53,12 @@ function characterWords(character: string): string {
   return `"\\u{${code}}" (U+${code.padStart(4, "0")})`;
 }
 
-/** Returns a copy of a text. Without the copy, a part of a larger text would keep the whole text in memory. */
+/** Returns a copy of a text. A part of a larger text would keep the whole text in memory. */
 export function detached(text: string): string {
   return text.isWellFormed() ? Buffer.from(text).toString() : text;
 }
 
-/** Cuts a text after `most` letters and adds an ellipsis. A shorter text stays unchanged. */
+/** Cuts a text after `most` letters and adds an ellipsis. Returns a shorter text as it is. */
 export function cutText(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most)}…`;
 }

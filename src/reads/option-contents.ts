@@ -12,14 +12,17 @@ export interface OptionContents {
   readonly serverTime?: number;
 }
 
-/** Reads an option with all its Context IDs (management-api 8.1). Throws a ListError if the option keeps changing. */
+/**
+ * Reads an option with all its Context IDs (management-api 8.1). Throws a ListError if the option changes during every
+ * attempt.
+ */
 export function readOptionContents(api: ManagementApi, optionId: string, signal: AbortSignal): Promise<OptionContents> {
   return untilStable(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
 }
 
 /**
- * Reads an option with its Context IDs. Throws a ListError if the option changes meanwhile, or if the service returns
- * fewer IDs than the option's count. With `mayBeShort`, fewer IDs are accepted.
+ * Reads an option with its Context IDs. Throws a ListError if the option changes during the reading, or if the service
+ * returns fewer IDs than the option's count says. With `mayBeShort`, fewer IDs are accepted.
  */
 async function readOnce(
   api: ManagementApi,
@@ -58,8 +61,8 @@ function isChanged(before: OptionRecord, now: OptionRecord): boolean {
 }
 
 /**
- * Calls `map` for each item, with a limited number of calls at a time. Returns the results in order, without undefined
- * ones.
+ * Calls `map` for each item, a limited number at the same time. Returns the results in order, without those that are
+ * undefined.
  */
 export async function mapConcurrently<From, To>(
   list: readonly From[],
@@ -72,7 +75,7 @@ export async function mapConcurrently<From, To>(
 
 /**
  * Where Context IDs are read: from `store` if it has them, otherwise from the service. With `fresh`, always from the
- * service. IDs that were read from the service are stored.
+ * service. What was read from the service is stored.
  */
 export interface ContentsSource {
   readonly targetingId: string;
@@ -81,14 +84,14 @@ export interface ContentsSource {
 }
 
 /**
- * Context IDs are stored only if their option last changed at least this many milliseconds ago. An option that changed
- * later may change again and keep its `updatedAt`.
+ * Context IDs are stored only if their option was last changed at least this many milliseconds ago. An option that was
+ * changed more recently may change again without a new `updatedAt`.
  */
 const SETTLED_MS = 60_000;
 
 /**
- * Returns the Context IDs of an option whose record was just read. If the store has IDs for exactly this record,
- * returns them without a request and calls `withoutRead`.
+ * Returns the Context IDs of an option whose record was just read. If they are stored for exactly this record, sends no
+ * request and calls `withoutRead`.
  */
 export async function contextIdsOf(
   api: ManagementApi,
@@ -128,8 +131,8 @@ interface Compared {
 }
 
 /**
- * Finds options that lack some of their expected Context IDs. `isAlone`: no other writer seems to be active. Then about
- * 100 of the options are read first, and the others only if one of these differs.
+ * Returns the options that lack some of their expected Context IDs. `isAlone`: no other writer seems to be active. Then
+ * about 100 options are read first, and the others only if one of these differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -160,12 +163,12 @@ interface FoundOptions {
   readonly missing: Map<string, RejectedError>;
 }
 
-/** How many options each round reads by ID before it searches the lists that contain these options. */
+/** How many options each round reads one by one before it searches the lists of these options for more. */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Finds options by ID, with few requests. Reads one option by ID, which names its targeting and group. Then searches
- * the lists of this targeting and group for the other options.
+ * Finds options by ID with few requests. First reads one option, which tells its targeting and group. Then searches the
+ * lists of both for the other options.
  */
 export async function findOptions(
   api: ManagementApi,
@@ -216,8 +219,8 @@ class Search implements FoundOptions {
   }
 
   /**
-   * Searches for the remaining IDs: in the targeting and the group of a found option, and in groups that contain one of
-   * them.
+   * Searches for the remaining IDs: in the targeting and group of an option that was found, and in groups that contain
+   * one of these IDs.
    */
   async lookAround({ targeting, parent }: OptionRecord): Promise<void> {
     if (targeting === undefined) return;
@@ -228,8 +231,8 @@ class Search implements FoundOptions {
   }
 
   /**
-   * Reads a list until reading the remaining options by ID needs fewer requests. Returns the options read so far if the
-   * list no longer exists or the service repeats a page.
+   * Reads a list as long as this needs fewer requests than reading the remaining options one by one. If the list no
+   * longer exists, or the service repeats a page, returns the options that were read until then.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const read: OptionRecord[] = [];

@@ -6,22 +6,21 @@ import { listPages, type OptionList, readList } from "./pages.ts";
 import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
 /**
- * Where to continue reading: at the top-level option with the index `top`, or in that group after `inside` sub-options.
+ * Where to continue reading: at the top-level option with the index `top`; if `inside` is set, in that group after this
+ * many sub-options.
  */
 export interface WalkPosition {
   readonly top: number;
   readonly inside?: number | undefined;
   /**
-   * The end of the ID of the option before this position. It shows whether options before the position were added or
-   * deleted.
+   * The end of the ID of the option before this position. With it, the reader notices whether options before the
+   * position were added or deleted.
    */
   readonly last?: string | undefined;
 }
 
 interface Walk extends OptionList {
-  /**
-   * Whether a changed total is accepted during the walk. Otherwise, a changed total means that the list has changed.
-   */
+  /** Whether the total may change during the walk. Otherwise, another total means that the list has changed. */
   readonly totalMayChange?: boolean | undefined;
 }
 
@@ -35,17 +34,17 @@ export interface Step {
   readonly next: WalkPosition;
   readonly walked: Walked;
   readonly groupName?: string | undefined;
-  /** For a group: the number of its own Context IDs plus those of its sub-options. Absent if a count is unknown. */
+  /** Of a group: how many Context IDs it and its sub-options have together. Absent if one of the counts is unknown. */
   readonly countWithChildren?: number | undefined;
 }
 
-/** Consecutive options of a list. Only the last of them may be a group whose sub-options must be read. */
+/** Consecutive options of a list. At most one of them, the last, is a group whose sub-options must be read. */
 interface Stretch<Option> {
   readonly options: readonly Option[];
   readonly group: Option | undefined;
 }
 
-/** Yields each option once, in the order of the service. Sub-options follow their group. */
+/** Yields each option once, in the order of the service. Sub-options come after their group. */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
   const read = sideBySide({
     source: (signal) => stretchesFrom(api, { ...walk, signal }, from.top),
@@ -86,14 +85,14 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
 
 const END_LENGTH = 4;
 
-/** Returns the end of an ID. Cursors contain it instead of the whole ID, so that more options fit in an answer. */
+/** Returns the end of an ID. Cursors contain only this, so that more options fit into an answer. */
 export function idEnd({ _id }: Pick<OptionRecord, "_id">): string {
   return _id.slice(-END_LENGTH);
 }
 
 /**
- * Finds the place in a list at which to continue, because others may have added or deleted options before `from`.
- * `isLost`: the option before `from` no longer exists, so the place is uncertain.
+ * Finds the index at which to continue in a list. Others may have added or deleted options before `from`. `isLost`: the
+ * option before `from` no longer exists, so the index is uncertain.
  */
 export async function positionNow(
   api: ManagementApi,
@@ -126,7 +125,10 @@ export async function positionNow(
 interface ReadStretch extends Stretch<OptionRecord> {
   readonly at: number;
   readonly children: readonly OptionRecord[];
-  /** The number of sub-options before `children`. Not 0 if reading continues in the middle of the group. */
+  /**
+   * How many sub-options of the group come before `children`. Not 0 if the reading continues in the middle of the
+   * group.
+   */
   readonly inside: number;
 }
 
@@ -192,7 +194,10 @@ function hasSubOptions({ type, childCount, children }: OptionRecord): boolean {
 
 type ListedOption = ReturnType<typeof listed>;
 
-/** Reads all options of a targeting, or of the group `parent`. Sub-options follow their group and name it as parent. */
+/**
+ * Reads all options of a targeting, or those of the group `parent`. Sub-options come after their group, and have it as
+ * their parent.
+ */
 export async function* readOptions(
   api: ManagementApi,
   targetingId: string,
@@ -216,7 +221,7 @@ export async function* readOptions(
   for await (const { value = [] } of read) yield* value;
 }
 
-/** Returns an option with only the fields that are needed, because a targeting may have 100,000 options. */
+/** Returns an option with only the necessary fields, because a targeting may have 100,000 options. */
 function listed(option: OptionRecord) {
   const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount, updatedAt } = option;
   const about = { _id, name, type, contextCount, parent, exposeChildren, children, childCount, updatedAt };
@@ -225,9 +230,7 @@ function listed(option: OptionRecord) {
 
 export type OptionNames = (targetingId: string, parent?: string) => Promise<ReadonlyMap<string, string>>;
 
-/**
- * Returns a function that reads the names of each targeting or group only once. A failed read is not repeated either.
- */
+/** Returns a function that reads the names in each targeting or group only once, even if reading them has failed. */
 export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): OptionNames {
   const known = new Map<string, Promise<ReadonlyMap<string, string>>>();
   return (targetingId, parent) => {
@@ -238,7 +241,7 @@ export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): Option
   };
 }
 
-/** Returns a map from name to ID: of all options and sub-options of a targeting, or of the sub-options of `parent`. */
+/** Returns the ID of each name: of all options and sub-options of a targeting, or of the sub-options of `parent`. */
 export async function readOptionNames(
   api: ManagementApi,
   targetingId: string,
@@ -252,7 +255,7 @@ export async function readOptionNames(
 }
 
 export interface Wanted {
-  /** A text that the name must contain. Case does not matter. */
+  /** A text that the name must contain, in any case. */
   readonly search?: string | undefined;
   readonly contextIds?: readonly string[] | undefined;
   readonly empty?: boolean | undefined;
@@ -270,10 +273,12 @@ interface ScanJob {
   readonly contents: Pick<ContentsSource, "store" | "fresh">;
 }
 
-/** A checked option. `value` is undefined if the option does not match. Some options that do not match are left out. */
+/**
+ * A checked option. `value` is undefined if the option does not match. Not every option that does not match is yielded.
+ */
 type Scanned = Fetched<Step, Hit>;
 
-/** Checks in order which options match, starting at a position. Reads Context IDs only if a condition needs them. */
+/** Checks which options match, in order, starting at a position. Reads Context IDs only if a condition needs them. */
 export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {
   const { walk, from, wanted } = job;
   const isNamed = nameTest(wanted.search);

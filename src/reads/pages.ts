@@ -11,10 +11,7 @@ export interface OptionList {
   readonly signal?: AbortSignal;
 }
 
-/**
- * One page of a list, without the options of earlier pages. `at` is the index of the first of its `options` in the
- * list.
- */
+/** One page of a list, without options of earlier pages. `at` is the index of the page's first option in the list. */
 interface WalkedPage {
   readonly at: number;
   readonly options: readonly OptionRecord[];
@@ -23,9 +20,9 @@ interface WalkedPage {
 
 interface WalkOptions {
   readonly from?: number;
-  /** Whether the total may differ between pages. Otherwise, a different total means that the list has changed. */
+  /** Whether the total may change from page to page. Otherwise, another total means that the list has changed. */
   readonly totalMayChange?: boolean;
-  /** Whether the caller accepts that options are missed if the list changes. The pages then do not overlap. */
+  /** Whether options may be missed if the list changes. Then the pages do not overlap, which saves requests. */
   readonly mayShift?: boolean;
 }
 
@@ -33,8 +30,8 @@ const LIMIT = LIMITS.listLimit.value;
 const MAX_WALKS = 4;
 
 /**
- * Reads a list page by page (management-api 8.1). Each page overlaps the previous one by an option, which shows whether
- * the list has changed. Throws a ListError if a page repeats or the list has changed.
+ * Reads a list page by page (management-api 8.1). Each page includes the last option of the page before, which shows
+ * whether the list has changed. Throws a ListError if the list has changed, or if the service repeats a page.
  */
 export async function* listPages(
   api: ManagementApi,
@@ -80,8 +77,8 @@ export function isLastPage({ items, total }: OptionPage, end: number, limit: num
 }
 
 /**
- * Repeats `work` if a list changed while `work` read it. The last attempt accepts a changed total. Throws a ListError
- * if the list changes in every attempt.
+ * Repeats `work` if a list was changed while `work` read it. In the last attempt, the total may change. Throws a
+ * ListError if the list was changed during every attempt.
  */
 export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
   for (let walks = 1; ; walks += 1) {
@@ -94,7 +91,7 @@ export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayCha
   }
 }
 
-/** Reads one list from an index on. `pick` returns what to keep of each option. */
+/** Reads a list, starting at an index. `pick` returns what is needed of each option. */
 export function readList<T>(
   api: ManagementApi,
   list: OptionList,

@@ -33,7 +33,7 @@ interface SavedOption {
   readonly parentName?: string;
 }
 
-/** Reads all options of a targeting. Sub-options follow their group. */
+/** Reads all options of a targeting. Sub-options come after their group. */
 export async function* placedOptions(
   api: ManagementApi,
   targetingId: string,
@@ -55,14 +55,14 @@ interface ContextReads {
   readonly signal: AbortSignal;
   readonly source?: ContentsSource | undefined;
   /**
-   * Returns whether the Context IDs of an option are needed. If not, the option gets an empty list. Default: always
-   * needed.
+   * Returns whether the Context IDs of an option are needed. If not, they are not read, and the option gets an empty
+   * list. Absent: always needed.
    */
   readonly wants?: ((option: OptionRecord) => boolean) | undefined;
   readonly onRead?: ((option: OptionRecord, contexts: readonly string[]) => void) | undefined;
 }
 
-/** Yields options with their Context IDs, which are stored or read from the service. Deleted options are left out. */
+/** Yields options with their Context IDs, from the store or the service. Omits options that no longer exist. */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,
@@ -95,8 +95,8 @@ export async function* withContexts(
 }
 
 /**
- * Returns an option as exported files contain it. A sub-option has its group's name, or the group's ID if the name is
- * unknown.
+ * Returns an option in the form of exported files. A sub-option has the name of its group; if that is unknown, the
+ * group's ID.
  */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
@@ -131,8 +131,8 @@ async function* optionRows(options: AsyncIterable<ReadOption>, form: SheetFormat
 function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   const { _id, name, type, parent, exposeChildren } = option;
   const isGroup = type === "collection";
-  // If the group's name is unknown, its cell is empty. When the file is imported, the sub-option then stays in its
-  // group.
+  // If the name of the group is unknown, the cell is empty. The sub-option then stays in its group when the file is
+  // imported.
   const group = groupName ?? (typeof parent === "string" ? "" : undefined);
   const about = { _id, name, groupName: group, isGroup, ...(isGroup && { exposeChildren }) };
   return { ...about, contexts: contexts.toSorted() };
@@ -156,8 +156,8 @@ export function contextLines(
 }
 
 /**
- * Returns whether each Context ID can have its own row. If a reader of the file would change one of the IDs (the word
- * for "none", or decomposed Hangul), all IDs are written in another form.
+ * Returns whether each Context ID can be in its own row. That is not so if reading the file would change one of them
+ * (the word for "none", or decomposed Hangul). All IDs are then written in another form.
  */
 function isOneARow(contexts: readonly string[]): boolean {
   return contexts.length > 0 && !contexts.some((id) => id === NONE || /[\u1100-\u11ff]/.test(id));

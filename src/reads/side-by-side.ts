@@ -2,29 +2,32 @@ import { setMaxListeners } from "node:events";
 
 const READS_AT_A_TIME = 16;
 
-/** How many results may wait for each concurrent read, because results are yielded in the order of the items. */
+/**
+ * How many results may wait for each concurrent read. Results wait because they are yielded in the order of the items.
+ */
 const RESULTS_AHEAD = 2;
 
 /**
- * A value for `unreadAhead` with which enough reads run concurrently, even if only one in a hundred items needs a read.
+ * A value for `unreadAhead` that is large enough for many concurrent reads, even if only one in a hundred items needs a
+ * read.
  */
 export const MANY_UNREAD = 10_000;
 
 interface SideBySide<From, To> {
-  /** Returns the items. `signal` is aborted when no more items are needed. */
+  /** Returns the items. When no more items are needed, `signal` is aborted. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
-  /** Returns the result for an item; undefined if there is none. Must call `withoutRead` if it sends no request. */
+  /** Returns the result of an item; undefined if there is none. If it sends no request, it must call `withoutRead`. */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
   /**
-   * Results are yielded in order, so the result of an item that needs no read waits for the reads of earlier items.
-   * This is how many such results may wait. Default: 0.
+   * How many results without a read may wait. They wait for the reads of earlier items, because results are yielded in
+   * order. Default: 0.
    */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly pace?: { readonly width: number } | undefined;
 }
 
-/** An item with its result. If consecutive items have no result, only the last of them may be yielded. */
+/** An item with its result. Of several consecutive items without a result, possibly only the last is yielded. */
 export interface Fetched<From, To> {
   readonly from: From;
   readonly value: To | undefined;
@@ -37,11 +40,11 @@ interface Slot<From, To> extends Fetched<From, To> {
   needsRead: boolean;
 }
 
-/** Reads items concurrently and yields the results in order. After an error, first yields the results before it. */
+/** Reads items concurrently, and yields the results in order. If a read fails, first yields the results before it. */
 export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Fetched<From, To>, void> {
   const stop = new AbortController();
   const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
-  // Many reads listen to this signal at the same time, so Node must not report a leak.
+  // Many reads listen to this signal. Without this, Node would warn about a leak.
   setMaxListeners(0, signal);
   const reading = new Reading(job, signal);
   try {
@@ -190,7 +193,7 @@ export function pagesAhead<Page>(
   };
   return {
     stop,
-    /** Returns the page at `offset`. Reads it now unless `expect` has already had it read. */
+    /** Returns the page at `offset`. Reads it now, unless `expect` has already started to read it. */
     async at(offset: number): Promise<Page> {
       const next = await ahead?.next();
       if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
@@ -198,7 +201,10 @@ export function pagesAhead<Page>(
       await stop();
       return read(offset, signal);
     },
-    /** Has the pages at `offset`, `offset + step` and so on, before `end`, read in advance. */
+    /**
+     * Starts to read the pages at `offset`, `offset + step` and so on before `end`, so that `at` need not wait for
+     * them.
+     */
     expect(offset: number, step: number, end: number): void {
       if (ahead !== undefined || step <= 0) return;
       const offsets = function* () {

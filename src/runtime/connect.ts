@@ -38,7 +38,7 @@ export interface ServerProcess {
   readonly log: Log;
   readonly audit: Audit;
   /**
-   * Starts in advance what the first call needs, such as the sandbox. Resolves when it is running or has failed to
+   * Starts what the first call needs, such as the sandbox, before that call. Resolves when it runs, or has failed to
    * start.
    */
   readonly start: () => Promise<void>;
@@ -55,17 +55,17 @@ export interface Shared extends LogParts {
   readonly sealKey: () => Promise<Uint8Array>;
   readonly logging?: LogSetup;
   readonly observer?: Observer | undefined;
-  /** Returns the current rights of the caller of a run. Absent if callers may do everything that the settings allow. */
+  /** Returns the present rights of a run's caller. Absent if callers may do everything that the settings allow. */
   readonly rightsOf?: GuardParts["rightsOf"];
 }
 
-/** Creates the services for calls. Sends no request and opens no file yet. */
+/** Creates the services for calls. Does not yet send requests or open files. */
 export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.logging ?? logOf(settings, shared);
   const { retention } = backend.runs;
   retention.onDoubt((doubt) => log.warn(doubt, {}));
-  // Only a live service has a clock of its own. A sandbox uses the clock of this machine.
+  // A live service has its own clock. A sandbox uses the clock of this machine, so it cannot be compared.
   const serviceTime = settings.environment.kind === "live" ? retention.noteService : undefined;
   const { now, monotonic } = systemClock;
   const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request, serviceTime };
@@ -123,7 +123,7 @@ export async function openProcess(
   return { ...connected, close };
 }
 
-/** Runs the work of a terminal command with the services for calls, and closes them afterwards. */
+/** Runs `work` of a terminal command with the services for calls. Closes them afterwards. */
 export async function withServices<Result>(
   settings: Settings,
   work: (connected: ServerProcess) => Promise<Result>,
@@ -137,8 +137,8 @@ export async function withServices<Result>(
 }
 
 /**
- * Returns a function that writes audit entries to the shared audit table and also to the log of this process, because
- * its operators may not have access to the table.
+ * Returns a function that writes audit entries to the shared audit table, and also to the log, because those who run
+ * this process may not have access to the table.
  */
 function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   return async (line) => {
@@ -148,7 +148,7 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
 }
 
 /**
- * Returns an API that also stores the names of the targetings that it reads, so that later calls can find targetings by
+ * Returns an API that also stores the names of all targetings that it reads. With these, later calls find targetings by
  * name.
  */
 function rememberingNames(
@@ -188,8 +188,8 @@ function limitsOf(settings: Settings) {
 }
 
 /**
- * Returns the check that decides whether a run may be executed now. Its code is imported with the first run, so that
- * the server starts fast.
+ * Returns the check of whether a run may be executed now. Its code is imported with the first run, so that the server
+ * starts fast.
  */
 function executionGuardOf(
   settings: Settings,
@@ -214,12 +214,12 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   const { id, name = id } = settings.project;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
-  // The first attempt gets only a third of the time, so that there is time for a second one if it gets no response.
+  // The first attempt gets a third of the time, so that a second one is possible if there is no answer.
   const firstTryMs = Math.ceil(Math.max(waitMs, LEAST_READ_MS) / 3);
   const retried = (budgetMs: number): ManagementApi | undefined =>
     management &&
     withReadRetry(managementOver(management, routes), { clock: systemClock, budgetMs, firstTryMs, width });
-  // The targetings of an embedded sandbox disappear with the process, so their names are not stored.
+  // An embedded sandbox and its targetings end with the process, so their names are not stored.
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
   const memory = backend.names(id, {
@@ -243,7 +243,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     project: id,
     environment: environment.kind,
     retryBudgetMs,
-    // Imported only when needed: the sentences are only for the file of failed rows.
+    // Imported only when needed, because only the file of failed rows contains these sentences.
     words: async (reason: Reason) => (await import("../answers/failures.ts")).reasonWords(reason),
     ...(environment.kind === "sandbox" && { sandbox: environment.url ?? "embedded" }),
     ...(around && { around }),
@@ -285,17 +285,18 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   };
 }
 
-/** The connections to the APIs. Nothing is connected or started before the first request. */
+/** The connections to the APIs. Before the first request, nothing is connected or started. */
 interface Apis {
   readonly management?: Http | undefined;
   readonly events?: Http | undefined;
   /**
-   * The sandbox for event tests. In live mode, it is a different one than the inspected sandbox, because tests would
-   * add their events to those that a person inspects.
+   * The sandbox for event tests. In live mode, this is another sandbox than the one that people inspect, so that tests
+   * do not add events to that one.
    */
   readonly bench?: Http | undefined;
   /**
-   * Returns the address of the sandbox that generated tests use: the inspected one, otherwise the one for event tests.
+   * Returns the address of the sandbox for generated tests: the one that people inspect, or else the one for event
+   * tests.
    */
   readonly benchUrl: () => Promise<string>;
   readonly sandbox?: Http | undefined;
@@ -319,8 +320,8 @@ interface Watch {
 }
 
 /**
- * Wraps the connections: removes keys from responses, logs each request, and sends no request before the time for which
- * the service asked to wait.
+ * Wraps the connections. They then remove keys from answers, log each request, and send nothing as long as the service
+ * has asked to wait.
  */
 function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime }: Watch): Apis {
   const seen = (

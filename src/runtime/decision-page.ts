@@ -5,8 +5,8 @@ import type { LinkedPage } from "../web/linked-page.ts";
 import type { ServerProcess } from "./connect.ts";
 
 /**
- * If the page that the server opened in a browser is not shown within this many milliseconds, the approval is requested
- * in another way.
+ * If the page that the server opened in a browser is not shown within this many milliseconds, approval is requested in
+ * another way.
  */
 const COMES_WITHIN_MS = 15_000;
 
@@ -42,8 +42,8 @@ interface Parts {
 }
 
 /**
- * Creates the page on which a person decides. One browser tab shows all runs that need approval. While it may still be
- * loading, no second one is opened.
+ * Creates the page on which a person decides. All runs that need approval are shown in one browser tab. While that may
+ * still be loading, no second one is opened.
  */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);

@@ -6,28 +6,26 @@ import type { Sandbox, SandboxOptions } from "../sandbox/index.ts";
 import type { SandboxSeed } from "../settings/value-types.ts";
 import { once } from "../tools/define-tool.ts";
 
-/**
- * A sandbox inside this process. It starts when its address is first requested, and does not keep the process alive.
- */
+/** A sandbox in this process. It starts when its address is first needed, and does not keep the process alive. */
 export interface EmbeddedSandbox {
   /**
-   * Starts the sandbox if it is not running, and returns its address. Rejects if the port stays in use or the seed
+   * Starts the sandbox if it does not run yet. Returns its address. Rejects if the port stays in use, or if the seed
    * cannot be read.
    */
   readonly url: () => Promise<string>;
-  /** Returns the targetings in the initial data of the sandbox. Rejects if the seed cannot be read. */
+  /** Returns the targetings with which the sandbox starts. Rejects if the seed cannot be read. */
   readonly seeded: () => Promise<readonly Named[]>;
   close(): Promise<void>;
 }
 
 /**
- * How often the sandbox tries to open its port, and the milliseconds between two attempts. Some hosts briefly start a
- * second server, which then uses the port.
+ * How often the sandbox tries to open its port, and how many milliseconds it waits between two attempts. Some hosts
+ * start a second server for a moment, which then uses the port.
  */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;
 
-/** The keys that a sandbox accepts besides its built-in ones. */
+/** The keys that a sandbox accepts in addition to its built-in ones. */
 type Keys = NonNullable<SandboxOptions["keys"]>;
 
 export interface Named {
@@ -41,7 +39,7 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
   readonly seed: SandboxSeed;
 };
 
-/** Creates a sandbox that listens on `port` (0: a free port) from the first request of its address. */
+/** Creates a sandbox that starts to listen on `port` (0: a free port) when its address is first needed. */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
   const seed = once(async () =>
@@ -67,8 +65,8 @@ export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): 
 }
 
 /**
- * Returns the error to log if a seed file cannot be used. The answer to the call says only that the API could not be
- * reached.
+ * Returns the error to log if a seed file cannot be used. The answer to the call only says that the API is not
+ * reachable.
  */
 function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   if (typeof choice === "string" || hasCode(cause, "EADDRINUSE")) return cause;
@@ -87,13 +85,13 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // A call waits for the sandbox, so this pause keeps the process alive. The running sandbox does not.
+      // A call waits for the sandbox, so this pause keeps the process alive, unlike the sandbox itself.
       await delay(PORT_WAIT_MS);
     }
   }
 }
 
-/** Returns the configured keys without those that are built into every sandbox. */
+/** Returns the configured keys, except those that every sandbox accepts anyway. */
 export function acceptedKeys(managementKey: string, appKey: string): Keys {
   const builtIn: readonly string[] = BUILT_IN_KEYS.management.map(({ key }) => key);
   return {

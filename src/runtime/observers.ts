@@ -9,13 +9,13 @@ import { VERSION } from "./settings-input.ts";
 export const NO_TRACES =
   "an OpenTelemetry SDK is loaded, but no traces are created: install the package @opentelemetry/api next to this one";
 
-/** Loads the observers: metrics if `wantsFigures` is set, and traces if the person has loaded an OpenTelemetry SDK. */
+/** Loads the observers: metrics if `wantsFigures`, and traces if the person has loaded an OpenTelemetry SDK. */
 export async function observers(wantsFigures: boolean) {
   const instrument = wantsFigures ? (await import("../observe/instrument.ts")).instrument : undefined;
   const figures = instrument?.(VERSION, () => performance.now());
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
-    /** Observes requests. Undefined if nothing is observed, which saves time. */
+    /** Observes requests. Undefined if nothing is to be observed, which saves time. */
     observer: combineObservers(traces, figures?.observer),
     over: figures?.over ?? ((backend: Backend) => backend),
     text: figures?.text,
@@ -24,8 +24,8 @@ export async function observers(wantsFigures: boolean) {
 }
 
 /**
- * Loads the code for traces. It needs the OpenTelemetry package, which a person can install next to this one.
- * `problem`: the error if that fails.
+ * Loads the code for traces. It needs the OpenTelemetry package, which a person can install in addition. If that fails,
+ * `problem` is the error.
  */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
@@ -43,8 +43,7 @@ export interface LogSetup {
 
 export interface LogParts {
   /**
-   * The storage of the log fields of a request in progress, which are then added to each log line. At level `debug`,
-   * there is always one.
+   * Stores the log fields of each request, so that all log lines of the request get them. Always set at level `debug`.
    */
   readonly work?: FollowedWork;
   readonly secrets?: readonly string[];

@@ -11,12 +11,12 @@ export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/** Returns whether a flag that needs no value is set. Throws a SettingsError if it has a value other than on or off. */
+/** Returns whether a flag without a value is set. Throws a SettingsError if it has another value than on or off. */
 export function isOn(line: CommandLine, flag: string): boolean {
   return optionOf(line, flag, toggle) ?? false;
 }
 
-/** Reads the settings. Throws a SettingsError if one is invalid or contradicts the API documents. */
+/** Reads the settings. Throws a SettingsError if a setting is invalid, or does not agree with the API documents. */
 export function settingsFrom(input: SettingsInput): Settings {
   const settings = readSettings(input);
   const foreign = settings.allowedTargetings?.find((id) => !isUlid(id));
@@ -56,8 +56,8 @@ export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: 
 }
 
 /**
- * Returns whether the sandbox must start with the server instead of at the first call: apps may send events to its
- * fixed port, or its seed file may have an error that a person should see.
+ * Returns whether the sandbox must start together with the server, and not only with the first call. Apps may send
+ * events to its fixed port, or its seed file may have an error that a person should see.
  */
 export function startsSandbox({ environment }: Pick<Settings, "environment">): boolean {
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;

@@ -11,7 +11,7 @@ import { inputOf, settingsFrom } from "./settings-input.ts";
 
 const WAIT_MS = 30_000;
 
-/** Returns the store that the settings name. Connects nothing and opens no file yet. */
+/** Returns the store that the settings name. Does not yet connect or open files. */
 export async function backendOf({
   stateDir,
   keep,
@@ -24,9 +24,7 @@ export async function backendOf({
   return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), share);
 }
 
-/**
- * Returns whether the configured store can be used. Logs its weaknesses, or why it cannot be used, to standard error.
- */
+/** Returns whether the configured store can be used. Logs weaknesses of the store, or why it cannot be used. */
 export async function isStoreReady(
   { store, sealKey }: Pick<Settings, "store" | "sealKey">,
   { migrates, log }: { readonly migrates: boolean; readonly log: Pick<Log, "warn"> },
@@ -57,7 +55,7 @@ export async function runMigrate(line: CommandLine): Promise<number> {
   }
 }
 
-/** Closes a store that does not answer after `ms` milliseconds, so that the process can end. */
+/** Closes a store after `ms` milliseconds. A store that does not answer would otherwise keep the process alive. */
 export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
   setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
 }
@@ -76,12 +74,12 @@ function tellOf(thrown: unknown): void {
 
 const KEY_BYTES = 32;
 
-/** What a key is used for. Each purpose has its own key, so that data signed for one is invalid for the others. */
+/** What a key is for. Each purpose has its own key, so that data signed for one is not valid for another. */
 type SealPurpose = "confirmation" | "question" | "page";
 
 /**
- * Returns a function that derives a key for each purpose, from the configured key (base64) or the stored one. If the
- * stored key cannot be read, the next call tries again.
+ * Returns a function that derives a key for each purpose from the configured key (base64), or else from the stored one.
+ * If the stored one cannot be read, the next call tries again.
  */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>) {
   let root = sealKey === undefined ? undefined : Buffer.from(sealKey, "base64");
@@ -91,10 +89,7 @@ export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8A
   };
 }
 
-/**
- * Throws an error of the store at the start of a command as a SettingsError, so that it is reported like a wrong
- * setting.
- */
+/** Throws an error of the store as a SettingsError, so that a command reports it at its start like a wrong setting. */
 export function asSetting(thrown: unknown): never {
   if (!(thrown instanceof RunStoreError)) throw thrown;
   throw new SettingsError(`${thrown.message}. ${thrown.remedy}`);

@@ -5,16 +5,16 @@ import { messageOf } from "../platform/text.ts";
 import { SettingsError } from "../settings/value-types.ts";
 
 /**
- * Returns the signals that stop a process. On Windows, closing the console window sends SIGHUP. Elsewhere, SIGHUP is
- * left out, so that `nohup` works.
+ * Returns the signals that stop a process. On Windows, SIGHUP means that the console window was closed. On other
+ * systems, it is not included, so that `nohup` works.
  */
 export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[] {
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }
 
 /**
- * Resolves at the first signal to stop. Later signals are ignored, because npx passes on an interrupt that the process
- * has already got from the terminal.
+ * Resolves at the first signal to stop. Ignores later ones, because npx forwards an interrupt that the process has
+ * already got from the terminal.
  */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
@@ -23,8 +23,8 @@ export function stopSignal(): Promise<void> {
 }
 
 /**
- * Ignores errors of standard output when its reader has gone, for example `head` or a program that only reads the
- * address of the sandbox.
+ * Ignores errors of standard output if its reader has ended, such as `head`, or a program that only wants the sandbox's
+ * address.
  */
 export function allowClosedOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -38,7 +38,7 @@ export function orStopped<T>(work: Promise<T>, asked: Promise<void>): Promise<T 
 
 export class QuestionInterrupted extends Error {}
 
-/** Asks a yes-or-no question in the terminal. Only yes approves. Throws a QuestionInterrupted after Ctrl-C. */
+/** Asks a yes-or-no question in the terminal. Only "yes" approves. After Ctrl-C, throws a QuestionInterrupted. */
 export function askInTerminal(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   return new Promise((resolve, reject) => {
@@ -46,7 +46,7 @@ export function askInTerminal(question: string): Promise<boolean> {
       reject(new QuestionInterrupted());
       terminal.close();
     });
-    // The input may end without an answer, which counts as no.
+    // If the input ends without an answer, that counts as no.
     terminal.once("close", () => resolve(false));
     terminal.question(`${question} [y/N] `, (answer) => {
       resolve(/^y(es)?$/i.test(answer.trim()));

@@ -18,8 +18,8 @@ import type { ListAsked, OptionAsked, OptionSummary, SaveCall, Saved } from "./s
 const LARGEST = 5;
 
 /**
- * Saves options, or the Context IDs of one option, to a file. Throws an ApiError, or a FileError if the file must not
- * be written.
+ * Saves options, or the Context IDs of one option, to a file. Throws an ApiError if they cannot be read, or a FileError
+ * if the file cannot be written.
  */
 export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promise<Saved> {
   return tool === "list_options" ? saveOptions(input, world) : saveContexts(input, world);
@@ -37,8 +37,8 @@ async function saveContexts(
 }
 
 /**
- * Saves options as rows or as a desired state. For a whole targeting, also saves a base: a file from which later plans
- * see what has changed since.
+ * Saves options as rows or as a desired state. If it is a whole targeting, also saves a base, with which later plans
+ * notice what has changed since.
  */
 async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
@@ -54,7 +54,7 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   };
   const source = { targetingId: asked.targetingId, store, fresh: asked.fresh };
   const pieces = lines(counted(withContexts(api, options, { signal, source, onRead: whole?.take })));
-  // The data for the base is collected while the first file is written, so the base is written second.
+  // The data for the base is collected while the first file is written, so the base must come second.
   const base = whole === undefined ? [] : [{ place: whole.base, pieces: whole.baseText() }];
   await saveFiles([{ place, pieces }, ...base]);
   const counts = countsOf(options, contextIds);
@@ -67,14 +67,12 @@ export function isPart({ parent, search, contextIds, empty }: ListAsked): boolea
 
 interface SavedForm {
   readonly place: Place;
-  /**
-   * Collects the data for the base. Absent if the call saves only a part of a targeting, because a part has no base.
-   */
+  /** Collects the data for the base. Absent if only a part of a targeting is saved, because then there is no base. */
   readonly whole?: WholeTargeting;
   readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
 }
 
-/** Chooses by the extension of the file: rows or a desired state. Throws a FileError if the file exists. */
+/** Chooses between rows and a desired state, by the extension of the file. Throws a FileError if the file exists. */
 async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
   const { targetingId, saveTo, folders, delimiter } = asked;
   if (!asksDesired(saveTo)) {
@@ -109,9 +107,7 @@ function optionSummary({ _id, name, type, contextCount, childCount, parent }: Op
   return { _id, name, type, contextCount, childCount, ...(typeof parent === "string" && { parent }) };
 }
 
-/**
- * Reads the options to save. Adds the names of their groups, because files contain these names instead of group IDs.
- */
+/** Reads the options to save, and adds the names of their groups, which files contain instead of IDs. */
 async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly PlacedOption[]> {
   const { api, contents: store, signal } = world;
   const { targetingId, parent, fresh } = asked;
@@ -129,7 +125,9 @@ async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly Pl
   return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
 }
 
-/** Returns whether the extension of the file means a desired state. Such a file always describes a whole targeting. */
+/**
+ * Returns whether the extension of a file stands for a desired state. Such a file always describes a whole targeting.
+ */
 export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }
@@ -143,11 +141,11 @@ interface SavingWorld {
 
 interface WholeTargeting {
   readonly take: (option: OptionRecord, contexts: readonly string[]) => void;
-  /** Sets the order in which `desired` and `baseText` write the options. */
+  /** Sets the order of the options in `desired` and `baseText`. */
   readonly expect: (options: readonly PlacedOption[]) => void;
   /**
-   * Reads all rows to the end, then yields the desired state. Throws a FileError if there are more options than the
-   * format allows.
+   * Reads all rows, and then yields the desired state. Throws a FileError if there are more options than its format
+   * allows.
    */
   readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
   readonly base: Place;
@@ -155,8 +153,8 @@ interface WholeTargeting {
 }
 
 /**
- * Returns the place for the base. Throws a FileError if an export with the same name but another extension has its base
- * there, because plans for that export need this base.
+ * Returns the place of the base. Throws a FileError if an export with the same name but another extension already has
+ * its base there, because plans of that export need it.
  */
 async function freeBasePlace(path: string, folders: readonly string[]): Promise<Place> {
   const base = basePathOf(path);
@@ -179,7 +177,8 @@ async function wholeTargeting(
   { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
   const base = await freeBasePlace(path, folders);
-  // A desired state is written after all options were read, so they are kept in memory. Other rows are written at once.
+  // A desired state can be written only after all options were read, so they are kept in memory. Rows are written at
+  // once.
   const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const targeting = { _id, name };

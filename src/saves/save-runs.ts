@@ -18,14 +18,12 @@ export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }
 
-/**
- * Returns whether a run saves a file. Unlike `isSaveRun`, this also accepts a run of which only the header was read.
- */
+/** Returns whether a run saves a file. Unlike `isSaveRun`, also accepts a run of which only the header was read. */
 export function isSaveKind(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Runs that save options or Context IDs to a file. A run that is resumed reads everything again. */
+/** Runs that save options or Context IDs to a file. When a run is resumed, it reads everything again. */
 export class SaveRuns {
   readonly runs: KindRuns<SaveCall, SaveEntry, SaveState, OnError>;
 
@@ -33,7 +31,7 @@ export class SaveRuns {
     this.runs = new KindRuns(saveKind(context), context);
   }
 
-  /** Starts a run in the background. If an error ends the run, `onError` gets the error. */
+  /** Starts a run in the background. `onError` is called with an error that ends the run. */
   start(
     call: SaveCall,
     { caller, requested }: { readonly caller: string; readonly requested?: Requested | undefined },
@@ -45,7 +43,7 @@ export class SaveRuns {
   }
 }
 
-/** The SHA-256 digest of an empty input, in hexadecimal. Runs that save a file have no other input than their call. */
+/** The SHA-256 of an empty input, in hexadecimal. Runs that save a file have no input except their call. */
 const NOTHING_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 async function* none(): AsyncGenerator<never> {}
@@ -60,7 +58,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);
       if (state.objects.length > 0) return { state };
-      // If a run has no entries, its process ended before it read anything. So the run starts from the beginning.
+      // The process ended before it had read anything, so the run starts from the beginning.
       const begin = { t: "begin", saveTo: call.input.saveTo, at: createdAt } as const;
       state.apply(begin);
       return { state, first: [begin] };
@@ -82,7 +80,7 @@ async function save(
   await run.flush();
   await run.markStarted();
   try {
-    // Imported only when needed, because many processes never save a file.
+    // Imported only when needed, because many processes never save files.
     const { saveAsked } = await import("./save-options.ts");
     const world = { api: api.forCall?.() ?? api, contents, clock, signal: run.signal };
     run.record({ t: "saved", saved: await saveAsked(run.header.call, world), at: clock.now() });

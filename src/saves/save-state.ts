@@ -24,7 +24,7 @@ export type ListAsked = Fixed<z.infer<typeof listAsked>>;
 const optionAsked = z.object({ optionId: z.string(), targetingId: text, ...place });
 export type OptionAsked = Fixed<z.infer<typeof optionAsked>>;
 
-/** A call as it is stored. It contains everything that another process needs to finish the call. */
+/** A call in its stored form, with everything that another process needs to finish it. */
 const saveCall = z.discriminatedUnion("tool", [
   z.object({ tool: z.literal("list_options"), input: listAsked }),
   z.object({ tool: z.literal("get_option"), input: optionAsked }),
@@ -45,8 +45,8 @@ const saved = z.object({
   savedTo: z.string(),
   base: z.string().exactOptional(),
   /**
-   * The numbers of saved objects. If only the Context IDs of one option were saved, `groups` and the counts after it
-   * are absent.
+   * How many objects were saved. If it was only the Context IDs of one option, `groups` and the counts after it are
+   * absent.
    */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
   largest: z.array(optionSummary).exactOptional(),
@@ -55,7 +55,7 @@ const saved = z.object({
 });
 export type Saved = Fixed<z.infer<typeof saved>>;
 
-/** One line of the journal. Applying all lines in order gives the current state of the run. */
+/** One line of the journal. All lines in order lead to the present state of the run. */
 const saveEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
   z.object({ t: z.literal("saved"), saved, at }),

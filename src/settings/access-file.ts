@@ -15,14 +15,14 @@ const accessToken = z.strictObject({
   name: z.string().min(1),
   token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
   /**
-   * The project in which the token is valid. If absent, the project of the configured keys. For a token with
-   * `approves`, `*` means all projects.
+   * The project for which the token is valid. Absent: the project of the configured keys. `*` in a token that approves:
+   * all projects.
    */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),
   folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
   approves: z.boolean().default(false),
-  /** Whether the token may call tools. Default: only if it may not approve. */
+  /** Whether the token may call tools. Absent: it may, unless it may approve. */
   tools: z.boolean().optional(),
 });
 export const tokenEntry = accessToken.omit({ token: true });
@@ -42,7 +42,7 @@ export interface Access {
   readonly projects: ReadonlyMap<string, ProjectKeys>;
   readonly tokens: readonly AccessToken[];
   readonly requireOtherApprover?: boolean;
-  /** Set if the file has changed and cannot be read any more. The server then refuses all callers. */
+  /** Set if the file was changed and can no longer be read. The server then refuses all callers. */
   readonly isUnreadable?: boolean;
 }
 
@@ -81,7 +81,7 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    // The message of the JSON parser is not shown, because it quotes the file, which contains keys.
+    // The message of the JSON parser is not shown, because it quotes the file, which contains secrets.
     const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is not JSON";
     throw refuse(`cannot be read: ${reason}`);
   }

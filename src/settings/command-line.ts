@@ -15,8 +15,8 @@ export interface CommandLine {
 }
 
 /**
- * Reads a command line. `own` are flags of the command itself; all settings with a flag are accepted, too. Ignores
- * empty words, which hosts pass for optional settings. Throws a SettingsError if a flag is unknown or has no value.
+ * Reads a command line. Accepts flags of the command (`own`) and of all settings. Ignores empty words, which hosts pass
+ * for optional settings. Throws a SettingsError if a flag is unknown or has no value.
  */
 export function parseCommandLine(argv: readonly string[], own: readonly CommandOption[] = []): CommandLine {
   const toggles = new Map<string, boolean>(own.map((option) => [option.flag, option.toggle === true]));
@@ -66,7 +66,7 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
       secret.variable,
     );
   }
-  // The person may have misspelt the flag, or have written it like the environment variable of the setting.
+  // The flag may be misspelt, or be written like the environment variable of the setting.
   const wrong = raw.replace(/^-+/, "");
   const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
   const meant = ofVariable?.flag ?? nearestWord(wrong, known);
@@ -77,7 +77,8 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
 }
 
 /**
- * Returns the end of an error message about an unknown word: the most similar known word, if any, and all known words.
+ * Returns the end of an error message about an unknown word: the most similar word, if there is one, and all known
+ * words.
  */
 export function didYouMean(wrong: string, words: readonly string[], what: string): string {
   const meant = nearestWord(wrong, words);

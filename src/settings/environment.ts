@@ -7,8 +7,8 @@ export interface Endpoint {
 }
 
 /**
- * Why an API cannot be used: only its address or only its key is set, or a setting has a `problem`. `missing` and
- * `present` name the variables.
+ * Why an API cannot be used: its address or its key is not set, or a setting has a `problem`. `missing` and `present`
+ * name the variables.
  */
 export interface HalfPair {
   readonly missing: string;
@@ -19,8 +19,8 @@ export interface HalfPair {
 export type UnusableSettings = ReadonlyMap<string, string>;
 
 /**
- * The live APIs. If the settings of an API are incomplete (`half`), its tools are listed and report that. If an API is
- * not configured at all, its tools are not listed.
+ * The live APIs. If the settings of an API are incomplete (`half`), its tools are listed, and their calls report this.
+ * If the API is not configured at all, its tools are not listed.
  */
 export interface LiveEnvironment {
   readonly kind: "live";
@@ -31,12 +31,12 @@ export interface LiveEnvironment {
 
 /**
  * What happens if only the address or only the key of an API is set. `refused`: the server does not start. `reported`:
- * it starts and each call reports the problem, because hosts do not show why a server did not start.
- * `callersBringKeys`: an address alone is enough, because callers send keys with their requests.
+ * the server starts, and each call reports it, because hosts do not show why a server did not start.
+ * `callersBringKeys`: an address is enough, because callers send keys with their requests.
  */
 export type HalfPairs = "refused" | "reported" | "callersBringKeys";
 
-/** A sandbox: a running one at `url`, or without `url` one inside this process on `port` (0: a free port). */
+/** A running sandbox at `url`; without `url`, one in this process on `port` (0: a free port). */
 export interface SandboxEnvironment {
   readonly kind: "sandbox";
   readonly url?: string;
@@ -66,8 +66,8 @@ export function readAddresses(read: Read) {
 const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as const;
 
 /**
- * Returns the environment of the settings. Throws a SettingsError if live mode has no complete pair of address and key,
- * or if an incomplete pair is refused.
+ * Returns the environment that the settings describe. Throws a SettingsError if live mode has no complete pair of
+ * address and key, or if an incomplete pair is not allowed.
  */
 export function resolveEnvironment(
   settings: EnvironmentSettings,
@@ -121,8 +121,8 @@ function nothingToUse(): SettingsError {
 }
 
 /**
- * Returns the sandbox that the settings describe. The configured keys may be real ones, so they are sent only to a
- * sandbox on this machine.
+ * Returns the sandbox that the settings describe. The configured keys may be real, so they are sent only to a sandbox
+ * on this machine.
  */
 function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
@@ -131,7 +131,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
     kind: "sandbox",
     ...(sandboxUrl !== undefined && { url: sandboxUrl }),
     port: settings.sandboxPort,
-    // Without any settings, a person is probably trying the server out, so the sandbox gets sample data.
+    // Without any settings, a person is probably trying out the server, so the sandbox starts with sample data.
     seed: settings.sandboxSeed ?? (isForWantOfSettings ? "sample" : "none"),
     managementKey: (near ? settings.targetingApiKey : undefined) ?? SANDBOX_KEYS.management,
     eventKey: (near ? settings.eventAppKey : undefined) ?? SANDBOX_KEYS.events,
@@ -156,8 +156,8 @@ function pairOf(
 }
 
 /**
- * Returns the variable with the proxy for an address if that proxy setting is invalid. Requests must then not be sent,
- * because they would go without the proxy.
+ * If the proxy setting for an address is invalid, returns its variable. Requests to that address must then not be sent,
+ * because they would not use the proxy.
  */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
@@ -166,7 +166,7 @@ function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings)
     : undefined;
 }
 
-/** The proxies for https and http addresses, and the hosts to which requests go directly (`none`, from NO_PROXY). */
+/** The proxies for https and http addresses, and the hosts that are reached without one (`none`, from NO_PROXY). */
 export interface Proxies {
   readonly https?: string | undefined;
   readonly http?: string | undefined;
@@ -174,8 +174,7 @@ export interface Proxies {
 }
 
 /**
- * Returns the proxy for an address. Loopback addresses get none, because a proxy would connect to its own machine
- * instead of this one.
+ * Returns the proxy for an address. Loopback addresses have none, because the proxy would connect to its own machine.
  */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
@@ -183,8 +182,8 @@ export function proxyFor(url: string, proxies: Proxies): string | undefined {
 }
 
 /**
- * Returns whether an address needs no proxy. NO_PROXY is `*` or a list of hosts, separated by commas. A host may have a
- * port and includes its subdomains.
+ * Returns whether NO_PROXY covers an address. It is `*` or a comma-separated list of hosts. A host may have a port, and
+ * includes its subdomains.
  */
 function needsNoProxy(url: string, none: string): boolean {
   const { protocol, hostname, port } = new URL(url);

@@ -15,12 +15,12 @@ import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError 
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
   /**
-   * Set if the server serves HTTP. An API may then have an address without a key, if callers may send their own keys.
+   * Set if the server serves HTTP. If callers may send their own keys, an API may then have an address without a key.
    */
   readonly overHttp?: true;
   /**
-   * Set if the server serves stdio. The server then starts even if the settings of an API are incomplete or invalid;
-   * calls of the API report it.
+   * Set if the server serves stdio. It then starts even if the settings of an API are incomplete or invalid, and calls
+   * of that API report it.
    */
   readonly overStdio?: true;
 }
@@ -29,8 +29,8 @@ export interface SettingsInput extends Platform {
 export type Settings = ReturnType<typeof readSettings>;
 
 /**
- * Reads the settings. A flag overrides an environment variable, and both override the default. Throws a SettingsError
- * that names the first invalid setting.
+ * Reads the settings. A flag takes precedence over an environment variable, and both over the default. Throws a
+ * SettingsError that names the first invalid setting.
  */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
@@ -59,17 +59,19 @@ export function readSettings(input: SettingsInput) {
   const { targetingApiKey, eventAppKey, sandboxUrl } = addresses;
   return Object.freeze({
     environment,
-    /** The invalid keys and addresses, by variable, with which the server starts anyway. Calls report them. */
+    /** Invalid keys and addresses, by variable. The server starts with them, and calls report them. */
     unusable,
     blocked: blockedBy(unusable),
-    /** The address of a running sandbox. It can be inspected even in live mode. */
+    /** The address of a running sandbox. Even in live mode, its events can be inspected. */
     sandboxUrl,
     project: { name, id: projectId(environment, name) } as const,
     ...readRules(read, input),
     allowedDirs: read(SETTINGS.allowedDirs),
     maxLineBytes: read(SETTINGS.maxLineMb) * 1_048_576,
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
-    /** The configured route of each operation, as `"METHOD /path"`. The names of the operations are validated later. */
+    /**
+     * The routes that replace those of operations, as `"METHOD /path"`. The names of the operations are checked later.
+     */
     routes: routes === undefined ? {} : readRoutes(routes),
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
@@ -77,9 +79,9 @@ export function readSettings(input: SettingsInput) {
     readConcurrency: read(SETTINGS.readConcurrency),
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) } as const,
     share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
-    /** The shared database. Undefined if everything is stored in the state folder. */
+    /** The shared database. Undefined: everything is stored in the state folder. */
     store,
-    /** The key that signs confirmations, in base64. Undefined for the key in the state folder. */
+    /** The key that signs confirmations, in base64. Undefined: the key in the state folder is used. */
     sealKey,
     http,
     logLevel: read(SETTINGS.logLevel),
@@ -101,21 +103,21 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm) ?? (overHttp ? "strict" : "ask"),
     page: read(SETTINGS.page),
-    /** Whether an approval in a view that the client shows is accepted although `confirm` is `strict`. */
+    /** Whether an approval in a client's view counts even if `confirm` is `strict`. */
     trustViews: read(SETTINGS.trustViews),
-    /** The only targetings that may be changed. Undefined if all may be. The IDs are not validated yet. */
+    /** The only targetings that may be changed. Undefined: all may be changed. The IDs are checked later. */
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
     /**
-     * The maximum percentage of the options of a targeting that one plan may change, and the same maximum for options
-     * that it deletes.
+     * How much of a targeting's options a plan may change at most, in percent. The same limit applies to deletions
+     * alone.
      */
     maxChangePercent: read(SETTINGS.maxChangePercent),
   } as const;
 }
 
 /**
- * Returns the invalid setting because of which all calls fail. Without it, calls would use the wrong store, key or
+ * Returns the invalid setting that makes all calls fail, because they would otherwise use the wrong store, key or
  * sandbox.
  */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
@@ -151,8 +153,8 @@ function projectId(environment: Environment, name: string | undefined): string {
 }
 
 /**
- * Returns a text that identifies a project without a configured name: the address and the key, because each key belongs
- * to one project (management-api 5).
+ * Returns a text that identifies a project without a configured name. It consists of the address and the key, because
+ * each key is for one project (management-api 5).
  */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
@@ -184,12 +186,12 @@ function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
   const { password } = new URL(given);
-  // Errors of the database may show the password in its decoded form, so that form is a secret as well.
+  // Errors of the database may contain the decoded password, so that is a secret as well.
   const plain = /^postgres/i.test(given) && !/%(?![0-9a-f]{2})/i.test(password) ? [decodeURIComponent(password)] : [];
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
 
-/** Returns the variables with our prefix that are not settings. They are probably misspelt. */
+/** Returns variables that have our prefix but are not settings. They are probably misspelt. */
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(environment).filter(
     (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
@@ -205,7 +207,7 @@ function readHttpSettings(read: Read) {
     accessFile: read(SETTINGS.accessFile),
     oauth,
     approvalWebhook: read(SETTINGS.approvalWebhook),
-    /** Whether callers may bring their own keys in headers. */
+    /** Whether callers may send their own keys in headers. */
     ownKeys: read(SETTINGS.ownKeys),
     publicUrl: read(SETTINGS.publicUrl),
     allowedHosts: read(SETTINGS.allowedHosts),
@@ -217,12 +219,12 @@ function readHttpSettings(read: Read) {
 function readOAuth(read: Read) {
   const issuer = read(SETTINGS.oauthIssuer);
   const given = {
-    /** The audience that tokens must have. Undefined for the public address of this server. */
+    /** The audience that tokens must have. Undefined: the public address of this server. */
     audience: read(SETTINGS.oauthAudience),
-    /** The address of the issuer's keys. Undefined if the issuer's metadata names it. */
+    /** The address of the issuer's keys. Undefined: the issuer's metadata names it. */
     jwksUrl: read(SETTINGS.oauthJwksUrl),
     projectClaim: read(SETTINGS.oauthProjectClaim),
-    /** The OAuth client. Undefined if people cannot log in to the web page through the authorization server. */
+    /** The OAuth client. Undefined: people cannot log in to the web page through the authorization server. */
     clientId: read(SETTINGS.oauthClientId),
     clientSecret: read(SETTINGS.oauthClientSecret),
   } as const;
@@ -237,28 +239,28 @@ export interface Platform {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Returns the folder for data that must survive a restart. The folder may not exist yet. */
+/** Returns the folder for data that must survive a restart. It may not exist yet. */
 export function stateFolder({ platform, home, environment }: Platform): string {
   if (platform === "win32") {
     return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
   }
   if (platform === "darwin") return posix.join(home, "Library", "Application Support", NAME);
   const given = environment.XDG_STATE_HOME;
-  // A relative path is ignored, as the XDG base directory specification requires.
+  // The XDG base directory specification says that a relative path must be ignored.
   const base = given !== undefined && posix.isAbsolute(given) ? given : posix.join(home, ".local", "state");
   return posix.join(base, NAME);
 }
 
 /**
- * Reads the settings of the run store. Throws a SettingsError if neither this process nor a worker could execute the
- * runs of this process.
+ * Reads the settings of the run store. Throws a SettingsError if no process could execute the runs of this one: neither
+ * itself nor a worker.
  */
 function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
   const store = {
     listenUrl: read(SETTINGS.storeListen),
     connections: read(SETTINGS.storeConnections),
-    /** Whether this process executes runs. If not, it only stores them, and a worker executes them. */
+    /** Whether this process executes runs. Otherwise it only stores them, and workers execute them. */
     drives: read(SETTINGS.drive),
     parallelProjects: read(SETTINGS.parallelProjects),
   } as const;
@@ -280,7 +282,10 @@ function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
 
 export type Source = "flag" | "environment" | "default";
 
-/** Returns a setting and its source. Undefined if it is not set, empty or an unfilled placeholder. */
+/**
+ * Returns the text of a setting and its source. Undefined if it is not set, empty, or a placeholder that was not
+ * filled.
+ */
 export function settingText(
   { variable, flag, anyCase }: Setting<unknown, unknown>,
   { flags, environment }: Pick<SettingsInput, "flags" | "environment">,
@@ -293,8 +298,8 @@ export function settingText(
 }
 
 /**
- * Returns the trimmed text of a setting, undefined if it is not set. For an empty optional setting, some hosts pass an
- * empty text or the placeholder `${user_config.name}`.
+ * Returns the trimmed text of a setting; undefined if it is not set. For an optional setting without a value, some
+ * hosts pass an empty text or the placeholder `${user_config.name}`.
  */
 function meaningful(given: string | undefined): string | undefined {
   const trimmed = given?.trim();

@@ -1,8 +1,8 @@
 import { delimiter, resolve } from "node:path";
 
 /**
- * The form of the value of a setting. `words` completes the sentence "… must be". `read` parses the text, and returns
- * undefined if it is invalid. A `toggle` is a flag that needs no value.
+ * The form of a setting's value. `words` completes the sentence "… must be". `read` parses a text, and returns
+ * undefined if it is invalid. `toggle`: the flag needs no value.
  */
 export interface Form<Value> {
   readonly words: string;
@@ -18,7 +18,7 @@ export const headerKey: Form<string> = {
   read: (given) => (/^[\x21-\x7e]+$/.test(given) ? given : undefined),
 };
 
-/** The address of an API. A path is allowed, but no user name, query or fragment. A slash at the end is removed. */
+/** The address of an API. May have a path, but no user name, query or fragment. A final slash is removed. */
 export const address: Form<string> = {
   words: "an http:// or https:// address without a user name, query or fragment",
   read(given) {
@@ -29,18 +29,18 @@ export const address: Form<string> = {
   },
 };
 
-/** The issuer of tokens, written exactly as in the tokens. Plain http is allowed only on this machine. */
+/** The issuer of tokens, exactly as the tokens have it. Plain HTTP is allowed only on this machine. */
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
-    // The name of a caller consists of the issuer, a space and more, so an issuer with a space would make names
-    // ambiguous.
+    // A caller's name consists of the issuer, a space and more. If the issuer contained a space, different callers
+    // could have the same name.
     if (address.read(given) === undefined || /\s/.test(given)) return undefined;
     return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
   },
 };
 
-/** An address that returns trusted content: https, or http on this machine. */
+/** An address whose content is trusted, so it must use https, or http on this machine. */
 export const secureAddress: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a user name, query or fragment",
   read: (given) => (issuer.read(given) === undefined ? undefined : address.read(given)),
@@ -60,7 +60,7 @@ export const databaseAddress: Form<string> = {
 };
 
 /**
- * The address of a proxy. User name and password are allowed. Without a scheme, http is assumed, as other programs do.
+ * The address of a proxy. May have a user name and a password. Without a scheme, it means http, as in other programs.
  */
 export const proxyAddress: Form<string> = {
   words: "an http:// or https:// address",
@@ -71,7 +71,8 @@ export const proxyAddress: Form<string> = {
 };
 
 /**
- * The forms of keys and addresses. A server over stdio starts even if such a setting is invalid, and calls report it.
+ * The forms of keys and addresses. If such a setting is invalid, a server over stdio starts nevertheless, and calls
+ * report it.
  */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
@@ -102,7 +103,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word
   return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
-/** Returns the form of a comma-separated list that may contain only these words. Repeated words count once. */
+/** Returns the form of a comma-separated list of these words. A repeated word counts once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
   return {
     words: `a comma list of ${words.join(", ")}`,
@@ -125,7 +126,7 @@ export const commaList: Form<readonly string[]> = {
 
 export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
 
-/** The initial content of a sandbox: nothing, sample data, or the file at an absolute path. */
+/** What a sandbox contains at its start: nothing, sample data, or the content of a file (an absolute path). */
 export type SandboxSeed = "none" | "sample" | { readonly file: string };
 
 export const seed: Form<SandboxSeed> = {
@@ -133,7 +134,7 @@ export const seed: Form<SandboxSeed> = {
   read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),
 };
 
-/** A list of folders, separated as in PATH. Relative folders are made absolute. */
+/** A list of folders, separated as in PATH. Relative paths are made absolute. */
 export const folders: Form<readonly string[]> = {
   words: 'folders separated by ":" (";" on Windows)',
   read: (given) =>
@@ -143,14 +144,14 @@ export const folders: Form<readonly string[]> = {
       .map((part) => resolve(part.trim())),
 };
 
-/** A setting of this program. Its flag, the documentation and the manifests are generated from this object. */
+/** A setting of this program. Its flag, documentation and manifests are generated from this object. */
 export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
-  /** The flag without leading dashes. Absent for keys and for variables of other programs. */
+  /** The flag without its dashes. Absent for keys, and for variables that other programs also use. */
   readonly flag?: string;
-  /** Whether the variable is also read under its name in lower case, as other programs do (`https_proxy`). */
+  /** Whether the variable is also read in lower case (`https_proxy`), as other programs do. */
   readonly anyCase?: true;
-  /** A secret value is never shown, and is removed from all output. */
+  /** Whether the value is secret: it is never shown, and is removed from all output. */
   readonly secret: boolean;
   readonly form: Form<Value>;
   readonly fallback: Fallback;
@@ -182,7 +183,7 @@ export function optional<Value>(
   return setting(variable, form, undefined, meaning, otherwise);
 }
 
-/** Defines a setting for a secret. It has no flag, because other users of a machine can see command lines. */
+/** Defines a setting for a key. It has no flag, because other users of a machine can see command lines. */
 export function key(
   variable: string,
   meaning: string,
@@ -192,7 +193,7 @@ export function key(
   return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
 }
 
-/** Defines a setting whose environment variable other programs read, too. It has no flag. */
+/** Defines a setting whose environment variable other programs also use. It has no flag. */
 export function shared(
   variable: string,
   form: Form<string>,
@@ -202,7 +203,7 @@ export function shared(
   return { variable, anyCase: true, secret, form, fallback: undefined, otherwise: "none", meaning };
 }
 
-/** A setting is missing or invalid. The message names the variable and its flag, if it has one. */
+/** Thrown if a setting is missing or invalid. The message names the variable, and its flag if it has one. */
 export class SettingsError extends Error {
   readonly variable: string | undefined;
   constructor(message: string, variable?: string) {

@@ -12,8 +12,8 @@ export interface Entry {
   readonly args: readonly string[];
   readonly values: Readonly<Record<string, string>>;
   /**
-   * The references to environment variables that the file gets instead of keys, by variable. The file does not contain
-   * the values.
+   * For each key, by its variable: the reference to an environment variable that is written to the file instead of the
+   * key.
    */
   readonly references: Readonly<Record<string, string>>;
 }
@@ -21,40 +21,40 @@ export interface Entry {
 export type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Reads and edits the entry of this server in the configuration file of a host. Throws an UnsafeChange if the file
- * cannot be edited safely.
+ * Reads and edits this server's entry in the configuration file of a host. Throws an UnsafeChange if the file cannot be
+ * edited safely.
  */
 export interface ServerList {
   /** Returns the fields of this server's entry. Undefined if the file has no such entry. */
   readonly entryIn: (content: string) => Fields | undefined;
-  /** Returns the fields of a new entry. Fields of the old entry that the new one does not set stay. */
+  /** Returns the fields of the new entry. They include fields of the old entry that the new one does not set. */
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
-  /** Writes the fields of this server's entry. Everything else in the file stays verbatim. */
+  /** Writes the fields of this server's entry. Does not change anything else in the file. */
   readonly withFields: (content: string, fields: Fields) => string;
-  /** Removes this server's entry. Everything else in the file stays verbatim. */
+  /** Removes this server's entry. Does not change anything else in the file. */
   readonly without: (content: string) => string;
 }
 
-/** A file cannot be changed safely. The message completes the sentence "FILE cannot be changed safely: …". */
+/** Thrown if a file cannot be changed safely. The message completes the sentence "FILE cannot be changed safely: …". */
 export class UnsafeChange extends Error {}
 
-/** Returns the name under which a host stores a key that it has asked the person for. */
+/** Returns the name under which a host stores a key after it has asked the person for it. */
 export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }
 
-/** Returns whether a text is only a reference to a variable, without a default value. Also true for an empty text. */
+/** Returns whether a text is empty, or only a reference to a variable without a default value. */
 export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
 
-/** Returns whether a value is a real one, and not empty or a reference to a variable. */
+/** Returns whether a value is real: not empty, and not just a reference to a variable. */
 export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }
 
 /**
- * Returns the object under a name in a configuration. Empty if there is none. Throws an UnsafeChange if the value is
+ * Returns the object with this name in a configuration; empty if there is none. Throws an UnsafeChange if the value is
  * not an object.
  */
 export function tableIn(parent: Fields, name: string): Fields {
@@ -65,7 +65,7 @@ export function tableIn(parent: Fields, name: string): Fields {
 }
 
 export function tableOf(value: unknown): Fields | undefined {
-  // The copy has all properties as own ones, even one that is named __proto__.
+  // Copies the object, so that all its properties are its own, even one named __proto__.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
 }
 
@@ -77,13 +77,13 @@ export function publishedLaunch(platform: NodeJS.Platform): Launch {
   return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
 }
 
-/** Matches a path in the cache of npx, which has a folder for each set of packages. */
+/** Matches a path in the cache of npx. The cache has a folder for each combination of packages. */
 const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
 
 /**
- * Returns the command with which a host starts this program. If npx downloaded it from a registry, the host uses npx,
- * too. Otherwise it starts the main file with this Node, by its full path, because desktop hosts often have another
- * PATH than a terminal.
+ * Returns the command with which a host starts this program. If npx downloaded it from a registry, that is npx as well.
+ * Otherwise, it is this Node with the main file. Both have full paths, because desktop hosts often have another PATH
+ * than a terminal.
  */
 export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {
   const [, folder] = IN_NPX_CACHE.exec(file) ?? [];
@@ -96,21 +96,23 @@ interface LaunchOptions {
   readonly node: string;
 }
 
-/** Returns whether npx downloaded the package from a registry, and not from an archive, a folder or an address. */
+/**
+ * Returns whether npx downloaded the package from a registry. It may also come from an archive, a folder or an address.
+ */
 async function isOfRegistry(manifest: string): Promise<boolean> {
   try {
     const { dependencies } = tableOf(JSON.parse(await readFile(manifest, "utf8"))) ?? {};
     const asked = tableOf(dependencies)?.[packageJson.name];
     return typeof asked === "string" && !/[:/\\]/.test(asked);
   } catch {
-    // Without a readable manifest, the host starts the main file by its path, which always works.
+    // If the manifest cannot be read, the host starts the main file by its path, which always works.
     return false;
   }
 }
 
 const PRIVATE = 0o600;
 const OTHERS = 0o077;
-/** On Windows, files have access lists instead of modes, and the folders of a person are already protected by them. */
+/** Whether files have permissions. On Windows they have access lists, and a person's folders are already protected. */
 const HAS_MODES = process.platform !== "win32";
 
 /** Returns the file to which a link leads. Throws an UnsafeChange if that file does not exist. */
@@ -140,8 +142,8 @@ export function textOf(bytes: Buffer): string {
 }
 
 /**
- * Throws an UnsafeChange if a file is read-only. Without this check it would be changed, because replacing a read-only
- * file succeeds.
+ * Throws an UnsafeChange if a file is read-only. Replacing it would succeed nevertheless, because only the folder must
+ * be writable for that.
  */
 export async function checkWritable(file: string): Promise<void> {
   const found = await ifThere(() => stat(file));
@@ -150,7 +152,7 @@ export async function checkWritable(file: string): Promise<void> {
   await access(file, constants.W_OK);
 }
 
-/** Returns the permissions of a file that others can access (such as 0o644). Undefined if only its owner can. */
+/** Returns the permissions of a file (such as 0o644) if others can access it. Undefined if only its owner can. */
 export async function modeForOthers(file: string): Promise<number | undefined> {
   const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
@@ -165,22 +167,22 @@ export async function makePrivate(file: string): Promise<void> {
 const NO_MODES = "other users could read its keys, because its file system does not store permissions";
 
 /**
- * The result of replacing a file. `done` is false if another program had changed the file. `kept` is the path of the
+ * The result of replacing a file. If `done` is false, another program has changed it before. `kept` is the path of the
  * backup.
  */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 interface FileContent {
-  /** The content that the file must still have, undefined if it must not exist. Otherwise it is not replaced. */
+  /** The content that the file must still have to be replaced; undefined: the file must not exist. */
   readonly before: Buffer | undefined;
   readonly after: string;
-  /** Set if `after` contains keys, so that only the owner may read the file. */
+  /** Whether `after` contains keys, so that only the owner may be able to read the file. */
   readonly isPrivate: boolean;
 }
 
 /**
- * Replaces the content of a file in one step, so that no host reads an incomplete file. Writes a backup next to it,
- * which only the owner can read. Throws an UnsafeChange if other users could read the keys.
+ * Replaces the content of a file in one step, so that no host reads a half-written file. Before that, writes a backup
+ * into the same folder, which only the owner can read. Throws an UnsafeChange if other users could read the keys.
  */
 export async function exchange(file: string, { before, after, isPrivate }: FileContent): Promise<Exchange> {
   await mkdir(dirname(file), { recursive: true });
@@ -200,7 +202,8 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
   try {
     await make(fresh, after, mode);
     if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
-    // Checks that no host has changed the file in the meantime. A change between this line and the replacement is lost.
+    // Checks that no host has changed the file until now. A change after this line, but before the replacement, would
+    // be lost.
     const present = await bytesOf(file);
     if (before === undefined ? present !== undefined : !present?.equals(before)) {
       await unmake();
@@ -230,12 +233,12 @@ async function ifThere<Value>(look: () => Promise<Value>): Promise<Value | undef
 const HIDDEN = "[redacted]";
 const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 
-/** The fields of an entry that say how a server is started. They contain no keys. */
+/** Fields of an entry that tell how a server is started. They never contain keys. */
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**
- * Returns how the entry of this server changes, as removed and added lines, without values that may be keys. `args` are
- * the arguments that this program writes, which contain no keys.
+ * Returns the change of this server's entry as removed and added lines, without values that may be keys. `args` are the
+ * arguments that this program writes. They contain no keys.
  */
 export function linesChanged(
   list: ServerList,
@@ -258,7 +261,7 @@ export function linesChanged(
   ].join("\n");
 }
 
-/** Returns the fields of an entry without values that may be keys. `old` are the fields that they replace. */
+/** Returns the fields of an entry without values that may be keys. `old` are the fields that are replaced. */
 function shown(fields: Fields, args: readonly string[], old: Fields | undefined): Fields {
   const oldEnv = tableOf(old?.env) ?? {};
   const one = (name: string, value: unknown): unknown => {
@@ -286,8 +289,8 @@ function shownIn(variable: string, value: unknown, old: Fields): unknown {
 }
 
 /**
- * Hides arguments that may be keys. The flags of hidden arguments are shown, so that a person sees which of their own
- * arguments the change would remove.
+ * Hides arguments that may be keys. The flags of hidden arguments stay visible, so that people see which of their own
+ * arguments would be removed.
  */
 function shownArguments(given: readonly unknown[], known: readonly string[]): readonly unknown[] {
   const flags = SETTING_LIST.flatMap(({ flag }) => (flag === undefined ? [] : [`--${flag}`]));

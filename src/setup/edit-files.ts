@@ -24,8 +24,8 @@ import {
 interface JsonForm {
   readonly more?: Readonly<Record<string, string>>;
   /**
-   * Whether the host itself asks the person for each key that an entry refers to. Its questions are in the field
-   * `inputs` of the file.
+   * Whether the host itself asks the person for keys that entries refer to. It finds the questions in the file's field
+   * `inputs`.
    */
   readonly asks?: boolean;
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
@@ -33,13 +33,13 @@ interface JsonForm {
 }
 
 /**
- * The fields of an entry for a server over HTTP. They are removed when a command is written, because hosts expect an
- * entry to have only one of the two.
+ * Fields of an entry for a server over HTTP. They are removed when a command is written, because a host expects only
+ * one of the two.
  */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
 /**
- * Edits the list of servers in a JSON file, which is under the key `section`. Refuses a file with comments if the host
+ * Edits the list of servers in a JSON file, which has the key `section`. Refuses a file with comments if the host
  * cannot read comments.
  */
 export function jsonList(section: string, form: JsonForm): ServerList {
@@ -51,7 +51,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
     },
     fieldsOf: ({ command, args, values, references }: Entry, old = {}) => {
       const oldEnv = tableIn(old, "env");
-      // The variables of the old entry come first, so that their order stays.
+      // First the variables of the old entry, so that they keep their order.
       const env = { ...oldEnv, ...references, ...oldEnv, ...values };
       return { ...localPart(old), ...more, command, args, ...(Object.keys(env).length > 0 && { env }) };
     },
@@ -76,7 +76,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
   };
 }
 
-/** Returns the text of the changed file. Unchanged parts stay verbatim, except what the host cannot read. */
+/** Returns the text of the changed file. Everything else stays as it is, except what the host cannot read. */
 function changedFile(
   { text, value }: ReturnType<typeof fileOf>,
   after: Fields,
@@ -107,8 +107,8 @@ function isJson(text: string): boolean {
 }
 
 /**
- * Returns the questions for keys (`inputs`) without those that only the entry of this server uses. Undefined if none
- * are left.
+ * Returns the questions for keys (`inputs`), without those that only this server's entry uses. Undefined if no question
+ * is left.
  */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
@@ -125,7 +125,7 @@ function questionFor(variable: string): Fields {
   return { type: "promptString", id: inputId(variable), description: variable, password: true };
 }
 
-/** The byte order mark, which editors on Windows write at the beginning of files. */
+/** The byte order mark, with which editors on Windows start files. */
 const MARK = "\uFEFF";
 
 function localPart(old: Fields): Fields {
@@ -169,8 +169,8 @@ function fileOf(content: string, section: string): { readonly text: string; read
 }
 
 /**
- * Returns the values with these names in an object. Throws an UnsafeChange if a name occurs twice, because programs
- * differ in which value they use.
+ * Returns the values with these names in an object. Throws an UnsafeChange if a name occurs twice, because then
+ * programs use different ones.
  */
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
   return names.map((name) => {
@@ -189,13 +189,13 @@ function parsed(text: string): { readonly root: Node; readonly value: unknown } 
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
   if (root === undefined || errors.length > 0) return undefined;
-  // The parser creates objects without a prototype. Their copies have one, so that they can be compared.
+  // Objects of the parser have no prototype. Copies of them have one, so that they can be compared with others.
   return { root, value: structuredClone(getNodeValue(root)) };
 }
 
 /**
- * Changes a JSON text with its comments so that its value `before` becomes `after`. The editing functions of the
- * library are not used, because they reformat neighbouring lines and separate comments from their values.
+ * Changes a JSON text so that its value `before` becomes `after`, and keeps its comments. The editing functions of the
+ * library would reformat other lines, and separate comments from their values.
  */
 function editedJson(text: string, before: unknown, after: unknown, path: JSONPath = []): string {
   if (isDeepStrictEqual(before, after)) return text;
@@ -213,7 +213,7 @@ function editedJson(text: string, before: unknown, after: unknown, path: JSONPat
     return after.slice(before.length).reduce((rest: string, value: unknown) => withLast(rest, path, value), text);
   }
   const goneItems = Array.isArray(before) && Array.isArray(after) ? itemsGone(before, after) : undefined;
-  // The last item is removed first, so that the positions of the others stay valid.
+  // The last item is removed first, so that the positions of the others do not change.
   if (goneItems !== undefined)
     return goneItems.reduceRight((rest, index) => withoutChild(rest, [...path, index]), text);
   const { start, end } = placeOf(nodeAt(text, path));
@@ -271,7 +271,7 @@ function layoutOf(text: string) {
   return { unit: indent === undefined || indent === "" ? "  " : indent, eol: text.includes("\r\n") ? "\r\n" : "\n" };
 }
 
-/** Returns the white space before an offset. Undefined if other text comes before it on the same line. */
+/** Returns the white space before a position in a text. Undefined if the line has other text before that position. */
 function indentBefore(text: string, offset: number): string | undefined {
   const before = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
   return /\S/.test(before) ? undefined : before;
@@ -289,7 +289,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   const last = node.children?.at(-1);
   const start = last === undefined ? node.offset + 1 : placeOf(last).end;
   const closing = placeOf(node).end - 1;
-  // The text after the last value: comments, and perhaps a comma.
+  // The text after the last value: comments, and possibly a comma.
   const between = text.slice(start, closing);
   const kept = between.trimEnd();
   const comma = last === undefined || stripComments(kept).includes(",") ? "" : ",";
@@ -301,7 +301,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   return text.slice(0, start) + comma + kept + added + end + text.slice(closing);
 }
 
-/** Returns the indexes of the items that a list has lost. Undefined if the list has changed in another way. */
+/** Returns the indexes of items that were removed from a list. Undefined if the list was changed in another way. */
 function itemsGone(before: readonly unknown[], after: readonly unknown[]): readonly number[] | undefined {
   const isKept = (item: unknown): boolean => after.some((one) => isDeepStrictEqual(one, item));
   if (!isDeepStrictEqual(before.filter(isKept), after)) return undefined;
@@ -333,10 +333,10 @@ function placeOf({ offset, length }: Node): { readonly start: number; readonly e
 
 const SECTION = "mcp_servers";
 
-/** The time that Codex gives the server to start, in seconds. The first start downloads the package. */
+/** How many seconds Codex waits for the server to start. The first start downloads the package. */
 const FIRST_START_S = 60;
 
-/** Edits the list of servers in a TOML file. Refuses a list in which this server's entry is not a separate table. */
+/** Edits the list of servers in a TOML file. Refuses a file in which this server's entry is not a table of its own. */
 export const tomlList: ServerList = {
   entryIn: (content) => {
     const servers = tableIn(tomlIn(content), SECTION);
@@ -362,7 +362,7 @@ function tomlFieldsOf({ command, args, values, references }: Entry, old: Fields 
   };
 }
 
-/** Fields of a server over HTTP. Codex refuses an entry with one of them and a command. */
+/** Fields of a server over HTTP. Codex refuses an entry that has one of them together with a command. */
 const REMOTE_CODEX_FIELDS = ["url", "bearer_token_env_var", "http_headers", "env_http_headers"];
 
 function withTomlFields(content: string, fields: Fields): string {
@@ -398,8 +398,8 @@ function withoutTomlEntry(content: string): string {
 }
 
 /**
- * Removes the table of this server and the empty line before it. Comments and empty lines at the end of the table stay,
- * because they belong to the next one.
+ * Removes the table of this server and the empty line before it. Comments and empty lines at its end stay, because they
+ * belong to the next table.
  */
 function linesWithoutOurs(lines: readonly string[]): readonly string[] {
   const kept: string[] = [];
@@ -429,13 +429,13 @@ function tomlOf(content: string): Fields | undefined {
   try {
     return tableOf(parse(content, { integersAsBigInt: "asNeeded" }));
   } catch {
-    // Undefined for an invalid file. The message of the parser is not shown, because it quotes the file, which may
-    // contain keys.
+    // Undefined for an invalid file. The parser's message is not shown, because it quotes the file, which may contain
+    // keys.
     return undefined;
   }
 }
 
-/** Returns whether two values are equal. Compares copies, because parsed tables have no prototype. */
+/** Returns whether two values are equal. Compares copies, because tables of the parser have no prototype. */
 function areSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(structuredClone(one), structuredClone(other));
 }

@@ -10,19 +10,18 @@ export interface Host {
   readonly instead?: (platform: Platform) => string | undefined;
   readonly reference: (variable: string) => string;
   /**
-   * Where the host gets the values of keys: from its environment, by asking the person, or from the file that the
-   * person edits.
+   * Where the host gets the keys from: its environment, a question to the person, or the file, into which the person
+   * writes them.
    */
   readonly keysFrom: "environment" | "question" | "file";
   readonly list: ServerList;
   readonly own?: OwnCommand;
-  /** What the person must do to trust the server or folder, for hosts that start no servers otherwise. */
+  /** For hosts that start servers only in trusted folders: what the person must do. */
   readonly trust?: string;
 }
 
 /**
- * The command-line program of the host that can add servers. `add` returns the arguments for an entry, undefined if the
- * program cannot add it.
+ * The host's own command-line program. `add` returns the arguments with which it adds an entry; undefined if it cannot.
  */
 interface OwnCommand {
   readonly program: string;
@@ -32,7 +31,10 @@ interface OwnCommand {
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
-/** What a host accepts in its file besides plain JSON. Most hosts also reject a byte order mark. */
+/**
+ * What a host accepts in its file in addition to plain JSON: nothing. Most hosts do not accept a byte order mark
+ * either.
+ */
 const JSON_ALONE = { comments: false, trailingCommas: false } as const;
 const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
 
@@ -52,7 +54,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-code": {
     title: "Claude Code",
     file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
-    // The empty default in the reference means "not set". Without it, an unset variable would be an error.
+    // With the empty default in the reference, a variable may be unset. Without it, that would be an error.
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
     list: jsonList("mcpServers", { title: "Claude Code", reads: JSON_ALONE, more: { type: "stdio" } }),
@@ -87,7 +89,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   codex: {
     title: "Codex",
     file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
-    // Codex does not read this reference. It only marks the variable: the entry lists its name, and Codex passes the
+    // Codex does not read this reference. It only marks the variable: the entry lists its name, and Codex passes its
     // value to the server.
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
@@ -95,7 +97,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     own: {
       program: "codex",
       add: ({ command, args, values, references }) => {
-        // This command has no option to pass variables on, so it cannot add an entry with references to them.
+        // This command cannot pass variables on, so it cannot add an entry that refers to some.
         if (Object.keys(references).length > 0) return undefined;
         return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
       },
@@ -129,8 +131,8 @@ function inHome(platform: Platform, parts: readonly string[]): string {
 }
 
 /**
- * Returns the path of a file in the folder of a host. `variable` may name another folder; by default, it is below the
- * home folder.
+ * Returns the path of a file in the host's folder. That folder is below the home folder, unless `variable` names
+ * another one.
  */
 function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
   const folder = platform.environment[variable]?.trim();
@@ -138,8 +140,8 @@ function inOwnFolder(platform: Platform, variable: string, parts: readonly strin
 }
 
 /**
- * Returns the path of a file of Claude Desktop if that was installed from the Microsoft Store (MSIX). Windows redirects
- * its files to this folder.
+ * Returns the path of a file of Claude Desktop from the Microsoft Store (MSIX), whose files Windows redirects to this
+ * folder.
  */
 function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
   const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");

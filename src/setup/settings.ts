@@ -20,8 +20,8 @@ import {
 import { HOSTS, type Host } from "./hosts.ts";
 
 /**
- * Returns the entry of this server for the configuration of a host, made from the current settings. It contains
- * references to keys instead of their values.
+ * Returns this server's entry for the configuration of a host, according to the present settings. It contains
+ * references to keys, not their values.
  */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
   const values: Record<string, string> = {};
@@ -36,7 +36,7 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
   return { ...launch, values, references };
 }
 
-/** Returns the text of a setting with absolute paths, because the host may start the server in another folder. */
+/** Returns the text of a setting with absolute paths, because a host may start the server in another folder. */
 function writtenText({ form }: Setting<unknown>, text: string): string {
   if (form === path) return path.read(text) ?? text;
   if (form === seed) {
@@ -46,7 +46,7 @@ function writtenText({ form }: Setting<unknown>, text: string): string {
   return form === folders ? (folders.read(text) ?? []).join(delimiter) : text;
 }
 
-/** Returns whether a key is needed: the address of its API is set, and the mode is not sandbox. */
+/** Returns whether a key is needed: if the address of its API is set and the mode is not sandbox. */
 function isNeeded(variable: string, input: SettingsInput): boolean {
   if (settingText(SETTINGS.mode, input)?.text === "sandbox") return false;
   const address = { TARGETING_API_KEY: SETTINGS.targetingApiUrl, EVENT_APP_KEY: SETTINGS.eventApiUrl };
@@ -72,8 +72,8 @@ export function keysHeld(fields: Fields): readonly string[] {
 }
 
 /**
- * A placeholder for a key that only the host knows, used to check the other settings. It is long enough for every kind
- * of key.
+ * Replaces a key that only the host knows, so that the other settings can be checked. Long enough for every kind of
+ * key.
  */
 const SOME_KEY = "A".repeat(44);
 
@@ -93,7 +93,9 @@ export function checkAsServer(fields: Fields, { references }: Entry, input: Sett
   routesOf(settingsFrom({ ...input, flags: new Map(), environment }));
 }
 
-/** Returns the `doctor` command for the person, with the command and settings with which the host starts the server. */
+/**
+ * Returns a `doctor` command for the person, with the same program and settings with which the host starts the server.
+ */
 export function doctorLine({ command, args }: Entry, fields: Fields, platform: NodeJS.Platform): string {
   const env = tableOf(fields.env) ?? {};
   const flags = SETTING_LIST.flatMap(({ variable, flag, secret }) => {
@@ -114,7 +116,7 @@ function quoted(word: string, platform: NodeJS.Platform): string {
 
 type OpenFile = Readonly<Record<"title" | "found" | "remedy", string>>;
 
-/** Finds configuration files that contain keys of this server and that other users can read. */
+/** Returns configuration files that contain keys of this server and that other users can read. */
 export async function openHostFiles(platform: Platform): Promise<readonly OpenFile[]> {
   const found: OpenFile[] = [];
   for (const { title, file: fileOf, list } of Object.values(HOSTS)) {
@@ -128,7 +130,7 @@ export async function openHostFiles(platform: Platform): Promise<readonly OpenFi
       const remedy = commandLine(["chmod", "600", file], platform.platform);
       found.push({ title, found: openWords(file, held, mode), remedy });
     } catch (thrown) {
-      // A file that cannot be read is skipped here, because `setup` reports it.
+      // A file that cannot be read is skipped here: `setup` reports it.
       if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
     }
   }

@@ -35,9 +35,9 @@ const INTERRUPTED_CODE = 130;
 
 interface Person {
   readonly say: (text: string) => void;
-  /** Asks the person a question. Undefined without a terminal. */
+  /** Asks the person a question. Undefined if there is no terminal. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
-  /** Whether the person agrees to all questions in advance (`--yes`), except those about keys. */
+  /** Whether the person agrees to all questions in advance (`--yes`). Questions about keys are asked nevertheless. */
   readonly agreed: boolean;
   readonly launch: Launch;
 }
@@ -64,14 +64,14 @@ export async function runSetup(line: CommandLine): Promise<number> {
 }
 
 /**
- * Shows how the configuration of the host would change, and changes it if the person agrees. Exit code 1 means that the
- * person did not agree. Throws a SettingsError if the host is unknown, its file cannot be changed, or the server would
- * not start with the settings.
+ * Shows how the configuration of a host would change, and changes it if the person agrees. Exit code 1: the person did
+ * not agree. Throws a SettingsError if the host is unknown, if its file cannot be changed, or if the server would not
+ * start with the settings.
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
   const file = await fileOf(host, input);
-  // It is no error if the host is not found, because it may be installed later or in another place.
+  // A host that is not found is not an error: it may be installed later or elsewhere.
   const found = await isHere(host, input);
   const byHand = (): string => {
     const entry = entryOf(host, input, person.launch);
@@ -91,8 +91,8 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
 }
 
 /**
- * Shows this server's entry in the host's configuration, and removes it if the person agrees. Throws a SettingsError if
- * the host is unknown or its file cannot be changed.
+ * Shows this server's entry in a host's configuration, and removes it if the person agrees. Throws a SettingsError if
+ * the host is unknown, or if its file cannot be changed.
  */
 export async function remove(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
@@ -103,7 +103,7 @@ export async function remove(word: string | undefined, input: SettingsInput, per
   );
 }
 
-/** Changes a file. If that is not safe here, `byHand` explains how to change it by hand. */
+/** Changes a file. If this is not possible safely, the error explains with `byHand` how to change the file by hand. */
 async function changeSafely(
   file: string,
   byHand: () => string,
@@ -117,7 +117,7 @@ async function changeSafely(
   }
 }
 
-/** Removes the entry and writes a backup of the file next to it. Exit code 1: the person did not agree. */
+/** Removes the entry, and writes a backup of the file into the same folder. Exit code 1: the person did not agree. */
 async function takeOut(host: Host, file: string, input: SettingsInput, person: Person): Promise<number> {
   const { text: redacted } = redactorFor([...givenKeys(input).values()]);
   while (true) {
@@ -167,7 +167,7 @@ async function hostOf(given: string | undefined, input: SettingsInput): Promise<
 
 /**
  * Shows the change, asks the person, and writes the file. Undefined if another program has changed the file in the
- * meantime, so that all of this must be repeated.
+ * meantime: then all of this must be repeated.
  */
 async function change(task: Task, person: Person): Promise<number | undefined> {
   const { host, file, entry, input } = task;
@@ -226,7 +226,7 @@ function makePrivateLine(file: string): string {
   return commandLine(["chmod", "600", file], process.platform);
 }
 
-/** Called if the entry does not change. If other users can read keys in the file, offers to make it private. */
+/** Called if the entry stays the same. If other users can read keys in the file, offers to make the file private. */
 async function keepPrivate(file: string, held: readonly string[], person: Person): Promise<number> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return 0;
@@ -266,8 +266,8 @@ export interface Task {
 }
 
 /**
- * Returns the next steps for the person: what is still missing, a command that checks the settings, and a first
- * question to the agent. `keys` were just written into the file.
+ * Returns the next steps for the person: what is missing, a command that checks the settings, and a first question to
+ * the agent. `keys` have just been written to the file.
  */
 export async function nextSteps(
   { host, file, entry, input, found }: Task,
@@ -300,7 +300,7 @@ function wordOf(host: Host): string {
 
 /**
  * Returns the command line with which the host's own program would add the entry. Undefined if the program is not
- * installed or cannot add it.
+ * installed, or cannot add it.
  */
 async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
   const args = own?.add(entry);
@@ -323,8 +323,8 @@ const WHERE_KEYS_COME_FROM = {
 } as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
 /**
- * Returns a first question to the agent. For a live service it needs the ID of a targeting, because the service cannot
- * list targetings.
+ * Returns a first question to the agent. For a live service, it needs the ID of a targeting, because that service
+ * cannot list its targetings.
  */
 function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
   const isLive = (address: string, key: string): boolean =>
@@ -351,7 +351,10 @@ function hasNoFolder(fields: Fields): boolean {
   return !isFilledIn(tableOf(fields.env)?.[variable]);
 }
 
-/** Asks the person which folders the server may use for files, unless the settings or the entry already name some. */
+/**
+ * Asks the person in which folders the server may use files. Does not ask if the settings or the entry already name
+ * some.
+ */
 async function withFolders(
   input: SettingsInput,
   old: Fields | undefined,

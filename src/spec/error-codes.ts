@@ -1,4 +1,4 @@
-/** A business error of management-api 7.2, with the fields that its `detail` may have (7.3). */
+/** A business error of management-api 7.2, and the fields that its `detail` may have (7.3). */
 interface ErrorCodeSpec {
   readonly statusCode: 400 | 404 | 409 | 500;
   readonly section: string;

@@ -1,6 +1,6 @@
 export type ParameterType = "string" | "number" | "items";
 
-/** A parameter of an event. The service ignores an event that lacks a required parameter. */
+/** A parameter of an event. If a required parameter is missing, the service ignores the event. */
 export interface Parameter {
   readonly type: ParameterType;
   readonly required: boolean;

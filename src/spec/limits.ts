@@ -1,6 +1,6 @@
 /**
- * A limit of the service. `section`: the section of the API document that states it. `exceeded`: how the service
- * answers a request that exceeds it.
+ * A limit of the service, the section of the API document that states it, and how the service answers a request that
+ * exceeds it.
  */
 interface Limit {
   readonly value: number;
@@ -11,10 +11,10 @@ interface Limit {
 const VALIDATION = "400 validation";
 const CONTEXT_LIMIT = "400 TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
-/** The limits of management-api 8.1. Bytes are UTF-8 bytes, lengths are Unicode code points. */
+/** The limits of management-api 8.1. Bytes are those of UTF-8. Lengths are counted in Unicode code points. */
 export const LIMITS = {
   targetingItems: { value: 100, section: "8.1", exceeded: VALIDATION },
-  /** Options and sub-options of all items in one request that creates targetings. */
+  /** How many options and sub-options all items of one request that creates targetings may have together. */
   targetingCreateOptions: { value: 100, section: "8.1", exceeded: VALIDATION },
   optionItems: { value: 5000, section: "8.1", exceeded: VALIDATION },
   optionAddOptions: { value: 5000, section: "8.1", exceeded: VALIDATION },
@@ -23,10 +23,10 @@ export const LIMITS = {
     section: "8.1",
     exceeded: "400 validation for add and update; 400 TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED for delete",
   },
-  /** Context IDs of all items in one request, counting `add`, `remove` and `set`. */
+  /** How many Context IDs all items of one request may have together, in `add`, `remove` and `set`. */
   requestContextIds: { value: 10_000, section: "8.1", exceeded: VALIDATION },
   contextIdBytes: { value: 256, section: "8.1", exceeded: VALIDATION },
-  /** The bytes of a request body: "8 MB", read as mebibytes (assumed). */
+  /** The largest request body. The document says "8 MB", which is assumed to mean 8 × 1,048,576 bytes. */
   bodyBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: "413" },
   optionContextIds: { value: 50_000, section: "8.1", exceeded: CONTEXT_LIMIT },
   optionContextBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: CONTEXT_LIMIT },
@@ -39,11 +39,11 @@ export const LIMITS = {
   },
   nameMinLength: { value: 2, section: "8.1", exceeded: VALIDATION },
   nameMaxLength: { value: 36, section: "8.1", exceeded: VALIDATION },
-  /** The highest value, and the default, of `limit` in List Options. The lowest is 1. */
+  /** The highest `limit` of List Options, which is also the default. The lowest is 1. */
   listLimit: { value: 1000, section: "8.1", exceeded: VALIDATION },
-  /** The highest value, and the default, of `limit` in Get an Option. The lowest is 1. */
+  /** The highest `limit` of Get an Option, which is also the default. The lowest is 1. */
   getLimit: { value: 10_000, section: "8.1", exceeded: VALIDATION },
-  /** The highest value of `offset` in Get an Option. The lowest is 0. */
+  /** The highest `offset` of Get an Option. The lowest is 0. */
   getOffset: { value: 50_000, section: "8.1", exceeded: VALIDATION },
   childrenShown: { value: 50, section: "8.1", exceeded: "not applicable" },
   conflictsShown: { value: 20, section: "8.1", exceeded: "not applicable" },
@@ -51,12 +51,12 @@ export const LIMITS = {
 } as const satisfies Record<string, Limit>;
 
 /**
- * The maximum size in bytes of a body that this program sends. It is below "8 MB" whether MB means 1,000,000 or
- * 1,048,576 bytes.
+ * The largest body that this program sends, in bytes. It is below "8 MB" for both meanings of MB (1,000,000 and
+ * 1,048,576 bytes).
  */
 export const OWN_BODY_BYTES = 8_000_000;
 
-/** The limits of event-tracking-api 8. Lengths are Unicode code points. */
+/** The limits of event-tracking-api 8. Lengths are counted in Unicode code points. */
 export const EVENT_LIMITS = {
   eventNameLength: { value: 64, section: "8", exceeded: "!invalid" },
   items: { value: 100, section: "8", exceeded: "!invalid" },

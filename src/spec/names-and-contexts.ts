@@ -1,13 +1,13 @@
 import { LIMITS } from "./limits.ts";
 
 /**
- * Matches a text in which all characters are valid in names. management-api 8.3 does not say which Korean letters it
- * allows; composed syllables and compatibility letters are assumed.
+ * Matches a text that has only characters which names may have. management-api 8.3 does not say which Korean letters
+ * these are. Assumed: composed syllables and compatibility letters.
  */
 const ALLOWED = /^[A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]*$/u;
 const DISALLOWED = /[^A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]/gu;
 
-/** The rules of management-api 8.3. `decomposed`: Hangul letters are not composed to syllables. */
+/** The rules of management-api 8.3. `decomposed`: the name has Hangul letters that are not composed to syllables. */
 export const NAME_RULES = ["characters", "decomposed", "tooShort", "tooLong", "outerSpace"] as const;
 
 export interface NameProblem {
@@ -16,7 +16,10 @@ export interface NameProblem {
   readonly characters?: readonly string[] | undefined;
 }
 
-/** Checks a name by management-api 8.3, without trimming or composing it first. Undefined if the name is valid. */
+/**
+ * Checks a name by the rules of management-api 8.3, exactly as it is (not trimmed or composed). Undefined if it is
+ * valid.
+ */
 export function nameProblem(name: string): NameProblem | undefined {
   const { nameMinLength, nameMaxLength } = LIMITS;
   const composed = ALLOWED.test(name) ? name : composeHangul(name);
@@ -35,8 +38,7 @@ export function nameProblem(name: string): NameProblem | undefined {
 }
 
 /**
- * Composes the Hangul letters of a text to syllables, because macOS decomposes them in file names. All other characters
- * stay.
+ * Composes Hangul letters to syllables, because macOS decomposes them in file names. Does not change other characters.
  */
 function composeHangul(name: string): string {
   return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
@@ -54,18 +56,18 @@ export function codePoints(text: string): number {
   return count;
 }
 
-/** The rule of management-api 8.1 that a Context ID breaks. `bytes` is the length of the trimmed ID in UTF-8. */
+/** Why a Context ID is invalid (management-api 8.1). `bytes` is the length of the trimmed ID in UTF-8. */
 interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
-  /** The separators in a Context ID that is too long. With them, it is probably a list of several IDs. */
+  /** The separators in a Context ID that is too long. If it has any, it is probably a list of several IDs. */
   readonly separators?: string;
 }
 
 const SEPARATORS = [",", ";", "|", "、", "\t", "\n"];
 const ANY_SEPARATOR = /[,;|、\t\n]/;
 
-/** Returns the characters in a Context ID that could separate several IDs, for example `,;`. */
+/** Returns the characters of a Context ID that may separate several IDs, for example `,;`. */
 export function separatorsIn(contextId: string): string {
   return ANY_SEPARATOR.test(contextId) ? SEPARATORS.filter((one) => contextId.includes(one)).join("") : "";
 }
@@ -78,7 +80,7 @@ export function trimContextId(contextId: string): string {
 export function contextIdProblem(trimmed: string): ContextIdProblem | undefined {
   if (trimmed.length === 0) return { rule: "empty", bytes: 0 };
   if (!trimmed.isWellFormed()) return { rule: "halfCharacter", bytes: 0 };
-  // A UTF-16 code unit takes at most three bytes in UTF-8, so short IDs need no exact count.
+  // A UTF-16 unit needs at most three bytes in UTF-8, so the bytes of a short ID need not be counted.
   if (trimmed.length * 3 <= LIMITS.contextIdBytes.value) return undefined;
   const bytes = Buffer.byteLength(trimmed, "utf8");
   if (bytes <= LIMITS.contextIdBytes.value) return undefined;
@@ -86,7 +88,7 @@ export function contextIdProblem(trimmed: string): ContextIdProblem | undefined 
   return { rule: "tooLong", bytes, ...(separators !== "" && { separators }) };
 }
 
-/** Returns those of the given Context IDs that are probably mistyped, because the option has a similar one. */
+/** Returns the Context IDs that are probably mistyped: the option has a similar one. */
 export function nearContextIds(given: readonly string[], held: readonly string[]) {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));
@@ -108,7 +110,7 @@ export function bytesOf(ids: Iterable<string>): number {
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-/** Returns whether a text has the format of every `_id` (management-api 2.1). Lower case is not accepted. */
+/** Returns whether a text has the format of an `_id` (management-api 2.1), which is always in upper case. */
 export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
@@ -120,31 +122,31 @@ export function ulidTime(ulid: string): number {
 }
 
 /**
- * How far the clocks of the service's machines may differ (assumed). If the times of two IDs are closer together, their
- * order does not show which object is older.
+ * By how much the clocks of the service's machines may differ (assumed). If the times in two IDs are closer than this,
+ * they do not show which object is older.
  */
 export const CLOCKS_APART_MS = 2000;
 
 /**
- * Returns the highest ULID with a time in milliseconds since 1970. All IDs that were created until then sort before it.
+ * Returns the highest ULID of a time (milliseconds since 1970). All IDs that were created until then sort before it.
  */
 export function ulidAt(time: number): string {
   return encodeTime(Math.max(0, time)) + "Z".repeat(16);
 }
 
 /**
- * Returns a source of ULIDs. Each new ULID sorts after the previous one, even within one millisecond. `now` returns
- * milliseconds since 1970, `random` a number from 0 up to but not including 1.
+ * Returns a function that creates ULIDs. Each one sorts after the one before, even in the same millisecond. `now`
+ * returns milliseconds since 1970, and `random` a number from 0 up to, but not including, 1.
  */
 export function ulidSource(now: () => number, random: () => number): () => string {
   let lastTime = -1;
   const tail = new Uint8Array(16);
-  // Many IDs are created at once, so they share one buffer to save memory.
+  // Many IDs are created at once. To save memory, they share one buffer.
   const letters = Buffer.alloc(26);
   return () => {
     const time = Math.max(now(), lastTime);
     if (time !== lastTime || !increment(tail)) {
-      // The random part is already at its maximum, so the ID gets the next millisecond.
+      // The random part cannot be increased any more, so the ID gets the next millisecond.
       lastTime = time === lastTime ? time + 1 : time;
       letters.write(encodeTime(lastTime), "latin1");
       for (let place = 0; place < tail.length; place += 1) tail[place] = Math.floor(random() * 32);

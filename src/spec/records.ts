@@ -30,7 +30,7 @@ export const optionRecord = z.looseObject({
 export type OptionRecord = z.infer<typeof optionRecord>;
 
 /**
- * Returns the fields of an option by which changes are detected. Absent fields get their defaults. Only groups have
+ * Returns the fields of an option that show whether it was changed. Absent fields get their default. Only groups have
  * `exposeChildren`.
  */
 export function comparedFields({ _id, name, type, childCount, parent = null, exposeChildren = false }: OptionRecord) {
@@ -38,13 +38,11 @@ export function comparedFields({ _id, name, type, childCount, parent = null, exp
   return { _id, name, type: kind, parent, ...(kind === "collection" && { exposeChildren }) };
 }
 
-/**
- * A page of a list of options. `total` is the number of options in the whole list, if the service states it (assumed).
- */
+/** A page of a list of options. `total` is how many options the whole list has, if the service says so (assumed). */
 export interface OptionPage {
   readonly items: readonly OptionRecord[];
   readonly total?: number;
-  /** The time of the service when it answered (header `Date`), in milliseconds since 1970. Absent if not sent. */
+  /** When the service answered (header `Date`), in milliseconds since 1970. Absent if the answer has no such header. */
   readonly serverTime?: number;
 }
 
@@ -75,14 +73,17 @@ export interface CreateTargetingItem {
   readonly options?: readonly OptionToCreate[];
 }
 
-/** Changes of Context IDs (management-api 2.1). `set` replaces all, so it excludes `add` and `remove`. */
+/**
+ * Changes of Context IDs (management-api 2.1). `set` replaces all of them, so it cannot be combined with `add` or
+ * `remove`.
+ */
 export interface ContextChanges {
   readonly add?: readonly string[];
   readonly remove?: readonly string[];
   readonly set?: readonly string[];
 }
 
-/** Changes of an option (management-api 4). Absent fields stay. `parent: null` moves it to the top level. */
+/** Changes of an option (management-api 4). Absent fields do not change. `parent: null` moves it to the top level. */
 export interface OptionChanges {
   readonly name?: string;
   readonly parent?: string | null;

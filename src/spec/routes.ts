@@ -1,9 +1,9 @@
-/** Whether the API documents state a route, or it is assumed. */
+/** Whether the API documents state a route, or we assume it. */
 type Basis = "documented" | "assumed";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** The method and path of an operation. IDs replace `{targetingId}` and `{optionId}` in the path. */
+/** The method and path of an operation. `{targetingId}` and `{optionId}` in the path are replaced by IDs. */
 interface Route {
   readonly method: Method;
   readonly path: string;
@@ -43,7 +43,7 @@ export const BULK_OPERATIONS = [
 ] as const;
 export type BulkOperation = (typeof BULK_OPERATIONS)[number];
 
-/** How each operation applies its items: all or none ("unit"), or each on its own (management-api 4.1). */
+/** How each operation applies its items: all or none ("unit"), or each independently (management-api 4.1). */
 export const APPLIED_AS = {
   createTargetings: "unit",
   deleteTargetings: "unit",
@@ -60,8 +60,8 @@ export function isOperation(text: string): text is Operation {
 }
 
 /**
- * Returns the routes of all operations. `overrides` are routes from the settings, as `"METHOD /path"` by operation.
- * Throws a RangeError that names an invalid entry.
+ * Returns the routes of all operations. `overrides` are the routes in the settings, by operation, as `"METHOD /path"`.
+ * If one is invalid, throws a RangeError that names it.
  */
 export function routesWith(overrides: Readonly<Record<string, string>>): RouteTable {
   const table: Record<Operation, Route> = { ...ROUTES };
