@@ -3,7 +3,10 @@ import { OWN_CODES, type OwnCode, type Reason } from "../runs/outcome.ts";
 import type { ItemError } from "../spec/records.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 
-/** Returns the error code of the service. Undefined if this server uses the same code for an error of its own. */
+/**
+ * Returns an error code of the service as the code of a reason. Undefined if this server uses this code for an error of
+ * its own.
+ */
 function serviceCode(errorCode: string | undefined): string | undefined {
   if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;
   return errorCode;
@@ -31,7 +34,7 @@ const REJECTION_CODES = {
   other: "REJECTED",
 } as const satisfies Record<string, OwnCode>;
 
-/** Rejections that show a wrong address, or that another machine, such as a proxy, has answered. */
+/** Rejections that mean a wrong address, or that something else than the service has answered, such as a proxy. */
 export const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {

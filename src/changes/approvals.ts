@@ -18,8 +18,7 @@ import { decided, waits } from "./rows/entries.ts";
 const approvalCall = z.object({
   tool: z.enum(["resume_run", "run_event_tests"]),
   /**
-   * What is approved. `about` is the ID of the run to resume or of the test suite. `saveTo` is empty if no report file
-   * is wanted.
+   * What is approved. `about`: the ID of the run to resume, or of the test suite. `saveTo`: the report file, or empty.
    */
   input: z.object({ about: z.string(), saveTo: z.string() }),
 });
@@ -100,7 +99,9 @@ export class Approvals {
     this.runs = new KindRuns(approvalKind(context), context);
   }
 
-  /** Stores an approval request. If the caller already has an identical one that waits, returns that one's header. */
+  /**
+   * Stores an approval request. If an identical request of the caller already waits, returns the header of that one.
+   */
   async keep(
     call: ApprovalCall,
     caller: string,
@@ -149,7 +150,7 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
       }
       await run.flush();
     },
-    // An approval cannot be resumed. Interrupted work needs a new one.
+    // An approved action that was interrupted cannot be resumed. It needs a new approval.
     async resume(run) {
       run.record({ t: "stop", cause: "ended", at: clock.now() });
       await run.flush();

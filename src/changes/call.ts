@@ -86,7 +86,7 @@ export const ARGUMENTS = {
   }),
 };
 
-/** What the server found under a targeting name that the caller gave: one ID, several IDs, or similar names. */
+/** What the server found for the name of a targeting: its ID, several IDs, or similar names. */
 const foundUnderName = {
   _id: z.string().optional(),
   ids: z.array(z.string()).optional(),
@@ -99,7 +99,10 @@ const { targetingId } = inTargeting;
 
 const renamed = ARGUMENTS.rename_targetings();
 
-/** By tool: the input as a run stores it, which is the arguments and what was found for named targetings. */
+/**
+ * By tool: the input as a run stores it. This is the arguments, and what was found for targetings that were given by
+ * name.
+ */
 export const INPUTS = {
   create_targetings: z.object(ARGUMENTS.create_targetings()),
   rename_targetings: z.object({ ...renamed, items: z.array(renamed.items.element.extend(foundUnderName)) }),
@@ -112,18 +115,18 @@ export const INPUTS = {
   update_options: z.object({ ...ARGUMENTS.update_options(), targetingId }),
   update_contexts: z.object({ ...ARGUMENTS.update_contexts(), ...inTargeting }),
   delete_options: z.object({ ...ARGUMENTS.delete_options(), targetingId }),
-  /** The call that applies a stored plan. The run stores the text of the plan separately, not in the call. */
+  /** The input of a run that applies a stored plan. The text of the plan is stored as a part of the run. */
   apply_plan: z.object({
-    /** The tool that made the plan. The run is reported under the name of this tool until it starts. */
+    /** The tool that made the plan. Until the run starts, it is reported as a run of this tool. */
     plannedBy: z.enum(["plan_targeting", "undo_run"]),
     /** The targeting that the plan changes. Absent if the plan creates a targeting. */
     targetingId,
     furtherIds: z.array(z.string()).optional(),
-    /** ID of the run that the plan undoes. That run cannot be resumed once the undo has started. */
+    /** The ID of the run that the plan undoes. Once the undo has started, that run cannot be resumed. */
     undoes: z.string().optional(),
     /** SHA-256 of the stored plan, in hexadecimal digits. */
     digest: z.string(),
-    /** Position of the exported state (the base) next to the planned file. The base is updated when the run ends. */
+    /** The location of the base, next to the planned file. The base is updated when the run ends. */
     base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
     sheet: inputFile.optional(),
   }),
@@ -139,7 +142,7 @@ export type WriteCall<Tool extends WriteTool = WriteTool> = {
 
 export type PlanningTool = Inputs["apply_plan"]["plannedBy"];
 
-/** The path of a file: the real path of an allowed folder, and the path segments below that folder. */
+/** The location of a file: the real path of an allowed folder, and the path segments below this folder. */
 export type BaseFile = NonNullable<Inputs["apply_plan"]["base"]>;
 
 export type NamedTargeting = Fixed<z.infer<typeof namedTargeting>>;
@@ -153,15 +156,15 @@ export type ChildInput = NonNullable<OptionInput["children"]>[number];
 type AddedOption = Inputs["bulk_add_options"]["items"][number];
 
 export interface AddOptionInput extends AddedOption {
-  /** The ID of the option in a row of a file. Undefined if the targeting has no such option. */
+  /** The ID of an existing option, from a row of a file. Undefined if the targeting has no option with this ID. */
   readonly _id?: string | undefined;
 }
 
 type ChangedContexts = Inputs["update_contexts"]["items"][number];
 
 export interface UpdateContextsItem extends ChangedContexts {
-  /** The name in a row that also has an `_id`. The row fails if the option with this ID has another name. */
+  /** The name in a row that also has an `_id`. If the option with this ID has another name, the row fails. */
   readonly calledName?: string | undefined;
-  /** How the cells of a file's row were split into Context IDs. Undefined for an item without a file. */
+  /** How the cells of a row were split into Context IDs. Undefined if the item is not from a file. */
   readonly split?: SplitCells | undefined;
 }

@@ -31,28 +31,25 @@ interface Targets {
   readonly options: readonly string[];
 }
 
-/**
- * What differs between the writing tools. `bytes` is the content of the file that the call names; undefined without a
- * file.
- */
+/** What differs between the writing tools. `bytes`: the content of the file in the call; undefined without a file. */
 interface ChangeKind<Input> {
-  /** Plans a call and reads from the service what the plan needs. Throws an ApiError if a read fails. */
+  /** Plans a call, for which it reads from the service. Throws an ApiError if a read fails. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
   /**
-   * Returns the objects that the plan will report, before it is made. Reads nothing from the service. Throws a
+   * Returns the objects that the plan will report. Called before planning, and reads nothing from the service. Throws a
    * FileError.
    */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   deletions?(input: Input): number;
-  /** Returns whether the plan may remove Context IDs, so that it may need approval. Called before planning. */
+  /** Returns whether the plan may remove Context IDs, which can need approval. Called before planning. */
   mayTakeAway?(input: Input): boolean;
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
-  /** Returns what the call does with an option whose name exists already. Default: `fail`. */
+  /** Returns what the call does with an option whose name already exists. Default: `fail`. */
   onExisting?(input: Input): OnExisting;
 }
 
-/** Imports the planners only when a call needs them, so that the server starts fast. */
+/** Loads the code for planning only when a call needs it, so that the server starts fast. */
 const planners = () => import("./plan/planners.ts");
 
 const optionRows = async () => (await import("./rows/input-rows.ts")).optionRows;
@@ -149,9 +146,10 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       const changes = await checkStoredPlan(bytes, reading);
       return (await planners()).planDesired(changes);
     },
-    // No objects are listed here, because they are stored together with the plan that the call applies.
+    // The objects are not in the call. They are stored with the plan that the call applies.
     objects: () => new ObjectList(),
-    // A desired state without a targeting creates one. An undo without a targeting has nothing to do.
+    // Without a targeting, a planned file creates one, so no targeting is known yet. An undo plan without a targeting
+    // does nothing.
     targets: ({ plannedBy, targetingId, furtherIds = [] }) =>
       plannedBy === "plan_targeting" && targetingId === undefined
         ? undefined
@@ -180,7 +178,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
       const look = await lookAt(tool, { input }, context.bytes);
       if (look !== undefined) plan.facts = { ...plan.facts, look };
       const { notePreviousValues } = await planners();
-      // The planners of `update_contexts` and `apply_plan` have already recorded the previous values.
+      // `update_contexts` and `apply_plan` record the previous values while they plan.
       if (tool !== "update_contexts" && tool !== "apply_plan") await notePreviousValues(plan, context);
       return plan;
     },
@@ -188,14 +186,14 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
     targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
     deletes: kind.deletions !== undefined,
     deletions: kind.deletions?.(input) ?? 0,
-    /** Whether the plan may need approval. Only the input is known at this time. */
+    /** Whether the plan may need approval, as far as the input alone shows it. */
     mayTakeAway: kind.deletions !== undefined || kind.mayTakeAway?.(input) === true,
     rejects: kind.rejects,
     onExisting: kind.onExisting?.(input) ?? ("fail" as const),
   };
 }
 
-/** Detects the format of a call's sheet, unless the arguments of the call state it. */
+/** Detects the format of the sheet in a call, unless the arguments state it. */
 async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,
@@ -239,7 +237,7 @@ interface CallContent<Item> {
   readonly file?: InputFile | undefined;
 }
 
-/** Returns the items of a call or of its file. For an invalid row, returns the reason instead of an item. */
+/** Returns the items of a call or of its file. An invalid row has a reason instead of an item. */
 async function givenIn<Item, Full extends Item>(
   { items, file }: CallContent<Item>,
   shape: RowShape<Full>,
@@ -269,7 +267,7 @@ function contentOf(bytes: ByteSource | undefined): ByteSource {
   return bytes;
 }
 
-/** For how many milliseconds after an approval was requested a person can give it. */
+/** How long after its request an approval can be given, in milliseconds. */
 export const CONFIRMATION_MS = 600_000;
 /** The maximum number of Context IDs that `update_contexts` removes without approval. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
@@ -283,16 +281,16 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   return contextIds > MAX_UNCONFIRMED_REMOVALS;
 }
 
-/** Returns a digest of what would be removed. An approval is valid only for the same digest. */
+/** Returns a digest of what a run would remove. An approval is valid only while this digest is the same. */
 export function lossDigest(losses: readonly Loss[]): string {
-  // `freedNames` is known only if the sub-options were read for another reason, so the digest leaves it out. The
+  // `freedNames` is only sometimes known, so the digest does not cover it. Nor does it cover `isInGroup`, because the
   // group of an option does not change what is lost.
   const shown = losses.map(({ freedNames: _, isInGroup: _group, ...loss }) => loss);
   const sorted = shown.sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
 }
 
-/** Returns how many steps that remove something may still have to be applied. */
+/** Returns how many steps that remove something are still open, including those with an unknown result. */
 export function countOpenRemovals(state: Pick<RunState, "steps" | "standing">): number {
   let left = 0;
   for (const step of state.steps.parts()) {
@@ -314,7 +312,7 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Returns whether an identical call may resume a run. False for a deletion, and for an unplanned run that may need
+ * Returns whether an identical call may resume a run. False for deletions, and for runs without a plan that may need
  * approval.
  */
 export function mayGoOn({ header, state }: Left): boolean {
@@ -323,8 +321,8 @@ export function mayGoOn({ header, state }: Left): boolean {
 }
 
 /**
- * Returns whether another process may continue a run without a new approval. A run that may remove something may be
- * continued only for a limited time after its last journal entry, like an approval.
+ * Returns whether another process may continue a run without a new approval. If the run may remove something, only for
+ * as long after its last journal entry as an approval can be given.
  */
 export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
@@ -332,8 +330,8 @@ export function mayBeClaimed({ header, state }: Left, now: number): boolean {
 }
 
 /**
- * Returns the state of a run that is not planned yet: the whole input as not applied. A file that cannot be read is
- * listed as one object.
+ * Returns the state of a run without a plan: all items of the input, not applied. A file that cannot be read is one
+ * object.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
@@ -357,7 +355,10 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
   return state;
 }
 
-/** Returns how a run ends if planning failed: for good after a rejection. Undefined for an error of this machine. */
+/**
+ * Returns how a run ends whose planning failed: after a rejection, it cannot be resumed. Undefined for an error of this
+ * machine.
+ */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
     const { message, remedy } = thrown;
@@ -368,7 +369,7 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
   return { cause, reason: ownReason(code, problemOf(thrown)) };
 }
 
-/** Returns whether a run ended before it started, because it was not approved or its planning failed. */
+/** Returns whether a run ended before it started: it was not approved, or its planning failed. */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");
@@ -376,18 +377,18 @@ export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
 
 const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);
 
-/** Returns whether the undo of a run has started. If it has, the run must not be resumed. */
+/** Returns whether an undo of a run has started. The run must then not be resumed. */
 export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }
 
-/** Returns the ID of the latest run that undid a part of this run. Undefined if no run did. */
+/** Returns the ID of the latest run that undid changes of this run. Undefined if there is none. */
 export function undoneByRun({ stopped }: Pick<RunState, "stopped">): string | undefined {
   const by = stopped?.reason?.code === "UNDONE" ? stopped.reason.detail?.by : undefined;
   return typeof by === "string" ? by : undefined;
 }
 
-/** Returns the IDs of all runs that undid a part of this run, the latest last. */
+/** Returns the IDs of all runs that undid changes of this run, the latest last. */
 export function undoingRuns(state: Pick<RunState, "stopped">): readonly string[] {
   const by = undoneByRun(state);
   const earlier = by === undefined ? [] : state.stopped?.reason?.detail?.earlier;
@@ -395,7 +396,7 @@ export function undoingRuns(state: Pick<RunState, "stopped">): readonly string[]
   return by === undefined ? [] : [...others, by];
 }
 
-/** Returns journal entries that list the objects of a run and the tool under which the run is reported. */
+/** Returns the journal entries that list the objects of a run and the tool under which it is reported. */
 export function* objectEntries({
   objects,
   facts: { tool },
@@ -408,11 +409,11 @@ export interface LeftoverName {
   readonly _id: string;
   readonly temporaryName: string;
   readonly formerName: string;
-  /** False if the rename got no answer. The object may then still have its previous name. */
+  /** False if the request for the rename got no answer. The object may then still have its previous name. */
   readonly isSure: boolean;
 }
 
-/** Returns the objects that have a temporary name now. After the run has ended, only `resume_run` renames them. */
+/** Returns the objects that have a temporary name now. If the run has ended, only a resume renames them. */
 export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const _id = targetOf(step);
@@ -424,7 +425,10 @@ export function leftoverNames(state: RunState): readonly LeftoverName[] {
   });
 }
 
-/** Returns the object that the previous run of the same call created, with its ID if known. */
+/**
+ * Returns the object that the previous run of an identical call created, with its ID if known. Undefined if it created
+ * none.
+ */
 export function madeBefore(
   before: RunState | undefined,
   objects: RunState["objects"],
@@ -435,7 +439,8 @@ export function madeBefore(
 }
 
 /**
- * Marks objects as `alreadyDone` if a deletion no longer finds them and the previous run of the same call deleted them.
+ * Marks objects that a deletion no longer finds as `alreadyDone`, if the previous run of an identical call deleted
+ * them.
  */
 export function settleDeletedBefore(plan: Plan, call: WriteCall, before: RunState | undefined): void {
   if (before === undefined || !changeOf(call).deletes) return;
@@ -456,5 +461,7 @@ const NOT_THERE: ReadonlySet<string> = new Set([
   "NAME_NOT_FOUND",
 ]);
 
-/** The standings of an object that is gone after a deletion. A deletion without an answer counts as done. */
+/**
+ * The standings of an object after which it may be gone because of a deletion. `unknown`: the deletion got no answer.
+ */
 const DELETED: ReadonlySet<Standing> = new Set(["succeeded", "alreadyDone", "unknown"]);

@@ -56,7 +56,10 @@ export interface ChangeWorld extends FinishingWorld {
   readonly clock: Clock;
   readonly random: () => number;
   readonly project: string;
-  /** The time limit of a request, in milliseconds. After this time, no request of the run can be in progress. */
+  /**
+   * The time limit of a request, in milliseconds. After it, a request of a run that ended before cannot be in progress
+   * any more.
+   */
   readonly requestTimeoutMs: number;
 }
 
@@ -66,7 +69,7 @@ export function isChangeRun(run: Run): run is ChangeRun {
   return run.kind === CHANGE_FORM.name;
 }
 
-/** Returns whether a run changes targetings or options. Needs only the header of the run, not its state. */
+/** Returns whether a run changes targetings or options. The header of the run is enough to tell. */
 export function isChangeKind(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
@@ -81,9 +84,9 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** The maximum time that a resumed run waits for the write lock before it is planned, in milliseconds. */
+/** How long a resumed run may wait for the write lock before it is planned, in milliseconds. */
 const TURN_MS = 10_000;
-/** The maximum number of plan entries in memory before they are written to disk. */
+/** The maximum number of plan entries in memory. Then they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
 
 export type NewApproval = Pick<RunFacts, "asked" | "decided">;
@@ -91,9 +94,12 @@ export type NewApproval = Pick<RunFacts, "asked" | "decided">;
 type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
 
 interface OtherRuns {
-  /** Permanently ends the run that is being undone, so that it cannot be resumed. */
+  /** Ends the run that the call undoes, if any, so that it cannot be resumed. */
   end(header: { readonly runId: string; readonly call: WriteCall }, plan: Pick<Plan, "steps">): Promise<void>;
-  /** Returns a function that finds out what a run's unanswered requests did. Undefined if the call undoes no run. */
+  /**
+   * Returns a function that finds out what the undone run's unanswered requests did. Undefined if the call undoes no
+   * run.
+   */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
   stateOf(runId: string): Promise<RunState | undefined>;
 }
@@ -123,7 +129,8 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
-    // Settings that were detected in the file are left out, because they follow from the file and the arguments.
+    // Settings that were detected in the file follow from the file and the arguments, so two identical calls need not
+    // have both.
     identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     isPlannedFirst: true,
     recoversOrphans: false,
@@ -145,7 +152,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
       }),
-    // Waits until the previous process has released the write lock, before the resumed run needs that lock.
+    // Begins to wait until the previous process can no longer write, so that the resumed run need not wait later.
     takenOver() {
       const signal = AbortSignal.timeout(TURN_MS);
       void world.lock.hold(world.project, (turn) => turn.settled(signal), signal).catch(() => undefined);
@@ -172,8 +179,8 @@ function withoutFound(file: InputFile | undefined) {
 }
 
 /**
- * Reads the state of a run from its journal. If the run has not started, returns the plan that waits for approval. If
- * there is no such plan, returns a state that lists the whole input.
+ * Reads the state of a run from its journal. For a run that is not started, this is the plan that waits for approval
+ * or, without a plan, a state that lists the whole input.
  */
 async function readBack({
   header,
@@ -188,7 +195,7 @@ async function readBack({
   const restart = { from: new RunState(), first: [{ t: "replan" }] } as const;
   if (state.stopped !== undefined) return { ...restart, state, unwritten: () => objectEntries(state) };
   const asked = status === "planning" ? state : await stateFrom(proposed);
-  // A plan with nothing to do has no objects, but it names a tool.
+  // A plan that changes nothing has no objects. It is recognized by the name of its tool.
   const isThere = asked.objects.length > 0 || asked.facts.tool !== undefined;
   if (isThere) return { ...restart, state: asked, unwritten: () => proposed };
   const given = await unplanned(status === "planning", header, part);
@@ -201,7 +208,7 @@ function unplanned(
   part: StoredParts<WriteCall, JournalEntry>["part"],
 ): RunState | Promise<RunState> {
   if (call.tool === "apply_plan") return unfinishedPlanState(call);
-  // A run that was just stored is planned or started next, so its state may be empty.
+  // The run was just stored and is being planned, so nothing is known about it yet.
   return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
 
@@ -236,7 +243,10 @@ async function begun(
   }
 }
 
-/** Writes a plan to the journal. Stores the previous values first, because requests may follow the entry `planned`. */
+/**
+ * Writes a plan to the journal. The previous values are stored first, because requests may be sent after the entry
+ * `planned`.
+ */
 async function recordPlan(
   run: DrivenChange,
   driver: ChangeDriver,
@@ -251,14 +261,14 @@ async function recordPlan(
   let waiting = 0;
   for (const entry of plan.entries()) {
     run.append(entry);
-    // Blocks of rows are not counted, because they share their memory with the plan.
+    // Blocks of rows need no memory of their own, because they share it with the plan. So they are not counted.
     if (entry.t !== "rows") waiting += 1;
     if (waiting === ENTRIES_PER_FLUSH) {
       await run.flush();
       waiting = 0;
     }
   }
-  // Starts to write the entries now, because the first request waits until they are on disk.
+  // Begins to write the entries now, because the first request has to wait until they are on disk.
   run.write();
   await storePreviousValues(plan, run, world);
   driver.compareAt = clock.monotonic() + COMPARE_AGAIN.ms;
@@ -324,12 +334,12 @@ function reasonOf(thrown: unknown): Reason | undefined {
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
-/** For how many milliseconds after planning the values that the plan read still count as current. */
+/** How long the values that a plan has read count as current, in milliseconds. */
 const FRESH_MS = 60_000;
 
 /**
- * Stores what the run will remove (part `removed`) and the previous values (part `former`). Throws if a read fails; the
- * run must then delete nothing.
+ * Stores what the run will remove (part `removed`) and the previous values of what it changes (part `former`). Throws
+ * if a read fails: without them, the run must not delete anything.
  */
 async function storePreviousValues(
   plan: Plan,
@@ -344,10 +354,7 @@ async function storePreviousValues(
   if (plan.former.size > 0) await keep("former", inPieces(plan.former.lines()));
 }
 
-/**
- * Yields the lines of the part `removed`: what the run will remove. Adds the options that it reads to the previous
- * values.
- */
+/** Yields the lines of the part `removed`. Adds the options that it reads for them to the previous values. */
 async function* removedLines(
   { removed, former }: Plan,
   isFresh: boolean,
@@ -372,9 +379,9 @@ async function* removedLines(
 }
 
 /**
- * Returns the items of a request as JSON. IDs that the run learned after planning come first in each item. If
- * `targetingInPath` is set, the targeting is in the URL and not in the items. Throws a RangeError if a required ID is
- * missing.
+ * Returns the items of a request as JSON. IDs that were unknown when the run was planned come first in each item.
+ * `targetingInPath`: the ID of the targeting is in the URL, not in the items. Throws a RangeError if a required ID is
+ * unknown.
  */
 export function requestItems(state: RunState, ids: readonly number[], targetingInPath: boolean): BulkItems {
   const pieces: Uint8Array[] = [OPENING];
@@ -414,12 +421,15 @@ function itemText(state: RunState, { id: step, item, bindings }: Step, targeting
 interface FinishingWorld {
   readonly api: ManagementApi;
   readonly retryBudgetMs: number;
-  /** Returns the sentence that explains a reason. The file of failed rows contains these sentences. */
+  /** Returns the sentence that explains a reason, for the file of failed rows. */
   readonly words: (reason: Reason) => string | Promise<string>;
   readonly memory: TargetingMemory;
 }
 
-/** Stores the failed rows of a run's file, remembers targeting names, and updates the base of an applied file. */
+/**
+ * When a run has ended: stores the failed rows of its file, remembers names of targetings, and updates the base of an
+ * applied file.
+ */
 async function finishChange(
   { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
   { words, memory, api, retryBudgetMs }: FinishingWorld,

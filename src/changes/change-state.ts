@@ -27,7 +27,7 @@ import { RowBlock, RowWriter } from "./rows/row-block.ts";
 import type { ObjectList, StepList } from "./rows/steps.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
-/** The request that is not answered yet. `progress`: how many steps were applied when it was sent. */
+/** A request without an answer yet. `progress`: how many steps of the run were applied when it was sent. */
 interface InFlight {
   readonly steps: readonly number[];
   readonly at: number;
@@ -35,7 +35,10 @@ interface InFlight {
   readonly progress: number;
 }
 
-/** The state of a run. After planning, only journal entries change it. So it can be restored from the journal. */
+/**
+ * The state of a run. After planning, it is changed only by journal entries, so that it can be restored from the
+ * journal.
+ */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   readonly failedWith = new Map<number, number>();
@@ -43,7 +46,7 @@ export class RunState {
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
-  /** When the run ended, if its undo was recorded after that. Otherwise it ended at `updatedAt`. */
+  /** When the run ended, if it was undone later. Otherwise `updatedAt` says when it ended. */
   endedAt: number | undefined;
   facts: RunFacts = {};
   resumed: { readonly counts: Counts } | undefined;
@@ -51,9 +54,9 @@ export class RunState {
 
   #work: RunWork;
   readonly #rows = new RowWriter();
-  /** The number of applied steps. A refused step is tried again after this number has increased. */
+  /** How many steps were applied. A refused step is tried again when this number has increased. */
   #progress = 0;
-  /** By object: the expected and the actual number of Context IDs, where they differ. */
+  /** By object: the expected and the actual number of Context IDs. Only objects for which these differ. */
   readonly #unexpectedCounts = new Map<number, UnexpectedCount>();
   #inFlight: InFlight | undefined;
 
@@ -62,7 +65,7 @@ export class RunState {
     this.facts = { ...plan.facts };
   }
 
-  /** Sets the plan. Its lists must not change afterwards. Throws a RangeError if the run already has a plan. */
+  /** Sets the plan, whose lists must not change later. Throws a RangeError if the run already has a plan. */
   adopt(plan: PlannedWork): void {
     if (this.steps.length + this.objects.length > 0) throw new RangeError("the run already has a plan");
     this.#work = new RunWork(plan);
@@ -78,7 +81,7 @@ export class RunState {
   }
 
   apply(entry: JournalEntry): void {
-    // The run that undoes this one adds another entry `stop` to this one. The run had already ended before.
+    // The run has ended before. This second entry `stop` was added by a run that undoes this one.
     if (entry.t === "stop" && this.stopped !== undefined) this.endedAt ??= this.updatedAt;
     if (entry.t === "resume") this.endedAt = undefined;
     this.#change(entry);
@@ -144,20 +147,20 @@ export class RunState {
     }
   }
 
-  /** Returns the steps that may have been applied: their request had no answer when the process stopped. */
+  /** Returns the steps of a request without an answer when the process stopped. They may have been applied. */
   lostInFlight(): readonly number[] {
     return this.#inFlight?.steps ?? [];
   }
 
-  /** Returns the steps that may have been applied, except those with `OWNER_UNCLEAR`, which no read can resolve. */
+  /** Returns the steps that may have been applied, without those marked `OWNER_UNCLEAR`, which no read can resolve. */
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
     return new Set([...suspects, ...this.lostInFlight()]);
   }
 
   /**
-   * Returns whether an option is older than the first request of this run. The list from before that request decides,
-   * or the time in the ULID if the list was too long. Undefined if the list was not read.
+   * Returns whether an option is older than the run's first request, by the list that was read before that request. If
+   * the list was too long, the time in the ULID decides. Undefined if the list was not read.
    */
   orderByList(step: Step, id: string): "before" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
@@ -170,7 +173,7 @@ export class RunState {
     return isListed || ulidTime(id) < ulidTime(_id) - CLOCKS_APART_MS ? "before" : "after";
   }
 
-  /** Sets the objects of unanswered requests to `unknown`. Returns these objects. */
+  /** Gives the objects of unanswered requests the outcome `unknown`. Returns these objects. */
   settleUnanswered(): readonly number[] {
     return this.#work.settleUnanswered(this.inDoubt());
   }
@@ -179,7 +182,7 @@ export class RunState {
     return this.#work.outcomes.counts();
   }
 
-  /** Returns the objects that failed only because their whole request was refused. A resumed run sends them again. */
+  /** Returns the objects that failed only because their whole request was refused. A resume sends them again. */
   refused(): ReadonlySet<number> {
     const objects = new Set<number>();
     for (let id = 0; id < this.steps.length; id += 1) {
@@ -199,7 +202,7 @@ export class RunState {
     return this.#work.outcomes.reason(object);
   }
 
-  /** Returns the ID of an object: the one that the service assigned, or else the one in the input. */
+  /** Returns the ID of an object: the one that the service assigned or, before that, the one in the input. */
   idOf(object: number): string | undefined {
     return this.#work.outcomes.idOf(object);
   }
@@ -209,7 +212,7 @@ export class RunState {
     const outcome = this.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
     const { standings } = this.#work;
-    // A row is usually the only step of its object, so it is checked first, which is fast.
+    // Most objects have a single step, a row. Checking it first is fast.
     const row = standings.onlyRowOf(object);
     if (row !== undefined) return this.isDone(row) ? "created" : "same";
     let did: Did = "same";
@@ -217,7 +220,7 @@ export class RunState {
       const standing = standings.at(id);
       const operation = this.steps.partAt(id)?.operation;
       const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
-      // If the object was already gone, an earlier attempt of the run has deleted it.
+      // The object was already gone when the deletion was sent again: an earlier attempt has deleted it.
       if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
       if (standing !== "done" || operation === undefined) continue;
       if (operation === "addOptions" || operation === "createTargetings") return "created";
@@ -226,12 +229,14 @@ export class RunState {
     return did;
   }
 
-  /** Returns when a step in doubt was first sent, by this machine's clock. Undefined if it is not in doubt. */
+  /** Returns when a step in doubt was first sent, by this machine's clock. Undefined if the step is not in doubt. */
   suspectSince(step: number): number | undefined {
     return this.#work.standings.suspectSince(step);
   }
 
-  /** Returns whether the whole request of a step in doubt was refused when it was sent again, before a resume. */
+  /**
+   * Returns whether the whole request of a step in doubt was refused when it was sent again before the run was resumed.
+   */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.refusedInDoubt.has(step);
   }
@@ -249,7 +254,7 @@ export class RunState {
     return standings.ofObject(object).flatMap((id) => (standings.isOpen(id) ? (steps.at(id) ?? []) : []));
   }
 
-  /** Returns the preparing steps that were or may have been applied. `isSure` is false if the step is in doubt. */
+  /** Returns the preparing steps that were applied, or that may have been (`isSure` is then false). */
   preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
     return [...this.#work.standings.preparing].flatMap((id) => {
       const step = this.steps.at(id);
@@ -275,12 +280,12 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
-  /** Returns whether a deletion that was sent again found that its object no longer exists. */
+  /** Returns whether the object of a deletion no longer existed when the deletion was sent again. */
   foundGone(step: number): boolean {
     return this.#work.standings.at(step) === "alreadyDone";
   }
 
-  /** Returns whether steps of other objects use the ID of an object that this run creates. */
+  /** Returns whether steps of other objects need the ID of an object that this run creates. */
   isNeeded(object: number): boolean {
     return this.#work.standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
@@ -293,8 +298,8 @@ export class RunState {
   }
 
   /**
-   * Returns the steps that may be sent now, at most one per changed object: a request may contain an ID only once
-   * (management-api 4.1). Preparing steps come first, because a temporary name must not overwrite the final one.
+   * Returns the steps that may be sent now, at most one for each changed object, because a request may contain an ID
+   * only once (management-api 4.1). Preparing steps come first: a temporary name must not replace the final one.
    */
   ready(): readonly number[] {
     const ready: number[] = [];
@@ -310,7 +315,7 @@ export class RunState {
     return ready;
   }
 
-  /** Returns the deferred steps. `changedSince`: another step was applied after the refusal. */
+  /** Returns the deferred steps. `changedSince`: another step was applied since this one was refused. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
@@ -329,7 +334,7 @@ export class RunState {
     return binding.object === undefined ? undefined : this.idOf(binding.object);
   }
 
-  /** Returns whether a step other than `step` passes a test. Results are cached by the identity of `test`. */
+  /** Returns whether another step than `step` passes a test. Results are cached by the function `test`. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     return this.#work.standings.hasOther(step, test);
   }
@@ -380,7 +385,7 @@ export class RunState {
     this.#inFlight = undefined;
   }
 
-  /** Applies a change to a step. `left`: the time and the progress counter when the request of the step was sent. */
+  /** Applies a change to a step. `left`: the time and the number of applied steps when the step was sent. */
   #changeStep(change: StepChange, left: Pick<InFlight, "at" | "progress">): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
@@ -428,7 +433,7 @@ export class RunState {
     }
   }
 
-  /** Marks steps as in doubt that may have been sent without the write lock, even if their outcomes were known. */
+  /** Marks steps as in doubt that may have been sent without the write lock, although their outcomes seemed known. */
   #doubt(steps: readonly number[], at: number): void {
     const { outcomes, standings } = this.#work;
     const reason = ownReason("NO_ANSWER", { reason: "the request was sent when another process was already writing" });
@@ -440,21 +445,21 @@ export class RunState {
     }
   }
 
-  /** Ends all open steps. A step that was sent becomes `unknown`, any other `notApplied`. */
+  /** Ends all open steps: as `unknown` if the step was sent, otherwise as `notApplied`. */
   #stop(cause: StopCause, given: Reason | undefined): void {
     const { outcomes, standings } = this.#work;
     this.stopped = given === undefined ? { cause } : { cause, reason: given };
-    // The service may have applied the request in progress, so its steps become doubtful.
+    // The service may have applied the request in progress, so its steps are in doubt.
     for (const step of this.lostInFlight()) standings.suspect(step, this.#inFlight?.at ?? 0);
     this.#inFlight = undefined;
     const reason = given ?? ownReason(STOP_REASONS[cause]);
     const open = standings.open().flatMap((id) => this.steps.at(id) ?? []);
     const isSuspect = ({ id }: Step): boolean => this.suspectSince(id) !== undefined;
-    // The first failed step decides the outcome of an object, so steps in doubt are ended first.
+    // The first step that ends without success decides the outcome of its object, so steps in doubt come first.
     for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
     for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
     if (this.planned) return;
-    // Objects that are still pending were not planned before the run stopped.
+    // Objects that are still pending have no steps, because the run was stopped before they were planned.
     for (let object = 0; object < this.objects.length; object += 1) {
       if (this.standing(object) === "pending") outcomes.settle({ object, outcome: "notApplied", reason });
     }
@@ -474,8 +479,8 @@ export class RunState {
   }
 
   /**
-   * Returns whether it is unknown who created the object of a step. If so, the step is not sent again, because a
-   * success would look as if this run had created the object.
+   * Returns whether it is unknown who created the object of a step. Such a step is not sent again: success would look
+   * as if this run had created the object.
    */
   #isUnclear(step: number): boolean {
     const main = this.steps.objectOf(step);

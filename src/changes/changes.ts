@@ -48,17 +48,20 @@ type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
-  /** Whether the run only stores a plan. Such a run cannot be resumed if planning fails. */
+  /** Whether the run only stores a plan. If planning fails, such a run cannot be resumed. */
   readonly isForKeeping?: boolean;
 }
 
-/** Starts a planned run. Returns undefined if the run was started or ended in the meantime. */
+/** Starts a planned run. Returns undefined if the run was started or ended meanwhile. */
 export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
 export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
-  /** By run ID: what a run that waits for approval would remove, if it was planned after its call had been answered. */
+  /**
+   * By run ID: what a run would remove whose approval is still to be requested, because it was planned after its call
+   * had been answered.
+   */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
   constructor(context: RunsContext & ChangeWorld) {
@@ -73,13 +76,13 @@ export class Changes {
     );
   }
 
-  /** Returns the API for the reads of one plan, which are retried until the retry budget is used up. */
+  /** Returns an API for the reads of one plan, which together share one retry budget. */
   api(): ManagementApi {
     const { api } = this.#context;
     return api.forCall?.() ?? api;
   }
 
-  /** Plans without writing anything. Throws the ApiError of a failed read, or a FileError. */
+  /** Plans a call without writing anything. Throws the ApiError of a failed read, or a FileError. */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     const resolve = this.#resolveUndone(call, signal);
     const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, resolve });
@@ -92,7 +95,7 @@ export class Changes {
   }
 
   /**
-   * Predicts which objects of a dry run would fail. If an identical call already created an object, its name is no
+   * Predicts which objects of a dry run would fail. The name of an object that an identical call has created is no
    * conflict.
    */
   async preflight(
@@ -105,12 +108,14 @@ export class Changes {
     const mayRepeat = repeats !== undefined && (deletes || onExisting === "fail");
     const before = mayRepeat ? (await undefinedIfUnreadable(this.runs.find(repeats)))?.state : undefined;
     settleDeletedBefore(plan, call, before);
-    // Imported only when needed, so that the server starts fast.
+    // Loaded only here, so that the server starts fast.
     const { preflight } = await import("./plan/preflight.ts");
     return preflight(plan, { api, memory, signal, madeBefore: (object) => madeBefore(before, plan.objects, object) });
   }
 
-  /** Stores a run without starting it. If a run of the same call waits for approval, returns that run instead. */
+  /**
+   * Stores a run without starting it. If a run of an identical call waits for approval, returns the header of that one.
+   */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
     const repeats = await this.lastRun(call, caller);
     const waiting = marks?.dryRun ? undefined : await this.#ifWaiting(repeats);
@@ -124,7 +129,7 @@ export class Changes {
     return this.#ifWaiting(await this.lastRun(call, caller));
   }
 
-  /** Returns the ID of the caller's latest run of an identical call. Dry runs are ignored. */
+  /** Returns the ID of the caller's latest run of an identical call, without dry runs. */
   async lastRun(call: WriteCall, caller: string): Promise<string | undefined> {
     const [last] = await this.#context.store.list({ lastOf: this.runs.fingerprint(call, caller) });
     return last;
@@ -132,7 +137,7 @@ export class Changes {
 
   async #ifWaiting(last: string | undefined): Promise<ChangeRun | undefined> {
     const { store, clock } = this.#context;
-    // Reads the small record before the whole run, because a run can be large.
+    // The record is small. The run, which can be large, is read only if it waits.
     if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
     const run = await undefinedIfUnreadable(this.runs.find(last));
     if (run?.status() !== "needs_confirmation") return undefined;
@@ -141,8 +146,8 @@ export class Changes {
   }
 
   /**
-   * Stores a plan for a later `apply_plan`: as a new run or, if `earlier` is given, in that run, which has no plan yet.
-   * `kept.text` is the text that `checkStoredPlan` reads.
+   * Stores a plan for a later `apply_plan`: as a new run, or in the run `earlier`, which has no plan yet. `kept.text`:
+   * the text of the plan, which `checkStoredPlan` reads later.
    */
   async keepPlan(
     changes: PlannedChanges,
@@ -164,13 +169,13 @@ export class Changes {
     return this.runs.drivenLike(this.runs.fingerprint(call, unfinished.caller));
   }
 
-  /** Stores a run and makes its plan in the background. Until then, the targeting is the run's only object. */
+  /** Stores a run and makes its plan in the background. Until the plan is made, its only object is the targeting. */
   async planLater(
     unfinished: UnfinishedPlan,
     { plan: making, stop }: Planning<FinishedPlan>,
     earlier?: ChangeHeader,
   ): Promise<ChangeRun> {
-    // The error is ignored here, because the run itself reports why planning failed.
+    // Not handled here, because the run itself reports why planning failed.
     making.catch(() => undefined);
     const { call, input } = await plannedCall(unfinished, unfinished.targetings);
     const header = earlier ?? (await this.#keepPlanned(call, unfinished, input, { unplanned: true }));
@@ -197,7 +202,7 @@ export class Changes {
     return header;
   }
 
-  /** Stores the plan of a run that is not started. Returns false if the run was started or ended in the meantime. */
+  /** Stores the plan of a run that is not started. Returns false if the run was started or ended meanwhile. */
   propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
     const { runId, call } = header;
     if (call.tool === "apply_plan") {
@@ -207,7 +212,7 @@ export class Changes {
     return this.runs.propose(runId, plan.outline(), isPlanAlone(header, plan) ? "planned" : "waiting");
   }
 
-  /** Returns what a waiting run would remove. Undefined if approval was already requested. */
+  /** Returns what a waiting run would remove, if its approval is still to be requested. Otherwise undefined. */
   asks({ header, status }: ChangeRun): readonly Loss[] | undefined {
     const isWaiting = status() === "needs_confirmation" || status() === "planned";
     return isWaiting ? this.#asked.get(header.runId)?.losses : undefined;
@@ -230,8 +235,8 @@ export class Changes {
 
   /**
    * Plans a stored run in the background and starts it with `begin`. If `begin` returns undefined, `ask` requests
-   * approval. Without `ask`, the plan is only stored. During planning, the state of the run is `meanwhile`, or a state
-   * that lists the whole input as not applied.
+   * approval; without `ask`, the plan is only stored. While the run is planned, its state is `meanwhile`, or else a
+   * state that lists the whole input as not applied.
    */
   async prepare(
     header: ChangeHeader,
@@ -242,7 +247,7 @@ export class Changes {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
-    // Without the lease, other processes would assume that this process had ended, although it still plans the run.
+    // The lease shows other processes that this process is alive and plans the run.
     const lease = await this.#context.store.lease(runId).catch((thrown: unknown) => {
       planning.stop();
       throw thrown;
@@ -272,15 +277,15 @@ export class Changes {
         return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);
       },
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
-      // If the withdrawal cannot be written, the run stays stored as not started.
+      // If this cannot be stored, the run stays stored as not started.
       withdraw: () => undefinedIfUnreadable(this.runs.withdraw(runId)),
-      // A started run releases its own lease. If a lease cannot be released, it expires.
+      // A started run releases its lease itself. A lease that cannot be released expires.
       over: async () => (isStarted ? undefined : lease.release().catch(() => undefined)),
     });
     return this.runs.hold(run);
   }
 
-  /** Returns a state that lists the whole input as not applied. The rows of a file are added once the file is read. */
+  /** Returns a state that lists the whole input as not applied. The rows of a file are added when it has been read. */
   async #unplanned(header: ChangeHeader, planning: Planning) {
     const { call, runId } = header;
     if (fileOf(call) === undefined) {
@@ -291,7 +296,7 @@ export class Changes {
       const objects = await changeOf(call).objects(this.#context.store.parts.read(runId, "input"));
       state.adopt({ objects, steps: new StepList(), settlements: [] });
     };
-    // The error is ignored here, because planning reads the same file and reports the error.
+    // Not reported here, because planning reads the same file and reports the error.
     const reading = read().catch(() => {
       if (state.objects.length === 0) state.apply(UNREADABLE_FILE);
     });
@@ -304,8 +309,8 @@ export class Changes {
 
   /**
    * Makes identical calls that arrive at the same time share one run, even in different processes. Returns the run of
-   * an identical call, or else the result of `make`. `make` gets a function that returns the run to start: a waiting
-   * run of the same call, or a new run.
+   * such a call, otherwise what `make` returns. `make` gets a function that returns the run to start: a waiting run of
+   * an identical call, or a new run.
    */
   once<T>(
     { call, caller, arrivedAt, bytes, requested }: ArrivedWrite,
@@ -321,7 +326,7 @@ export class Changes {
           const run = await this.runs.find(runId);
           if (record === undefined || run === undefined || isWithdrawn(run.state)) return undefined;
           if (run.status() === "running") return { run };
-          // A run that waits for approval is not returned, because the caller requests its approval again.
+          // A run that waits for approval is not shared, because each caller must request the approval.
           if (isUnstarted(record.status)) return undefined;
           const going = run.status() === "interrupted" ? await this.runs.resumeRepeated(runId) : run;
           return going && { run: going };
@@ -332,8 +337,8 @@ export class Changes {
   }
 
   /**
-   * Permanently ends the run that a call undoes, unless that run was undone before and nothing of it is left to undo.
-   * Throws a FileError if that run is being executed.
+   * Ends the run that a call undoes, so that it cannot be resumed. Does nothing if that run was undone before and
+   * nothing is left to undo. Throws a FileError if that run is being executed.
    */
   async #endUndone(
     { runId, call }: Pick<ChangeHeader, "runId" | "call">,
@@ -349,13 +354,13 @@ export class Changes {
       const ending = { cause: "cancelled", reason: ownReason("UNDONE", detail) } as const;
       if (!(await this.runs.endForGood(undoes, ending))) throw resumedError();
     } catch (thrown) {
-      // A damaged run cannot be resumed, so it does not have to be ended.
+      // A damaged run cannot be resumed anyway.
       if (!(thrown instanceof DamagedRunError)) throw thrown;
     }
   }
 
   /**
-   * Returns a function that finds out what the unanswered requests of the undone run did. If a request can still be in
+   * Returns a function that finds out what the undone run's unanswered requests did. If such a request may still be in
    * progress, the function waits and reads again.
    */
   #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
@@ -369,7 +374,7 @@ export class Changes {
       const { earlierUndos, leftOf, resolveDoubts, withoutUndone } = await import("./resolve-doubts.ts");
       const reading = { api: this.api(), signal };
       let found = await resolveDoubts(state, reading);
-      // An earlier undo has already waited until no request of the run could be in progress.
+      // Before an earlier undo, this server has already waited until no request of the run could be in progress.
       const waitMs = isUndone(state) ? 0 : Math.min(state.updatedAt + requestTimeoutMs - clock.now(), requestTimeoutMs);
       if (!found.areApplied && waitMs > 0) {
         await clock.sleep(waitMs, signal);
@@ -388,7 +393,9 @@ export class Changes {
     };
   }
 
-  /** Ends a run whose planning failed. With `isOver`, it can never be resumed. Otherwise, that depends on the error. */
+  /**
+   * Ends a run whose planning failed. With `isOver`, it cannot be resumed; otherwise the error decides whether it can.
+   */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = messageOf(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });
@@ -399,7 +406,7 @@ export class Changes {
     return undefinedIfUnreadable(this.runs.lookAt(runId));
   }
 
-  /** Remembers what a run would remove until its confirmation token expires. */
+  /** Remembers what a run would remove, for as long as its confirmation token is valid. */
   remember(runId: string, losses: readonly Loss[]): void {
     const at = this.#context.clock.now();
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
@@ -407,7 +414,7 @@ export class Changes {
   }
 }
 
-/** Returns whether a run that is not started only stores a plan. Storing a plan needs no approval. */
+/** Returns whether a run only stores a plan until it is applied. Storing a plan needs no approval. */
 function isPlanAlone({ call, dryRun }: ChangeHeader, plan: Plan): boolean {
   return (call.tool === "apply_plan" || dryRun === true) && plan.facts.waits === undefined;
 }
@@ -422,7 +429,10 @@ function resumedError(): FileError {
 
 type PlanText = string | ByteSource;
 
-/** The text of a plan that `checkStoredPlan` reads. `undoes` is the ID of the run to undo. */
+/**
+ * A plan to store: its text, which `checkStoredPlan` reads later, and what it is for. `undoes`: the ID of the run to
+ * undo.
+ */
 export interface StoredPlan {
   readonly text: PlanText;
   readonly plannedBy: PlanningTool;
@@ -433,7 +443,7 @@ export interface StoredPlan {
   readonly requested?: Requested | undefined;
 }
 
-/** A plan that takes long to make. `text` is the input of the plan. */
+/** A plan that is still being made. `text` is its input meanwhile. */
 interface UnfinishedPlan extends StoredPlan {
   readonly targetings: readonly string[];
 }

@@ -28,18 +28,20 @@ import { readPreviousValues } from "./settle/changed-since.ts";
 type Pieces = AsyncIterable<Uint8Array>;
 type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
 
-/** What a read showed about steps that were sent but not answered. None of their requests is still in progress. */
+/**
+ * What a read has shown about steps that were sent but not answered. It was made when none of their requests was in
+ * progress any more.
+ */
 export interface Resolved {
-  /** By object: the ID that an unanswered step created. */
+  /** By object: the ID of the object that an unanswered step created. */
   readonly made: ReadonlyMap<number, string>;
-  /** By object: the ID of an option with the same name, which an unanswered step may have created. */
+  /** By object: the ID of an option that has the name in an unanswered step, which may have created it. */
   readonly unclear: ReadonlyMap<number, string>;
 }
 
 /**
- * Returns what a run did, in order. Changes that the run itself reversed are left out. `former` is the stored part with
- * the previous values. Without `resolved`, unanswered steps are listed as unresolved. With `resolved`, they count as
- * applied.
+ * Returns what a run did, in order. Changes that the run itself reversed are omitted. `former`: the stored previous
+ * values. Without `resolved`, unanswered steps are listed as unresolved; with it, they count as applied.
  */
 export async function effectsOfRun(state: RunState, former: Pieces, resolved?: Resolved): Promise<Done> {
   const before = await readPreviousValues(former);
@@ -56,7 +58,8 @@ export async function effectsOfRun(state: RunState, former: Pieces, resolved?: R
     for (const object of step?.objects ?? []) if (step !== undefined) stepOf.set(object, step);
   }
   const about = (object: number) => doubtedObject(state, object, stepOf.get(object), before);
-  // The service cannot list targetings. So no read can find a new targeting, or the options of an unknown targeting.
+  // The service cannot list targetings. So no read can find a targeting that may have been created, or options in an
+  // unknown targeting.
   const isFindable = (object: number): boolean =>
     stepOf.get(object)?.operation !== "createTargetings" && about(object).targeting !== undefined;
   const lost = [...stepOf.keys()].filter((object) => !isFindable(object));
@@ -71,8 +74,8 @@ export async function effectsOfRun(state: RunState, former: Pieces, resolved?: R
 }
 
 /**
- * Returns what a damaged run may have removed, from the stored parts of the run. Undefined if the part `former` (the
- * previous values) is incomplete.
+ * Returns what a damaged run may have removed, judged by the parts that it stored before it sent anything. Undefined if
+ * the previous values (`former`) are incomplete.
  */
 export async function possibleRemovals(
   former: Pieces,
@@ -132,7 +135,7 @@ export function namesOf(state: RunState): ReadonlyMap<string, string> {
   return names;
 }
 
-/** Returns the applied steps and the steps in `also`, in order. Steps that set temporary names come first. */
+/** Returns the applied steps and those in `also`, in order. Steps that set temporary names come first. */
 function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly number[] {
   const first: number[] = [];
   const others: number[] = [];
@@ -146,7 +149,7 @@ function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly numb
 
 class Tracks {
   readonly #former: Former;
-  /** The ID of the only targeting that the run changes. Undefined if there are several. */
+  /** The ID of the only targeting that the run changes. Undefined if it changes several. */
   readonly #within: string | undefined;
   readonly #options = new Map<string, Track>();
   readonly #withoutId: CreatedWithoutId[] = [];
@@ -154,7 +157,7 @@ class Tracks {
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
   readonly #idOf: (object: number) => string | undefined;
-  /** Returns the names of the run's objects, by ID. Called only if a previous name was not stored. */
+  /** Returns the names of the run's objects by ID. Called only if the previous name of an object was not stored. */
   readonly #readNames: () => ReadonlyMap<string, string>;
   #names: ReadonlyMap<string, string> | undefined;
 
@@ -191,7 +194,7 @@ class Tracks {
         if (_id !== undefined) this.#deleteTargeting(_id);
         return;
       case "updateOptions":
-        // The item has no ID if the same run created the group.
+        // The item has no ID if this run itself created the group.
         if (_id !== undefined) this.#update(_id, step.item, bound("parent"));
         return;
       case "deleteOptions":
@@ -229,7 +232,7 @@ class Tracks {
     const _id = idAt(0);
     const { targeting, parent } = place;
     const isGroup = type === "collection" || children !== undefined;
-    // The documents name no default of exposeChildren.
+    // The API documents do not say which value exposeChildren has by default.
     const expose = exposeChildren === undefined ? {} : { exposeChildren };
     const left = { name, type: isGroup ? "collection" : "atomic", parent, ...expose, contexts } as const;
     if (_id !== undefined) {
@@ -273,8 +276,8 @@ class Tracks {
     }
     for (const id of contexts.add ?? []) held.set(id, true);
     for (const id of contexts.remove ?? []) {
-      // The run added this Context ID and removed it again, and it is unknown whether the option had it before the run.
-      // So it is not reported.
+      // The run added this Context ID and removed it again. Nobody knows whether the option had it before, so it is not
+      // reported.
       if (held.get(id) && this.#heldBefore(_id) === undefined) held.delete(id);
       else held.set(id, false);
     }
@@ -290,7 +293,9 @@ class Tracks {
     return created?.contexts ?? (former?.kind === "option" ? former.held : undefined);
   }
 
-  /** Applies a deletion. Remaining sub-options of a deleted group become top-level options (management-api 7.4). */
+  /**
+   * Applies a deletion. Sub-options of a deleted group that are not deleted move to the top level (management-api 7.4).
+   */
   #delete(_id: string): void {
     const deleted = this.#track(_id);
     deleted.isDeleted = true;
@@ -352,15 +357,15 @@ class Tracks {
 }
 
 interface Track {
-  /** The state in which the run created the option. Undefined if the option existed before the run. */
+  /** The option as the run created it. Undefined if it existed before the run. */
   created?: OptionState & { readonly targeting: string };
   isDeleted: boolean;
   name?: string;
   parent?: string | null;
-  /** The deleted group that contained the option, and the targeting of that group. */
+  /** The group that contained the option and was deleted, and the targeting of that group. */
   wasIn?: { readonly parent: string; readonly targeting: string | undefined };
   exposeChildren?: boolean;
-  /** By Context ID that the run added or removed: whether the option has it now. */
+  /** The Context IDs that the run added or removed, and whether the option has each of them now. */
   contexts?: Map<string, boolean>;
 }
 

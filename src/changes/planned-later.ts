@@ -11,7 +11,7 @@ interface Then {
   readonly meanwhile: RunState;
   /** Starts a planned run. Returns undefined if the run needs approval first. */
   readonly begin: (plan: Plan) => Promise<ChangeRun | undefined>;
-  /** Stores a plan that may not be started yet. Returns the new status of the run. */
+  /** Stores a plan that must not be started yet. Returns the new status of the run. */
   readonly propose: (plan: Plan) => Promise<"needs_confirmation" | "planned">;
   readonly startedElsewhere: () => Promise<ChangeRun | undefined>;
   readonly giveUp: (thrown: unknown) => Promise<ChangeRun | undefined>;
@@ -27,7 +27,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
   let status: RunStatus = "running";
   let stoppedBy: "cancelled" | "interrupted" | undefined;
   const goOn = async (plan: Plan): Promise<void> => {
-    // Another process has started the run and made its plan, so that run is used.
+    // If another process has planned and started the run meanwhile, that run is used.
     started = await then.startedElsewhere();
     if (started !== undefined) return;
     started = await then.begin(plan);

@@ -12,17 +12,17 @@ import { effectsOfRun, type Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
 
 /**
- * What the service's current data show about unanswered steps. With `areApplied`, all of them were applied, so none of
- * their requests is still in progress.
+ * What the current data of the service show about unanswered steps. `areApplied`: all of them were applied, so none of
+ * their requests can still be in progress.
  */
 interface Found extends Resolved {
   readonly areApplied: boolean;
 }
 
 /**
- * Reads what the unanswered steps of a run did. An option counts as created by this run if it has the wanted name and
- * its ID is newer than the newest option before the run. If the newest option is unknown, the ID must be newer than
- * every ID that the run is known to have created. Throws an ApiError.
+ * Reads what the unanswered steps of a run did. An option counts as created by this run if it has the sent name and its
+ * ID is newer than the newest option before the run. If that option is unknown, the ID must be newer than all IDs that
+ * the run certainly created. Throws an ApiError.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);
@@ -60,8 +60,8 @@ function namesOf({ operation, item }: Step): readonly string[] {
 }
 
 /**
- * Returns whether this run or another writer created an option. IDs ascend with time. `byList` says whether the ID is
- * newer than the options listed before the run.
+ * Returns who created an option: this run or another writer. IDs ascend with time. `byList`: whether the ID is newer
+ * than the options that were listed before the run.
  */
 function creatorOfOption(id: string, byList: "before" | "after" | undefined, ownNewest: string | undefined) {
   if (!isUlid(id)) return "unclear";
@@ -78,7 +78,7 @@ function newestMade(state: RunState): string | undefined {
   return newest;
 }
 
-/** Returns whether the object of a delete no longer exists. False if its targeting is unknown. */
+/** Returns whether the object of a deletion no longer exists. False if its targeting is unknown. */
 async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: ManagementApi): Promise<boolean> {
   const id = state.boundId(step, "_id");
   const isTargeting = step.operation === "deleteTargetings";
@@ -97,7 +97,7 @@ function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isGone, reading);
 }
 
-/** A run that undid another run, and the names of the objects that this undo did not restore. */
+/** A run that undid changes of another run, and the names of the objects that it did not restore. */
 export interface EarlierUndo {
   readonly run: ChangeRun;
   readonly done: Done;
@@ -109,7 +109,7 @@ interface StoredRuns {
   readonly former: (runId: string) => AsyncIterable<Uint8Array>;
 }
 
-/** Returns the undos of a run that are still stored, the oldest first. */
+/** Returns those undos of a run that are still stored, the oldest first. */
 export async function earlierUndos(state: RunState, { find, former }: StoredRuns): Promise<readonly EarlierUndo[]> {
   const undos: EarlierUndo[] = [];
   for (const runId of undoingRuns(state)) {
@@ -126,7 +126,10 @@ export async function earlierUndos(state: RunState, { find, former }: StoredRuns
   return undos;
 }
 
-/** Returns what was found about the unanswered steps that the latest undo left open. That undo resolved all others. */
+/**
+ * Returns what was found about the unanswered steps that the latest undo left open. All others were resolved by that
+ * undo.
+ */
 export function leftOf({ made, unclear }: Resolved, state: RunState, undos: readonly EarlierUndo[]): Resolved {
   const isLeft = (name: string | undefined): boolean => undos.at(-1)?.left.has(name ?? "") ?? true;
   const pick = (found: Resolved["made"]) =>
@@ -134,7 +137,7 @@ export function leftOf({ made, unclear }: Resolved, state: RunState, undos: read
   return { made: pick(made), unclear: pick(unclear) };
 }
 
-/** Returns the changes of a run that its undos have not reversed. An object that an undo created again has a new ID. */
+/** Returns the changes of a run that its undos have not reversed. Objects that an undo created again have new IDs. */
 export function withoutUndone(done: Done, undos: readonly EarlierUndo[]): Done {
   const last = undos.at(-1);
   if (last === undefined) return done;

@@ -17,12 +17,14 @@ type StepStanding =
   | "dropped";
 
 /**
- * The standings of steps that can come into doubt, that is, may or may not have been applied. A step with any other
- * standing was answered or replaced.
+ * The standings of steps that can be in doubt: they may or may not have been applied. A step with any other standing
+ * was answered or replaced.
  */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
-/** Why a refused step waits. `progress`: how many steps of the run were applied when it was refused. */
+/**
+ * Why a refused step waits for other steps. `progress`: how many steps of the run had been applied when it was refused.
+ */
 interface Deferral {
   readonly reason: Reason;
   readonly progress: number;
@@ -32,20 +34,23 @@ export class StepStandings {
   readonly #steps: StepList;
   readonly #objects: ObjectList;
   readonly #standing: StepStanding[] = [];
-  /** The steps that only prepare other steps: they set a temporary name or reverse one part of a change. */
+  /** The steps that only prepare others: they set a temporary name, or reverse one part of a change. */
   readonly preparing = new Set<number>();
-  /** Steps in doubt that were sent again and refused with their request. The first attempt may have been applied. */
+  /**
+   * Steps in doubt that were sent again, and whose whole request was then refused. Their first attempt may still have
+   * been applied.
+   */
   readonly refusedInDoubt = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
-  /** By step in doubt: when it was first sent, by the clock of this machine. */
+  /** When each step in doubt was first sent, by the clock of this machine. */
   readonly #suspectSince = new Map<number, number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
   readonly #ofObject = new Map<number, number[]>();
-  /** By test function: the next step to test, and the first two steps that passed the test. */
+  /** By test function: the next step to test, and the first two steps that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
-  /** The standings of steps. Call `follow` after steps were added to the list, so that the new steps get standings. */
+  /** The standings of steps. After steps were added to the list, call `follow` to give them standings. */
   constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
     this.#objects = objects;
@@ -72,12 +77,12 @@ export class StepStandings {
 
   defer(step: number, deferral: Deferral): void {
     this.set(step, "pending");
-    // The entry is deleted first, so that a step that is deferred again moves to the end of the map.
+    // The entry is deleted first, so that a step that is deferred again is at the end of the map.
     this.#standing[step] = "deferred";
     this.#deferrals.set(step, deferral);
   }
 
-  /** Marks a step as sent with an unknown effect. `at` is when it was first sent. */
+  /** Records that a step was sent and may have been applied. `at`: when it was first sent. */
   suspect(step: number, at: number): void {
     if (!this.#suspectSince.has(step)) this.#suspectSince.set(step, at);
   }
@@ -160,11 +165,11 @@ export class StepStandings {
     return this.#boundTo.get(object) ?? [];
   }
 
-  /** Returns whether a step other than `step` passes a test. Steps never change, so each is tested only once. */
+  /** Returns whether another step than `step` passes a test. Steps never change, so each is tested only once. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     const search = this.#searches.get(test) ?? { next: 0, found: [] };
     this.#searches.set(test, search);
-    // Two matches are enough: at least one of them is another step.
+    // Of two steps that pass, at least one is not `step`. So no more are needed.
     for (; search.next < this.length && search.found.length < 2; search.next += 1) {
       const candidate = this.#steps.at(search.next);
       if (candidate !== undefined && test(candidate)) search.found.push(search.next);
@@ -191,7 +196,7 @@ export class Outcomes {
     unknown: 0,
   };
 
-  /** Call `follow` after objects were added to the list. */
+  /** Call `follow` after objects were added to the list, to give them outcomes. */
   constructor(objects: ObjectList) {
     this.#objects = objects;
     this.follow();
@@ -225,7 +230,7 @@ export class Outcomes {
     }
   }
 
-  /** Sets the outcome of an object. Every outcome except `notApplied` is final. */
+  /** Sets the outcome of an object. All outcomes except `notApplied` are final. */
   settle({ object, outcome, reason, _id }: Settlement): void {
     const before = this.#standing[object];
     if (before === outcome || (before !== "pending" && before !== "notApplied")) return;
@@ -268,7 +273,7 @@ export function nothingPlanned(): PlannedWork {
   return { objects: new ObjectList(), steps: new StepList(), settlements: [] };
 }
 
-/** The objects and steps of a run. A step's outcome decides those of its objects and of dependent objects. */
+/** The objects and steps of a run. The outcome of a step decides those of its objects and of objects that need them. */
 export class RunWork {
   readonly objects: ObjectList;
   readonly steps: StepList;
@@ -294,19 +299,22 @@ export class RunWork {
 
   finishObject(object: number, id: string | undefined): void {
     const { outcomes, standings } = this;
-    // A step about another option, such as a placeholder in a group, does not change the ID of the object.
+    // The step may be about another option, such as a placeholder in a group. The object keeps its ID then.
     if (id !== undefined && outcomes.idOf(object) === undefined) outcomes.giveId(object, id);
     if (!standings.hasAllDone(object)) return;
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
 
-  /** Ends the objects of a failed step. If the step creates an object, the objects inside it were not attempted. */
+  /**
+   * Ends the objects of a step without success. If the step creates an object, the objects inside it were not
+   * attempted.
+   */
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;
     const makes = step.operation === "createTargetings" || step.operation === "addOptions";
     const isOver = to === "failed" || to === "refused";
-    // The existing name is that of the main object, not that of an object inside it.
+    // The name that exists is that of the main object, not of an object inside it.
     const isInside = reason.code === "OWNER_UNCLEAR";
     const reasonInside = isInside ? ownReason("OWNER_UNCLEAR", { ...reason.detail, isInside }) : reason;
     for (const object of step.objects) {
@@ -338,7 +346,7 @@ export class RunWork {
     }
   }
 
-  /** Sets the pending objects of unanswered steps to `unknown`. Returns these objects. */
+  /** Gives those objects of unanswered steps that are still pending the outcome `unknown`. Returns them. */
   settleUnanswered(steps: Iterable<number>): readonly number[] {
     const { outcomes } = this;
     const objects = new Set([...steps].flatMap((id) => this.steps.at(id)?.objects ?? []));

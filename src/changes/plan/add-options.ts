@@ -23,8 +23,8 @@ import { badId, Plan, type PlanningContext, parts } from "./plan.ts";
 type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
- * Plans adding options to one targeting. Sub-options of a new group are sent inside the item of the group. Reads the
- * existing options if a `parentName` is not a group of the call, or if `onExisting` is not `fail`.
+ * Plans adding options to one targeting. Sub-options of a new group are part of the group's item. The existing options
+ * are read if a `parentName` is no group of the call, or if `onExisting` is not `fail`.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -98,8 +98,8 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
 }
 
 /**
- * Moves the sub-options of new groups into the items of these groups. Returns all other options, each with the ID of
- * its existing group.
+ * Moves the sub-options of new groups into the items of these groups. Returns the other options, each with the ID of
+ * its group.
  */
 async function assignToGroups(
   plan: Plan,
@@ -150,8 +150,8 @@ async function placesOf(targetingId: string, { api, signal }: PlanningContext): 
 }
 
 /**
- * Plans an option whose name exists already. Missing sub-options are added and, with `addContexts`, missing Context
- * IDs. `group` is the ID of the group that the call names for the option; null if the call creates that group.
+ * Plans an option whose name exists already: adds missing sub-options and, with `addContexts`, missing Context IDs.
+ * `group`: the ID of the group that the call names for the option; null if the call itself creates that group.
  */
 function planExisting(
   plan: Plan,
@@ -192,7 +192,10 @@ function newSubOptions(
   });
 }
 
-/** Returns the groups of a targeting by name. The console allows two groups with the same name (management-api 4.2). */
+/**
+ * Returns the groups of a targeting by name. Edits in the web console can leave two groups of one name (management-api
+ * 4.2).
+ */
 async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
   const groups = new NameIndex<OptionRecord>();
   for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {
@@ -202,9 +205,9 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 }
 
 /**
- * Plans the rows that have the ID of an existing option, such as rows of a file with results. Returns the options of
- * all other rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. A
- * row with any other difference fails, or is skipped if `onExisting` is `skip`.
+ * Plans the rows that have the ID of an existing option, as in a file with results. Returns the options of all other
+ * rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. With any other
+ * difference, the row fails, or is skipped if `onExisting` is `skip`.
  */
 async function planRowsWithIds(
   plan: Plan,
@@ -228,7 +231,7 @@ async function planRowsWithIds(
     }
     return option === undefined && invalid === undefined;
   });
-  // All options are read before the first is planned, so that the order of the plan does not depend on the order of the
+  // All options are read before the first one is planned. Otherwise the order of the plan would depend on that of the
   // answers.
   const read = await mapConcurrently(known, async ({ candidate, option }) => {
     const areRead = candidate.option.contexts.length > 0 && option.contextCount !== 0;
@@ -254,7 +257,7 @@ async function planRowsWithIds(
   return others;
 }
 
-/** Returns the headings of the columns in which a row differs from its option. An empty cell is no difference. */
+/** Returns the headings of the columns in which a row differs from its option. An empty cell never differs. */
 function differingFields({ item }: OptionCandidate, option: OptionRecord, group: string | undefined): string[] {
   const { name, type, exposeChildren, parentName } = item;
   return [

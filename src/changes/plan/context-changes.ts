@@ -15,7 +15,7 @@ export interface RequestedContextChange {
   set: Set<string> | undefined;
 }
 
-/** The requested change of one option. `contents` has the current Context IDs of the option if they were read. */
+/** The requested change of one option. `contents`: the option with its current Context IDs, if they were read. */
 interface PlannedChange {
   readonly wish: RequestedContextChange;
   readonly contents: OptionContents | undefined;
@@ -25,8 +25,8 @@ interface PlannedChange {
 }
 
 /**
- * Plans changes of Context IDs, with several requests for one option if needed. `contents` has each option as it was
- * read, or the reason why it could not be read.
+ * Plans changes of Context IDs, in several requests for one option if needed. `contents`: each option as it was read,
+ * or why it could not be read.
  */
 export function planContextChanges(
   plan: Plan,
@@ -72,7 +72,10 @@ interface Together {
   readonly moving: ReadonlySet<string>;
 }
 
-/** Returns how many Context IDs the project can still take (management-api 8.1), judged by the options read. */
+/**
+ * Returns how many more Context IDs the project can have after these changes (management-api 8.1). Only the options
+ * that were read are counted.
+ */
 function roomInProject(changes: readonly PlannedChange[]): { left: number } {
   let left: number = LIMITS.projectContextIds.value;
   for (const { held, add, remove } of changes)
@@ -84,7 +87,9 @@ const newOf = (add: readonly string[], held: ReadonlySet<string>): number => add
 const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number =>
   remove.filter((id) => held.has(id)).length;
 
-/** Returns the Context IDs that move between groups. The old group must lose them first (management-api 7.2). */
+/**
+ * Returns the Context IDs that move from one group to another. The old group must lose them first (management-api 7.2).
+ */
 function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
   const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
   const leaving = new Set(groups.flatMap(({ held, remove }) => remove.filter((id) => held.has(id))));
@@ -122,8 +127,8 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   const remove = change.remove.filter((id) => held.has(id));
   if (moving.size === 0 || contents?.option.type === "atomic") return { add, remove };
   const early = remove.filter((id) => moving.has(id));
-  // A group without sub-options must not become empty between two requests (management-api 7.4, case 7), so one Context
-  // ID is removed last.
+  // A group without sub-options must not be empty between two requests (management-api 7.4, case 7). So one Context ID
+  // stays until the end.
   if (early.length === held.size && (contents?.option.childCount ?? 0) === 0) early.pop();
   const isEarly = new Set(early);
   return {
@@ -135,8 +140,8 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
 }
 
 /**
- * Returns how many Context IDs an option may hold above its final number between two requests. The limits of the option
- * and of the project apply.
+ * Returns how many more Context IDs than in the end an option may have between two requests, within the limits of the
+ * option and of the project.
  */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
@@ -174,7 +179,7 @@ interface ItemContextChange {
   readonly set?: readonly string[];
 }
 
-/** Records for the report what each item adds and removes. The items of one option are applied in order. */
+/** Records for the report what each item adds and removes. The items of one option are applied in their order. */
 export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { option, contexts }: OptionContents): void {
   const held = new Set(contexts);
   for (const { object, add, remove, set } of asked) {
@@ -186,7 +191,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // The number of added IDs is reported even if it is 0, except for items that only remove IDs.
+      // If an item can add Context IDs, their number is reported even if it is 0.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,
@@ -199,17 +204,17 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
   for (const { object } of asked) plan.objects.amend(object, { contextCount: held.size });
 }
 
-/** The Context IDs to change in one option. The lists have no Context ID in common. */
+/** The Context IDs that change in one option. No Context ID is in two of the lists. */
 interface ContextWork {
   readonly add: readonly string[];
   readonly remove: readonly string[];
-  /** Context IDs to remove first, because the same call adds them to another group. */
+  /** Context IDs to remove first, because another group gets them in the same call. */
   readonly early?: readonly string[];
-  /** Context IDs to add in the second request or later, because another group holds them until its first request. */
+  /** Context IDs to add only in the second request or later, because another group has them until its first request. */
   readonly late?: readonly string[];
 }
 
-/** How far an option may exceed its final size while some Context IDs are not removed yet. */
+/** By how much an option may exceed its final size while Context IDs that it loses are not removed yet. */
 interface Growth {
   readonly ids: number;
   readonly bytes: number;
@@ -221,9 +226,9 @@ interface PartRules {
 }
 
 /**
- * Splits a change into parts that are sent in order, one request each (management-api 8.1). Additions come first, as
- * far as `growth` allows. After that, only as many Context IDs are removed as the next additions need. So the option
- * never holds much less than before or after the change.
+ * Splits a change into parts, one for each request, which are sent in order (management-api 8.1). Context IDs are added
+ * first, as far as `growth` allows. After that, only as many are removed as the next ones need room. So the option
+ * never has much fewer Context IDs than before or after the change.
  */
 export function contextParts(work: ContextWork, rules: PartRules): readonly ContextChanges[] {
   const cut = new Cut(work, rules);
@@ -242,7 +247,7 @@ class Cut {
   readonly #rules: PartRules;
   readonly #taken = { add: 0, remove: 0 };
   readonly #early: number;
-  /** The index of the first Context ID that may be added only in the second request or later. */
+  /** The index of the first of those Context IDs that may be added only in the second request or later. */
   readonly #late: number;
   #grownIds = 0;
   #grownBytes = 0;
@@ -286,8 +291,8 @@ class Cut {
   }
 
   /**
-   * Chooses whether the next Context ID is added or removed, so that each part only adds or only removes. The last
-   * Context ID of the option is removed after all additions.
+   * Chooses whether the next Context ID is added or removed, if each part may only add or only remove. The last Context
+   * ID that the option would lose is removed after all additions.
    */
   #nextPure(
     part: Readonly<Record<PartKind, readonly string[]>>,

@@ -16,12 +16,15 @@ import type { NamedTargeting } from "../call.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
 import type { Plan, PlanningContext } from "./plan.ts";
 
-/** Finds an option by name, or returns why not exactly one matches. `field` is the input field with the name. */
+/**
+ * Finds an option by name. Returns a reason if not exactly one option matches. `field`: the input field that has the
+ * name.
+ */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
 /**
- * Finds options by name. `known`: all options that were read, by ID. `takenFor`: names that did not match exactly, with
- * the options that were used for them.
+ * Finds options by name. `known`: all options that were read. `takenFor`: names that did not match exactly, and the
+ * options that were used for them.
  */
 interface OptionFinder extends FindOption {
   readonly takenFor: readonly MatchedName[];
@@ -31,8 +34,8 @@ interface OptionFinder extends FindOption {
 const MAX_MATCHED_NAMES = 20;
 
 /**
- * Returns a function that finds the options of a targeting by name. The options are read first if `isNeeded` is true.
- * Throws the ApiError of a failed read.
+ * Returns a function that finds the options of a targeting by name. With `isNeeded`, the options are read first. Throws
+ * the ApiError of a failed read.
  */
 export async function optionFinder(
   targetingId: string | undefined,
@@ -74,7 +77,7 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** Removes from the suggestions of a reason the names of options that the same call deletes. */
+/** Removes from the suggestions in a reason the names of options that the same call deletes. */
 export function withoutNames(reason: Reason, gone: ReadonlySet<string>): Reason {
   const { near, ...detail } = reason.detail ?? {};
   if (!Array.isArray(near)) return reason;
@@ -86,7 +89,7 @@ export function isOption(option: OptionRecord | Reason): option is OptionRecord 
   return "_id" in option;
 }
 
-/** Returns the reason why no targeting, or more than one, was found by name. */
+/** Returns the reason why a targeting's name was not found or is ambiguous. */
 export function unnamed({ currentName: value, ids = [], near = [] }: NamedTargeting): Reason {
   const about = { field: "currentName", of: "targetings", value };
   if (ids.length > 0) return ownReason("NAME_AMBIGUOUS", { ...about, ids });
@@ -104,7 +107,7 @@ export async function readCurrentNames(ids: Iterable<string>, { api, signal }: P
   return new Map(read);
 }
 
-/** Returns the result of a read. If the object does not exist, returns the error of the service. */
+/** Returns what `reading` returns, or the error with which the service says that the object does not exist. */
 export async function orMissing<Value>(reading: Promise<Value>): Promise<Value | RejectedError> {
   try {
     return await reading;
@@ -115,8 +118,8 @@ export async function orMissing<Value>(reading: Promise<Value>): Promise<Value |
 }
 
 /**
- * Returns a reason if a targeting has been renamed since the caller named it. Undefined if it still has that name, or
- * if the caller gave only its ID.
+ * Returns a reason if a targeting has another name now than the caller used for it. Undefined if it has the same name,
+ * or if the caller used only its ID.
  */
 export function reasonIfRenamed(currentName: string | undefined, now: string): Reason | undefined {
   if (currentName === undefined || folded(now) === folded(currentName)) return undefined;
@@ -126,8 +129,8 @@ export function reasonIfRenamed(currentName: string | undefined, now: string): R
 type ChangingStep = { readonly step: Step; readonly id: string };
 
 /**
- * Records the name, group and Context IDs of each option before the run changes it. If all options belong to one
- * targeting, records that targeting, too. Leaves out what cannot be read.
+ * Records the name, group and Context IDs of each option before the run changes it. Records the targeting, too, if all
+ * options are in the same one. What cannot be read is omitted.
  */
 export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
@@ -176,7 +179,7 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     parent,
     parentName: parent === null ? null : (there.get(parent)?.name ?? null),
   });
-  // If the same call renames a group, the new name of the group is shown.
+  // A group that the same call renames is shown with its new name.
   const renamed = new Map(updates.flatMap(({ item: { name }, id }) => (name === undefined ? [] : [[id, name]])));
   const placeAfter = (parent: string | null) => {
     const name = parent === null ? undefined : renamed.get(parent);
@@ -217,7 +220,7 @@ function kindOf({ type, parent, childCount }: OptionRecord): NonNullable<Reporte
 }
 
 async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
-  // The planner has already recorded the options that it read.
+  // What the planner has read itself, it has recorded already.
   const adds = changes.flatMap(({ step, id }) => {
     const contexts = step.operation === "updateOptions" ? step.item.contexts : undefined;
     const isNoted = step.objects.some((object) => plan.objects.at(object)?.change !== undefined);
@@ -261,7 +264,7 @@ function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
   for (const object of objects) plan.objects.amend(object, { change });
 }
 
-/** Records the previous values of an option, and which of the changed Context IDs it holds. */
+/** Records the previous values of an option, and which of the Context IDs that change it had. */
 export function notePreviousContents(
   plan: Plan,
   { option, contexts }: OptionContents,
@@ -274,7 +277,7 @@ export function notePreviousContents(
 
 const MAX_NEAR = 3;
 
-/** Records Context IDs that differ from one of their option only in case, width or Unicode composition. */
+/** Records given Context IDs that differ from one that the option has only in case, width or Unicode composition. */
 export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readonly string[]): void {
   const near = nearContextIds([...given], held);
   if (near.length === 0) return;
@@ -284,8 +287,8 @@ export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readon
 }
 
 /**
- * Records Context IDs that contain separators, because each may be several IDs by mistake. IDs that the option holds
- * already (`held`) are left out.
+ * Records given Context IDs that contain separators, because each may really be several IDs. Those that the option
+ * already has (`held`) are fine.
  */
 export function noteJoinedIds(plan: Plan, given: readonly string[], held: readonly string[] = []): void {
   const joined = given.map(trimContextId).filter((id) => separatorsIn(id) !== "");
@@ -304,7 +307,7 @@ export function noteUnread(plan: Plan, unread: number): void {
   if (unread > 0) plan.facts = { ...plan.facts, unread };
 }
 
-/** Records the targeting of all changed options. Records nothing if there are several. */
+/** Records the targeting of all changed options, if it is a single one. */
 export function noteCommonTargeting(plan: Plan, targetings: readonly (string | undefined)[]): void {
   const [within, ...others] = new Set(targetings);
   if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };
@@ -312,7 +315,7 @@ export function noteCommonTargeting(plan: Plan, targetings: readonly (string | u
 
 const MAX_LETTERS = 300;
 
-/** Records the name and the size of the targeting that the run changes, if it can be read. */
+/** Records the name and size of the targeting that the run changes, if it can be read. */
 export async function noteTargetingFacts(plan: Plan, context: PlanningContext): Promise<void> {
   const { within } = plan.facts;
   if (within === undefined) return;
@@ -321,22 +324,22 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
   if (optionCount !== undefined) plan.facts = { ...plan.facts, optionsThere: optionCount };
 }
 
-/** The maximum number of options whose previous values are read: `alone` one by one, `listed` from lists. */
+/** The maximum number of options whose previous values are read: one by one (`alone`), or from lists (`listed`). */
 const MAX_READ = { alone: 500, listed: 5000 } as const;
-/** Limits of reads whose failure does not stop the change: one retry and a short time limit. */
+/** Limits for reads whose failure does not stop the change: two attempts and a short time limit. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 
 export interface OptionalReads {
   readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
   readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;
-  /** The options whose contents were to be read but that do not exist. */
+  /** Options whose contents were to be read but which do not exist. */
   readonly missing: ReadonlySet<string>;
   readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
 }
 
 /**
- * Returns reads that throw no ApiError, because a change does not depend on them. After a read fails for another reason
- * than a rejection, nothing more is read.
+ * Returns reads that throw no ApiError, because the change goes on without what they return. After a read fails other
+ * than by a rejection, nothing more is read.
  */
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently = aroundReads(api, (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));

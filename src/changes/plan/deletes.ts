@@ -26,8 +26,8 @@ interface WantedDelete {
 }
 
 /**
- * Plans deleting targetings. Reads each targeting first. Throws the ApiError of a failed read, unless the targeting
- * does not exist.
+ * Plans deleting targetings, which it reads first. Throws the ApiError of a failed read. A targeting that does not
+ * exist is no failure of the read.
  */
 export async function planDeleteTargetings(input: Inputs["delete_targeting"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
@@ -81,7 +81,7 @@ async function lossOfTargeting(
   return contextIds === undefined ? loss : { ...loss, contextIds, options: [...first, ...last] };
 }
 
-/** Returns the named targetings whose IDs are known. The others are recorded in the plan as failed. */
+/** Returns the targetings that were given by name and found. The others are recorded in the plan as failed. */
 function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeting"]): readonly WantedDelete[] {
   return names.flatMap((named, position) => {
     const { _id, currentName: name } = named;
@@ -93,8 +93,8 @@ function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeti
 }
 
 /**
- * Plans deleting options. Reads them first, to show what would be deleted and because one request may contain only 150
- * groups and sub-options. A group is deleted just before the last of its sub-options. So no group becomes empty
+ * Plans deleting options. They are read first, to show what would be deleted, and because a request may contain only
+ * 150 groups and sub-options. A group is deleted just before its last sub-option. So no group becomes empty
  * (management-api 7.4, case 6), and no sub-option moves to the top level.
  */
 export async function planDeleteOptions(input: Inputs["delete_options"], context: PlanningContext): Promise<Plan> {
@@ -119,7 +119,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   }
   const ordered = orderDeletions(there);
   const lastOf = await groupsLeftEmpty(ordered, known, context);
-  // If the service would delete none of them, nothing is sent, and no person has to approve it.
+  // If the service would refuse all deletions, nothing is sent, and nobody has to approve anything.
   if (ordered.length > 0 && ordered.every(({ _id }) => lastOf.has(_id))) {
     for (const { _id, name } of ordered) {
       for (const object of objects.get(_id) ?? []) {
@@ -151,14 +151,14 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   return plan;
 }
 
-/** Returns the error with which the service answers if a group would become empty (management-api 7.4, case 6). */
+/** Returns the error that the service returns if a group would become empty (management-api 7.4, case 6). */
 function leavesEmpty(group: string | undefined): Reason {
   const { statusCode } = ERROR_CODES.TARGETING_CATEGORY_NOT_SUPPORTED;
   const code = "TARGETING_CATEGORY_NOT_SUPPORTED";
   return { code, statusCode, operation: "deleteOptions", detail: { group }, sent: [] };
 }
 
-/** By the ID of a sub-option that the service will not delete: the group that would become empty. */
+/** Returns the sub-options that the service will not delete, by ID, with the group that would become empty. */
 async function groupsLeftEmpty(
   ordered: readonly OptionRecord[],
   known: ReadonlyMap<string, OptionRecord>,
@@ -191,7 +191,7 @@ async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): P
   return { name, _id, kind: "optionGroup", count, subOptions, ownContextIds: contexts };
 }
 
-/** Returns all sub-options of a group. The record of the group has only the first 50 (management-api 2.1). */
+/** Returns all sub-options of a group. The group itself lists only the first 50 (management-api 2.1). */
 async function subOptionsOf(
   { _id, targeting, children = [], childCount = Number.POSITIVE_INFINITY }: OptionRecord,
   api: ManagementApi,
@@ -204,15 +204,15 @@ async function subOptionsOf(
 }
 
 /**
- * Returns deleted options as stored for an undo. If the group of a sub-option is deleted too, its name is stored,
- * because the undo creates the group again under another ID.
+ * Returns deleted options as they are stored for an undo. If the group of an option is deleted as well, its name is
+ * stored, because an undo creates the group again under another ID.
  */
 function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
   const names = new Map(options.map(({ _id, name }) => [_id, name]));
   return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));
 }
 
-/** Returns the reported objects by ID. Items whose ID is not a ULID are recorded in the plan as failed. */
+/** Returns the reported objects by ID. Objects with an invalid ID are recorded in the plan as failed. */
 function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<string, readonly number[]> {
   const objects = new Map<string, number[]>();
   for (const { _id, object } of wanted) {

@@ -32,8 +32,8 @@ import { type Plan, parts } from "./plan.ts";
 import { MEASURES, REQUEST_LIMITS } from "./requests.ts";
 
 /**
- * Where the reported objects of one targeting are in the plan's list: `own` is the index of the targeting itself,
- * `first` the index of its first item.
+ * The positions of one targeting's objects in the plan: `own` is that of the targeting itself, `first` that of its
+ * first item.
  */
 export interface TargetingObjects {
   readonly own: number;
@@ -42,9 +42,9 @@ export interface TargetingObjects {
 }
 
 /**
- * Returns the new top-level options that no other change depends on. They are stored as rows, because 100,000 separate
- * steps would need much memory. Returns none if one request can contain all changes, or if deletions may have to make
- * room for the options.
+ * Returns the new top-level options on which no other change depends. They are stored as rows, because 100,000 separate
+ * steps would need much memory. Empty if one request can contain them all, or if deletions may first have to make room
+ * for them.
  */
 export function plainItems({ targeting, items, alreadyDone, there }: PlannedChanges): ReadonlySet<PlanItem> {
   const created = items.filter(({ kind }) => kind === "create").length;
@@ -76,13 +76,14 @@ interface StepContext extends TargetingObjects {
 }
 
 /**
- * Adds the steps of all items that are not done yet, request by request. If a placeholder option is needed and the
- * targeting has no room for it, all items fail.
+ * Adds the steps of all items that are not done yet, one request after the other. If a placeholder option is needed for
+ * which the targeting has no room, all items fail.
  */
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
-  // The options stored as rows are not in `ordered`. No other change depends on them, so they can be sent in any order.
+  // `ordered` lacks the options that are stored as rows. No other change depends on them, so they can be sent at any
+  // time.
   const ordered = open.filter(({ at }) => plan.objects.rowAt(place.first + at) === undefined);
   const groupOf = groupFinder(changes);
   const wishes = ordered.map(({ at, item }) => ({ at, change: changeOf(item, at, groupOf) }));
@@ -101,7 +102,7 @@ export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingOb
     return;
   }
   for (const block of place.rows) plan.addRows({ block, from: 0, to: block.length });
-  // `planRequests` leaves its model in the final state. A second model is needed for the state before each request.
+  // `planRequests` has changed its model to the final state. This one has the state before each request.
   const before = modelOf(changes, wanted).model;
   for (const request of requests) {
     addRequest(making, request, before);
@@ -116,8 +117,8 @@ function addTargeting({ plan, own, changes: { targeting } }: StepContext): void 
 }
 
 /**
- * Returns the temporary names and Context IDs of a plan. They are made from IDs and not at random, so that a repeated
- * plan has the same ones.
+ * Returns the temporary names and Context IDs of a plan. They are derived from IDs, so that planning again gives the
+ * same ones.
  */
 function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
@@ -131,7 +132,7 @@ function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
 }
 
 /**
- * Returns a function that finds the group of an item. If the plan creates the group but it exists already, the group is
+ * Returns a function that finds the group of an item. A group that the plan wanted to create but that exists already is
  * found by its name.
  */
 function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext["groupOf"] {
@@ -143,8 +144,8 @@ function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext
 }
 
 /**
- * Builds a model of the options that the changes concern. `others` is the number of all other options. If the current
- * state of an option is unknown, the model uses its state in the plan and assumes that a group is not empty.
+ * Builds a model of the options that the changes concern. `others`: how many other options there are. An option that
+ * was not read is modelled as the plan saw it, and an unread group as not empty.
  */
 function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Change>) {
   const names = new Set<string>();
@@ -181,7 +182,7 @@ function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Chan
   return { model, others };
 }
 
-/** Adds the steps of one request. If they do not fit into one request, they are split and sent in order. */
+/** Adds the steps of one request. If they do not fit into one, they are split into several, which are sent in order. */
 function addRequest(making: StepContext, request: readonly Item[], before: TargetingModel): void {
   const { plan } = making;
   let { last: after } = making;
@@ -198,7 +199,7 @@ function addRequest(making: StepContext, request: readonly Item[], before: Targe
     const sums = MEASURES.map((measure, place) => (filled[place] ?? 0) + step.weight[measure]);
     const isFull = latest !== undefined && MEASURES.some((measure, place) => (sums[place] ?? 0) > limits[measure]);
     filled = isFull ? MEASURES.map((measure) => step.weight[measure]) : sums;
-    // Later items may need names that the full request frees, so that request must end before the next one.
+    // The next items may need names that the full request frees, so they are sent after it has ended.
     if (isFull && latest !== undefined) after = [latest];
     plan.add(isFull ? { ...step, after } : step);
     latest = step.id;
@@ -240,7 +241,7 @@ function deletion(making: StepContext, ref: Ref, after: readonly number[]): Step
   return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], ...waiting(after) });
 }
 
-/** Returns the first step of an update, with as many of its Context IDs as fit into one request. */
+/** Returns the first step of an update, with as many of its Context IDs as one request can have. */
 function update(
   making: StepContext,
   item: UpdateItem,
@@ -290,8 +291,8 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 }
 
 /**
- * Returns the object under which the update of an option or group is reported. A group that no item describes is
- * reported under an item that leaves or enters it.
+ * Returns the object under which an update is reported. A group that no item describes is reported under an item that
+ * leaves or enters it.
  */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,

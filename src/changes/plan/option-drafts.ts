@@ -18,7 +18,7 @@ import {
 } from "./plan.ts";
 import { REQUEST_LIMITS } from "./requests.ts";
 
-/** The maximum number of Context IDs in an option stored as a row. With more, it may need several requests. */
+/** The maximum number of Context IDs of an option that is stored as a row. More may need several requests. */
 export const ROW_CONTEXT_IDS = 100;
 
 export interface OptionCandidate {
@@ -32,28 +32,25 @@ interface OpenOption {
   readonly item: OptionRow;
 }
 
-/** Collects and checks the rows of a call. Options without a group are stored as text, which saves memory. */
+/** Collects and checks the rows of a call. Most options without a group are stored as text, which saves memory. */
 export class OptionDrafts {
   readonly #plan: Plan;
   readonly #targetingId: string;
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
-  /** Options that were first stored as rows and then converted to candidates, because later rows changed them. */
+  /** Options that were stored as rows until a later row added something to them. They are candidates now. */
   readonly #grown = new Set<number>();
-  /** Options stored as rows whose `type` says that they are not groups. */
+  /** Options stored as rows whose `type` says that they are no groups. */
   readonly #atomic = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
-  /**
-   * By key of a failed row: its line. Later rows with the same key describe the same option, so they are not planned
-   * either.
-   */
+  /** The lines of failed rows, by key. Later rows with the same key describe the same option, so they fail as well. */
   readonly #failed = new Map<string, number | undefined>();
   readonly #candidates: OptionCandidate[] = [];
-  /** All names in the group column of the rows, even of failed rows. An option with one of these names is a group. */
+  /** All names in the group column, even those in failed rows. An option with one of these names is a group. */
   readonly #groupNames = new Set<string>();
-  /** The names of all rows with a group, even of failed ones. */
+  /** The names of all rows that name a group, even of failed ones. */
   readonly subOptionNames = new Set<string>();
-  /** By name: the first option with this name. */
+  /** The object of the first option with each name. */
   readonly #names: NamesInUse = new Map();
   readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
   readonly #joined: { readonly line: number; readonly of: number }[] = [];
@@ -90,7 +87,7 @@ export class OptionDrafts {
       if (clash === undefined) this.#merged(row, this.#plan.objects.at(open.object)?.line);
       else this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
-      // The row reader has checked the Context IDs, and no earlier row has this name. Only the name is checked.
+      // The row reader has checked the Context IDs, and no earlier row has this name. So only the name is checked here.
       const { name, contexts = [] } = item;
       if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.set(key, row.line);
     } else this.#opened(key, this.#plan.object({ ...placeOf(row), name: item.name }), item);
@@ -106,7 +103,7 @@ export class OptionDrafts {
     return { ...this.#rowCounts, ...(length > 0 && length <= MAX_JOINED && { joined: this.#joined }) };
   }
 
-  /** Returns the options and groups that cannot be stored as rows. Call it after all rows were added. */
+  /** Returns the options and groups that cannot be stored as rows. To be called after all rows were added. */
   candidates(): readonly OptionCandidate[] {
     for (const { object, item } of this.#open.values()) {
       this.#check({ object, child: () => object }, item, new Map());
@@ -115,8 +112,8 @@ export class OptionDrafts {
   }
 
   /**
-   * Returns the candidates. An option becomes a group if other rows name it as their group, unless its own row says
-   * that it is not a group.
+   * Returns the candidates. An option that other rows name as their group becomes a group, unless its own row says that
+   * it is none.
    */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
@@ -173,12 +170,12 @@ export class OptionDrafts {
       for (const position of (item.children ?? []).keys()) this.#plan.leaveOut(place.child(position), left);
       return;
     }
-    // A group may still be empty here, because later items may add sub-options to it.
+    // The group may still be empty, because later items can add sub-options to it.
     const option = checkOption(this.#plan, item, place, names, true);
     if (option !== undefined) this.#candidates.push({ item, object, option });
   }
 
-  /** Converts the row of an option to a form that later rows can add to. Returns undefined if no row has the key. */
+  /** Makes an option out of a row, so that later rows can add to it. Returns undefined if no row has this key. */
   #grow(key: string): OpenOption | undefined {
     const object = this.#names.get(key);
     const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
@@ -215,7 +212,7 @@ function isPlain(item: AddOptionInput): boolean {
   );
 }
 
-/** Returns a reason if an item breaks a rule about `parent` (management-api 7.4, case 3). */
+/** Returns a reason if an item breaks a rule about its group (management-api 7.4, case 3). */
 function badParentField(item: AddOptionInput): Reason | undefined {
   const { parent, parentName } = item;
   if (parent === undefined && parentName === undefined) return undefined;
@@ -251,8 +248,8 @@ interface ObjectsOfOption {
 }
 
 /**
- * Checks an option and its sub-options (management-api 7.4, 8.1, 8.3). If the option is invalid, its sub-options are
- * not applied. An invalid sub-option fails alone. With `mayBeEmpty`, a group may have no sub-options yet.
+ * Checks an option and its sub-options (management-api 7.4, 8.1, 8.3). If the option itself is invalid, its sub-options
+ * are not applied either. An invalid sub-option fails alone. `mayBeEmpty`: a group may have no sub-options yet.
  */
 export function checkOption(
   plan: Plan,
@@ -320,8 +317,8 @@ function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): Chec
 }
 
 /**
- * Says whether an option has the same Context IDs as an earlier one of the plan. Only options that are
- * stored as rows are compared: no groups, no sub-options, and none with very many Context IDs.
+ * Returns whether an option has the same Context IDs as an earlier option of the plan. Only compares options that are
+ * stored as rows: no groups, no sub-options, and none with very many Context IDs.
  */
 function comparedWithRow(objects: Plan["objects"], object: number, contexts: readonly string[]) {
   const { block, row = 0 } = objects.rowAt(object) ?? {};
@@ -340,7 +337,10 @@ export function givenContextIds(options: readonly OptionInput[]): readonly strin
   return options.flatMap(({ contexts = [], children = [] }) => [...contexts, ...givenContextIds(children)]);
 }
 
-/** Plans the steps that create an option; many Context IDs need several. Returns the ID of the creating step. */
+/**
+ * Plans the steps that create an option. Many Context IDs need several steps. Returns the ID of the step that creates
+ * the option.
+ */
 export function planOption(plan: Plan, option: NewOption, { after = [], ...place }: OptionTarget): number {
   const { object } = option;
   if (option.isGroup) plan.objects.amend(object, { kind: "group" });
@@ -359,7 +359,7 @@ export function atomic({ object, name, contexts }: Child): NewOption {
   return { object, name, contexts, isGroup: false, exposeChildren: undefined, children: [] };
 }
 
-/** Returns the item that creates an option. `inside` are the sub-options that the item contains. */
+/** Returns the item that creates an option. `inside`: the sub-options in the same item. */
 export function optionItem(
   { name, isGroup, exposeChildren }: NewOption,
   contexts: readonly string[],

@@ -13,9 +13,9 @@ import { plannedRequests, weighed } from "./requests.ts";
 const MAX_STALE = 20;
 
 /**
- * Plans a desired state as one run. The objects of the run are the items in order; a targeting that is created, renamed
- * or deleted comes first. If the service has changed since the plan was made, nothing is sent. With `show`, no data for
- * an undo is collected.
+ * Plans a desired state as one run. The objects of the run are the items in their order; if the targeting itself is
+ * created, renamed or deleted, it is the first object. If the service has changed since the plan was made, nothing is
+ * sent. `show`: the plan is only shown, so no data for an undo is collected.
  */
 export function planDesired(changes: PlannedChanges, purpose: "start" | "show" = "start"): Plan {
   const plan = new Plan();
@@ -36,7 +36,10 @@ function isEmpty({ targeting: { _id, rename, delete: isDeleted }, items }: Plann
   return items.length === 0 && _id !== undefined && rename === undefined && isDeleted !== true;
 }
 
-/** Adds the objects that an undo leaves unchanged, because their requests were not answered. Returns the reasons. */
+/**
+ * Adds the objects that an undo leaves as they are, because the undone run's requests for them got no answer. Returns
+ * the reasons.
+ */
 function addLeft(plan: Plan, { unclear = [], left = [] }: PlannedChanges): readonly StaleField[] {
   const why: StaleField[] = [];
   for (const { _id, name } of unclear) {
@@ -54,7 +57,7 @@ function addLeft(plan: Plan, { unclear = [], left = [] }: PlannedChanges): reado
   return why;
 }
 
-/** Returns the requests that a desired state needs if every request succeeds. */
+/** Returns the requests that a desired state needs if none of them fails. */
 export function requestsOf(changes: PlannedChanges): readonly PlannedRequest[] {
   const { steps } = planDesired(changes, "show");
   return weighed(steps, plannedRequests(steps));
@@ -85,7 +88,10 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   return { own, first, rows };
 }
 
-/** Returns what is deleted together with a targeting. Context IDs are counted only if all `count` options were read. */
+/**
+ * Returns what is deleted together with a targeting. Context IDs are counted only if all its options (`count`) were
+ * read.
+ */
 export function targetingLoss(targeting: Pick<Loss, "name" | "_id">, items: readonly PlanItem[], count: number): Loss {
   const seen = items.flatMap((item) => (item.kind === "delete" ? [item.seen.contexts] : []));
   const contextIds = seen.reduce((sum, contexts) => sum + contexts, 0);
@@ -100,7 +106,7 @@ function addChanges(plan: Plan, changes: PlannedChanges, objects: TargetingObjec
     plan.former.targeting(_id, name);
   noteChanged(plan, changes, keeps);
   if (targeting.delete && _id !== undefined) {
-    // One step deletes the targeting with all its options, so this step decides about all objects.
+    // A single step deletes the targeting with its options, so it decides about all objects.
     const gone = [own, ...items.map((_, at) => first + at)];
     plan.losses.push(targetingLoss({ name, _id }, items, changes.there.size));
     plan.removed.push({ kind: "targeting", _id });
@@ -146,7 +152,10 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
   return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
 }
 
-/** Returns the group that an option will have, under its future name. A group to be created has no ID. */
+/**
+ * Returns the group that an option will have, under the name that the group will have. A group that is still to be
+ * created has no ID.
+ */
 function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPosition {
   if (place === null) return { parent: null, parentName: null };
   if ("_id" in place) {
@@ -171,7 +180,7 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
   }
 }
 
-/** Records what is removed. With `keeps`, also records the previous values and the removed data for an undo. */
+/** Records what is removed. With `keeps`, also records what an undo needs: the previous values and the removed data. */
 function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: PlannedChanges, keeps: boolean): void {
   const inside = groupedBy(there, ([, { parent }]) => parent);
   const goes = targeting.delete === true;

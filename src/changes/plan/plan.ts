@@ -15,36 +15,38 @@ import { ENTRIES_PER_LINE, ObjectList, StepList, StepMaker } from "../rows/steps
 export interface PlanningContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The content of the call's file, or the stored plan that the run applies. */
+  /** The content of the call's file or, for `apply_plan`, the stored plan. */
   readonly bytes?: ByteSource | undefined;
-  /**
-   * Only for an undo: finds out what the unanswered requests of the run did that is undone. Undefined for any other
-   * call.
-   */
+  /** Only for an undo: finds out what the undone run's unanswered requests did. */
   readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
 }
 
-/** What one object would lose by a change. A person sees it before approving the change. */
+/** What an object would lose by a change. A person sees it before approving the change. */
 export interface Loss {
   readonly name: string;
   readonly _id: string;
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
-  /** How many options a targeting, sub-options a group, or Context IDs an option would lose. */
+  /** How many it would lose: options of a targeting, sub-options of a group, or Context IDs of an option. */
   readonly count: number;
-  /** For a group: sorted IDs of its sub-options that are not moved, and the number of its own Context IDs. */
+  /**
+   * For a group: the sorted IDs of the sub-options that stay in it until it is deleted, and how many Context IDs it has
+   * itself.
+   */
   readonly subOptions?: readonly string[];
-  /** The names of the first sub-options that remain when the group is deleted, if they were read. */
+  /** The names of the first sub-options that remain when their group is deleted. Absent if they were not read. */
   readonly freedNames?: readonly string[];
   readonly ownContextIds?: number;
-  /** For an option: whether it is in a group. */
+  /** For an option: set if it is in a group. */
   readonly isInGroup?: true;
   readonly empties?: boolean;
-  /** For a targeting: how many Context IDs its options hold together, if known. `options`: the first and the last. */
+  /**
+   * For a targeting: how many Context IDs all its options have, if known. `options`: the first and the last options.
+   */
   readonly contextIds?: number;
   readonly options?: readonly LostOption[];
   /**
-   * The group whose last sub-option this is. The service does not allow the deletion, because the group would become
-   * empty (management-api 7.4, case 6).
+   * The group whose last sub-option this is. The service refuses the deletion, because the group would be empty
+   * (management-api 7.4, case 6).
    */
   readonly lastOf?: { readonly _id: string; readonly name: string };
 }
@@ -65,12 +67,10 @@ export interface LostOption {
   readonly contextIds: number;
 }
 
-/**
- * Data that a run removes, stored so that the run can be undone: a row for `update_contexts`, options, or a targeting.
- */
+/** What a run removes, as it is stored for an undo: an item for `update_contexts`, options, or a targeting. */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
-  /** With `areRead`, the options contain their Context IDs. */
+  /** `areRead`: the options already contain their Context IDs. */
   | { readonly kind: "options"; readonly options: Iterable<PlacedOption>; readonly areRead?: true }
   | { readonly kind: "targeting"; readonly _id: string };
 
@@ -84,7 +84,10 @@ export class Plan {
   readonly make = new StepMaker(() => this.steps.length);
   facts: RunFacts = {};
 
-  /** When the plan was made, in milliseconds since 1970. What the plan read counts as current only for a short time. */
+  /**
+   * When the plan was made, in milliseconds since 1970. The values that it has read count as current for a short time
+   * only.
+   */
   madeAt?: number;
 
   object(object: ReportedObject): number {
@@ -103,7 +106,7 @@ export class Plan {
     this.fail(this.object(placeOf(given)), given.reason);
   }
 
-  /** Marks an object as not applied because an object that it needs failed. */
+  /** Records that an object is not applied because another object that it needs has failed. */
   leaveOut(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "notApplied", reason });
   }
@@ -113,7 +116,7 @@ export class Plan {
     return step;
   }
 
-  /** Adds the steps of a range of rows. The objects of these rows must be in the plan already. */
+  /** Adds the steps for a range of rows. The objects of these rows must already be in the plan. */
   addRows({ block, from, to }: RowRange): void {
     if (from >= to) return;
     const planned = block.planned(from, to, this.steps.length);
@@ -136,7 +139,7 @@ export class Plan {
     yield* this.#ending();
   }
 
-  /** Returns the journal entries of a plan that waits for approval. They do not contain the steps. */
+  /** Returns the journal entries of a plan that waits for approval: the objects without the steps. */
   *outline(): Generator<JournalEntry> {
     yield* this.objects.entries();
     yield* this.#ending();
@@ -147,7 +150,7 @@ export class Plan {
     if (Object.keys(this.facts).length > 0) yield { t: "facts", facts: this.facts };
   }
 
-  /** Returns blocks of rows and lists of steps. If an earlier step uses rows of a block, they become steps. */
+  /** Returns blocks of rows and lists of steps. Rows of a block that an earlier step uses are returned as steps. */
   *#sections(): Generator<RowBlock | readonly Step[]> {
     let named = 0;
     let steps: Step[] = [];
@@ -178,7 +181,7 @@ function endOfObjects(steps: readonly Step[]): number {
 
 export interface Planning<Made = Plan> {
   readonly plan: Promise<Made>;
-  /** Stops planning. If planning is not finished, the promise `plan` is rejected. */
+  /** Stops planning. The promise `plan` is then rejected, unless planning has finished. */
   stop(): void;
 }
 
@@ -192,7 +195,7 @@ export function badName(name: string): Reason | undefined {
   return problem === undefined ? undefined : ownReason("INVALID_NAME", { ...problem });
 }
 
-/** Returns a reason if a text is not a valid ID. `field` is the input field that has it. */
+/** Returns a reason if a text is no valid ID. `field`: the input field that has the text. */
 export function badId(field: string, id: string): Reason | undefined {
   return isUlid(id) ? undefined : ownReason("INVALID_ID", { field, value: id.slice(0, 40) });
 }
@@ -205,8 +208,8 @@ type CheckedContextIds =
 const NO_CONTEXT_IDS: CheckedContextIds = { ok: true, ids: [] };
 
 /**
- * Trims and checks Context IDs (management-api 8.1). If some are invalid, the result is a reason with the first problem
- * and the number of invalid IDs.
+ * Trims and checks Context IDs (management-api 8.1). If some are invalid, returns a reason with the first problem and
+ * the number of invalid ones.
  */
 export function checkContextIds(contextIds: readonly string[]): CheckedContextIds {
   const [only] = contextIds;
@@ -231,7 +234,7 @@ export function checkContextIds(contextIds: readonly string[]): CheckedContextId
   return { ok: true, ids: [...ids] };
 }
 
-/** Returns a reason if a Context ID contains invisible characters. Files refuse such IDs, too. */
+/** Returns a reason if a Context ID contains invisible characters, which files may not contain either. */
 export function invisibleContextIds(contextIds: readonly string[]): Reason | undefined {
   const found = contextIds.map((id) => invisibleIn(trimContextId(id)));
   const count = found.filter((characters) => characters.length > 0).length;
@@ -241,7 +244,7 @@ export function invisibleContextIds(contextIds: readonly string[]): Reason | und
   return ownReason("INVALID_CONTEXT_ID", { rule: "invisible", characters: found[position], position, value, count });
 }
 
-/** Returns a reason if an option cannot hold this many Context IDs (management-api 8.1). */
+/** Returns a reason if these are more Context IDs than an option can have (management-api 8.1). */
 export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   const limit = LIMITS.optionContextIds.value;
   const limitBytes = LIMITS.optionContextBytes.value;
@@ -253,7 +256,7 @@ export function tooManyForOption(ids: readonly string[]): Reason | undefined {
 
 const OTHER_FIELDS_BYTES = 4096;
 
-/** The maximum bytes of all Context IDs in one request body. The rest is reserved for the other fields. */
+/** The maximum size of all Context IDs in one request body in bytes. The rest is for other fields. */
 export const PART_BYTES = OWN_BODY_BYTES - OTHER_FIELDS_BYTES;
 
 /** Returns the size of a Context ID in a request body in bytes, including the comma. */
@@ -261,7 +264,9 @@ export function bytesInBody(id: string): number {
   return Buffer.byteLength(JSON.stringify(id), "utf8") + 1;
 }
 
-/** Splits Context IDs into parts that each fit into one request (management-api 8.1). Returns at least one part. */
+/**
+ * Splits Context IDs into parts, each of which fits into one request (management-api 8.1). Returns at least one part.
+ */
 export function parts(ids: readonly string[]): readonly (readonly string[])[] {
   const all: string[][] = [[]];
   let bytes = 0;

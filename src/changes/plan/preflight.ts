@@ -18,15 +18,17 @@ interface PredictionContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
   /**
-   * The targeting names that the server remembers. The service cannot list targetings, so other taken names are not
-   * found.
+   * The names of targetings that this server remembers. The service cannot list targetings, so conflicts with other
+   * names are not found.
    */
   readonly memory: Pick<TargetingMemory, "recent">;
   readonly madeBefore: (object: number) => { readonly _id: string | undefined } | undefined;
 }
 
 interface Prediction extends PredictionContext {
-  /** Returns a targeting's contents, or the service's error if it does not exist. Reads each targeting once. */
+  /**
+   * Returns the contents of a targeting, or the service's error if it does not exist. Reads each targeting only once.
+   */
   readonly contentsOf: (targetingId: string) => Promise<TargetingContents | RejectedError>;
 }
 
@@ -34,8 +36,8 @@ type Predicted = readonly Settlement[];
 type NamingStep = StepOf<"createTargetings" | "renameTargetings">;
 
 /**
- * Predicts the failures that can be found by reading: taken names, missing objects, parents that are not groups, groups
- * that become empty, and exceeded limits. Objects that the previous run of the same call created count as already done.
+ * Predicts the failures that reads can show: taken names, missing objects, parents that are no groups, groups that
+ * would be empty, and exceeded limits. Objects that the previous run of an identical call created are already done.
  * Throws the ApiError of a failed read.
  */
 export async function preflight({ steps, losses }: Plan, given: PredictionContext): Promise<Predicted> {
@@ -85,13 +87,13 @@ async function predictAdd(step: StepOf<"addOptions">, context: Prediction): Prom
     const object = step.objects[position + 1];
     return taken === undefined || object === undefined ? [] : [failed(object, taken)];
   });
-  // A group without Context IDs of its own fails if all of its sub-options would be refused.
+  // The service refuses a new group that would have neither sub-options nor Context IDs.
   const isEmptied = refused.length > 0 && refused.length === children.length && (item.contexts ?? []).length === 0;
   const [group] = step.objects;
   return isEmptied && group !== undefined ? [failed(group, ownReason("EMPTY_GROUP")), ...refused] : refused;
 }
 
-/** Marks a create as `alreadyDone` if the previous run of the same call created the object with its name. */
+/** Marks a create as `alreadyDone` if the object with its name was created by the previous run of an identical call. */
 function madeSettlements(
   { objects }: Step,
   existing: readonly string[],
@@ -109,7 +111,10 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
 
-/** Returns a reason if a step would exceed a limit. The project's limit includes this targeting's Context IDs. */
+/**
+ * Returns a reason if a step would exceed a limit. Of the project's Context IDs, only those of this targeting are
+ * known.
+ */
 function overLimit(step: Step, targeting: string, { options, contextIds, room }: TargetingContents) {
   if (step.weight.options > room.options) {
     const limit = LIMITS.targetingOptions.value;
@@ -242,7 +247,7 @@ async function badChange(
   return existingIds.length > 0 ? refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds }) : undefined;
 }
 
-/** Returns a reason if an option would hold too many Context IDs. Only options near the limit are read. */
+/** Returns a reason if an option would have too many Context IDs. Only options near the limit are read. */
 async function tooMany({ step, option }: Update, { api, signal }: Prediction): Promise<Reason | undefined> {
   const add = step.item.contexts?.add ?? [];
   const limit = LIMITS.optionContextIds.value;
@@ -256,9 +261,7 @@ interface TargetingContents {
   readonly options: ReadonlyMap<string, OptionRecord>;
   readonly names: ReadonlyMap<string, readonly string[]>;
   readonly contextIds: number;
-  /**
-   * How many more options and Context IDs fit, after subtracting the creates of this plan that were already checked.
-   */
+  /** How many more options and Context IDs fit, after the creates of this plan that were checked before. */
   readonly room: { options: number; contextIds: number };
 }
 
@@ -279,8 +282,8 @@ async function readTargetingContents(id: string, { api, signal }: PredictionCont
 }
 
 /**
- * Returns the reason with which the service would refuse a step. If cases share its error code, the names of the sent
- * fields and `facts` are added to tell them apart.
+ * Returns the reason with which the service would refuse a step. If its error code is ambiguous, the names of the sent
+ * fields and `facts` are added.
  */
 function refusal(
   step: Step,

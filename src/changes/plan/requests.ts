@@ -5,7 +5,7 @@ import type { PlannedRequest, Weight } from "../rows/entries.ts";
 import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/steps.ts";
 
-/** The order in which operations are sent. Creates come first, because other steps may use what they create. */
+/** The order in which operations are sent. Creates come first, because other steps may need the new objects. */
 const ORDER: readonly BulkOperation[] = [
   "createTargetings",
   "addOptions",
@@ -20,8 +20,8 @@ export type Requests = readonly (readonly number[])[];
 type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
 
 /**
- * Returns the next requests, all of one operation. Only steps with the same `apartBy` key share a request. Without
- * `apartBy`, all steps may.
+ * Returns the requests to send next, which all have one operation. Only steps with the same `apartBy` key share a
+ * request. Without `apartBy`, all may.
  */
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
@@ -80,7 +80,7 @@ export function plannedRequests(steps: Steps): Requests {
   return requests;
 }
 
-/** Returns whether requests may be sent in any order: all have one operation, and no step waits for another. */
+/** Returns whether requests may be sent in any order: all have one operation, and no step waits for another one. */
 export function canSendInAnyOrder(steps: Steps, requests: Requests): boolean {
   return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
 }
@@ -103,7 +103,7 @@ function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
   const makers = makersOf(steps);
   for (const step of steps.parts()) {
-    // A row needs no other step, and no other step needs a row.
+    // Rows are independent: they need no other step, and no other step needs them.
     if (step instanceof RowBlock) continue;
     const made = step.bindings.flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
     const needed = [...(step.after ?? []), ...made];
@@ -149,7 +149,7 @@ export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"
 
 type Bin = readonly number[];
 
-/** The weights of many items. Each measure is one array, because an import has 100,000 weights. */
+/** The weights of many items, as one array for each measure, which saves memory: an import has 100,000 items. */
 export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
 
 function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
@@ -168,16 +168,16 @@ interface Column {
 }
 
 /**
- * Distributes items over requests so that no request exceeds a limit. Keeps the given order if that needs the fewest
- * requests. Otherwise tries the first-fit method in the given order and in the order of size. An item that alone
- * exceeds a limit gets its own request. Requests are sorted by their first items.
+ * Distributes items over requests so that none exceeds a limit. If keeping the given order needs no more requests than
+ * necessary, it is kept. Otherwise the first-fit method is tried in the given order and in the order of size. An item
+ * that exceeds a limit alone has its own request. Requests are sorted by their first items.
  */
 export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const columns = MEASURES.map((measure) => ({ values: weights[measure], limit: limits[measure] }));
   const needed = columns.map(({ values, limit }) => values.reduce((sum, value) => sum + value, 0) / limit);
   const inOrder = nextFit(columns);
   if (inOrder.length <= Math.max(...needed.map(Math.ceil))) return inOrder;
-  // If all items together are within a limit, no request can exceed that limit, so it is not checked.
+  // If all items together do not exceed a limit, no request can, so this limit is not checked.
   const scarce = columns.filter((_, place) => (needed[place] ?? 0) > 1);
   const positions = Uint32Array.from(weights.items.keys());
   const shares = Float64Array.from(positions, (position) =>
@@ -211,9 +211,9 @@ function nextFit(columns: readonly Column[]): readonly Bin[] {
 }
 
 /**
- * Puts each item into the first request that has room for it. Returns undefined if that needs more than `most`
- * requests. Each measure has a tree: the leaves hold the free room of the requests, and every other node holds the
- * maximum of its children.
+ * Puts each item into the first request that has room for it. Returns undefined if more than `most` requests are
+ * needed. Each measure has a tree: a leaf is the free room of a request, and every other node is the maximum of its
+ * children.
  */
 function firstFit(columns: readonly Column[], order: Uint32Array, most: number): readonly Bin[] | undefined {
   const leaves = 2 ** Math.ceil(Math.log2(Math.max(1, most)));

@@ -29,7 +29,10 @@ interface TargetingCandidate {
   readonly options: readonly NewOption[];
 }
 
-/** Plans creating targetings. Options that do not fit into that request follow in others (management-api 8.1). */
+/**
+ * Plans creating targetings. Options that do not fit into the request of their targeting follow in others
+ * (management-api 8.1).
+ */
 export function planCreateTargetings(input: Inputs["create_targetings"]): Plan {
   const plan = new Plan();
   const candidates: TargetingCandidate[] = [];
@@ -98,7 +101,7 @@ function planAll(plan: Plan, candidates: readonly TargetingCandidate[]): void {
 
 type GivenTargeting = Omit<Inputs["rename_targetings"]["items"][number], "name">;
 
-/** Plans renaming targetings. `now` has the current names of targetings that the caller gave by name. */
+/** Plans renaming targetings. `now`: the current names of the targetings that the caller gave by name. */
 export function planRenameTargetings(input: Inputs["rename_targetings"], now: CurrentNames = new Map()): Plan {
   const plan = new Plan();
   const byId = new Map<string, { readonly index: number; readonly name: string; readonly objects: number[] }>();
@@ -143,13 +146,14 @@ interface Merged {
 }
 
 /**
- * Plans changes of options, one step per option (management-api 4.1). An item that contradicts an earlier one fails.
+ * Plans changes of options, one step for each option (management-api 4.1). An item that contradicts an earlier one
+ * fails.
  */
 export function planUpdateOptions(input: Inputs["update_options"], find: FindOption = unread): Plan {
   const plan = new Plan();
   const byId = new Map<string, Merged>();
   const renamedHere = new Map(input.items.map((item) => [item.name, item]));
-  // The caller may name a group by its new name if the same call renames the group.
+  // If the same call renames a group, the caller may use its new name.
   const groupOf = (item: Inputs["update_options"]["items"][number]) => {
     const group = referred(item, "parent", "parentName", find);
     const renamed = item.parentName === undefined ? undefined : renamedHere.get(item.parentName);
@@ -203,7 +207,10 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
 
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
-/** Returns the ID in an item, or the option that the item names. A reason if it has both, or the name is unknown. */
+/**
+ * Returns the ID in an item, or the option that the item names. Returns a reason if it has both, or if the name is not
+ * found.
+ */
 function referred(
   item: Inputs["update_options"]["items"][number],
   idField: "_id" | "parent",

@@ -24,9 +24,9 @@ import {
 import { badId, checkContextIds, invisibleContextIds, Plan, type PlanningContext, tooManyForOption } from "./plan.ts";
 
 /**
- * Plans changing Context IDs. Items about the same option are merged in order. An option is read first if it loses
- * Context IDs (an undo needs them), or if its new ones do not fit into one request. Throws the ApiError of a failed
- * read, unless the option does not exist.
+ * Plans changing Context IDs. Items about the same option are merged in their order. An option is read first if it
+ * loses Context IDs, which an undo needs, or if its new ones do not fit into one request. Throws the ApiError of a
+ * failed read. An option that does not exist is no failure of the read.
  */
 export async function planUpdateContexts(
   input: Inputs["update_contexts"],
@@ -132,20 +132,22 @@ async function namesOf(
   try {
     for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   } catch (thrown) {
-    // These options lose no Context IDs, so the change can go on without this read.
+    // These options lose no Context IDs, so the change does not need this read.
     if (!isApiError(thrown)) throw thrown;
   }
   return names;
 }
 
-/** An option that a row identifies by its ID and its name. The two must agree. */
+/** An option that a row identifies by both ID and name. */
 interface CalledOption {
   readonly optionId: string;
   readonly object: number;
   readonly name: string;
 }
 
-/** Fails the rows whose ID and name do not agree. Returns the changes that remain of the options with these IDs. */
+/**
+ * Fails the rows whose name is not that of the option with their ID. Returns the changes of these options that remain.
+ */
 function failMisnamed(
   plan: Plan,
   wishes: Map<string, RequestedContextChange>,
@@ -169,7 +171,7 @@ function failMisnamed(
   });
 }
 
-/** Reads the options whose cells were split at a separator, because a Context ID may contain that separator. */
+/** Reads the options whose cells were split at a separator: a Context ID that they already have may contain it. */
 async function readSplitOptions(
   items: readonly UpdateContextsItem[],
   find: Awaited<ReturnType<typeof optionFinder>>,
@@ -191,9 +193,7 @@ async function readSplitOptions(
   return read;
 }
 
-/**
- * Joins parts of a cell again that were split at a separator, if the option holds the joined text as one Context ID.
- */
+/** Joins the parts of a split cell again, if the option already has the whole text as one Context ID. */
 function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
   const { split, add, remove, set } = item;
   if (split === undefined || held === undefined || "code" in held) return item;
@@ -253,7 +253,7 @@ function contextsOf(item: UpdateContextsItem, sources: ReadContents): Contexts |
   return { add: add.ids, remove: remove.ids, ...(isSet && { set: set.ids }) };
 }
 
-/** Merges an item into the changes of its option. If two items contradict each other, the later one counts. */
+/** Adds an item to the changes of its option. If items contradict each other, the last one counts. */
 function mergeItemChange(
   wishes: Map<string, RequestedContextChange>,
   optionId: string,

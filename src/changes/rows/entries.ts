@@ -35,10 +35,13 @@ const binding = z.object({
   object: z.number().exactOptional(),
 });
 
-/** A field whose value becomes known only when the item is sent. A delete has only the binding `_id`. */
+/**
+ * A field of a step whose value is an ID that may become known only when the step is sent. A deletion has only the
+ * field `_id`.
+ */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
-/** The value of a binding: an ID, or the object whose ID is used. */
+/** What a field is bound to: an ID, or an object of the run whose ID is used once it is known. */
 export type Bound = Omit<Binding, "field">;
 
 export function bindingOf(step: { readonly bindings: readonly Binding[] } | undefined, field: Binding["field"]) {
@@ -50,13 +53,13 @@ const weight = z.object({
   options: z.number(),
   groupItems: z.number(),
   contextIds: z.number(),
-  /** Size of the item in the request body: UTF-8 bytes, including the comma after it. */
+  /** The size of the item in a request body: UTF-8 bytes, including the comma after it. */
   bytes: z.number(),
 });
 
 export type Weight = Fixed<z.infer<typeof weight>>;
 
-/** An option to create, without the fields `targeting` and `parent`, which are bindings. */
+/** An option to create. `targeting` and `parent` are not among its fields, because they are bindings. */
 export type OptionItem = Omit<OptionToCreate, "parent">;
 
 export interface StepItems {
@@ -70,20 +73,20 @@ export interface StepItems {
 
 const stepFields = z.object({
   id: z.number(),
-  /** The object that the item creates or changes, then the objects that it creates inside, in order. */
+  /** The object that the item creates or changes, followed by the objects that it creates inside that object. */
   objects: numbers,
   bindings: z.array(binding),
   weight,
-  /** IDs of the steps that must have ended, with any outcome, before this step is sent. */
+  /** The IDs of steps that must have ended, with any outcome, before this step is sent. */
   after: numbers.exactOptional(),
   /**
-   * Set if the step reverses an earlier step after a failure, with the reason for that failure. The objects of both
-   * steps then fail for this reason.
+   * Set if the step reverses an earlier step: the reason for the failure because of which it is reversed. The objects
+   * of both steps fail for this reason.
    */
   undoes: reason.exactOptional(),
   /** Set if the step only prepares other steps: it sets a temporary name, or reverses one part of a change. */
   prepares: z.literal(true).exactOptional(),
-  /** The name that the object had before it got a temporary name. */
+  /** The name of the object before it got a temporary name. */
   formerName: z.string().exactOptional(),
 });
 
@@ -93,7 +96,7 @@ export type StepOf<Operation extends BulkOperation> = {
   readonly [Each in Operation]: StepFields & { readonly operation: Each; readonly item: StepItems[Each] };
 }[Operation];
 
-/** One item of a request: the smallest unit that is sent, answered and sent again. */
+/** One item of a request. It is sent, answered and sent again on its own. */
 export type Step = StepOf<BulkOperation>;
 
 export function targetOf(step: Step): string | undefined {
@@ -120,7 +123,7 @@ const noItem = z.undefined();
 const stepOf = <Operation extends BulkOperation, Item extends z.ZodType>(operation: Operation, item: Item) =>
   stepFields.extend({ operation: z.literal(operation), item });
 
-/** The schema of a step. The fields of an item keep the order in which they were created. */
+/** The schema of a step. It keeps the order of the fields in an item. */
 const step: z.ZodType<Step> = z.preprocess(
   withItem,
   z.discriminatedUnion("operation", [
@@ -133,7 +136,7 @@ const step: z.ZodType<Step> = z.preprocess(
   ]),
 );
 
-/** Parses the item of a step, which a journal stores as JSON text in `json`. A delete has no text. */
+/** Parses the item of a step, which the journal stores as JSON text in `json`. The text of a deletion is empty. */
 function withItem(value: unknown): unknown {
   if (!isJsonObject(value) || typeof value.json !== "string") return value;
   return { ...value, item: value.json === "" ? undefined : parseJson(value.json) };
@@ -148,30 +151,30 @@ const stepChange = z.union([
     step: z.number(),
     to: z.enum(["done", "alreadyDone"]),
     _id: z.string().exactOptional(),
-    /** The IDs of the sub-options or options that the item created, in order. Null for an unknown ID. */
+    /** The IDs of the objects that the item created inside its main object, in order. Null for an unknown ID. */
     childIds: z.array(z.string().nullable()).exactOptional(),
     contextCount: unexpectedCount.exactOptional(),
   }),
   z.object({
     step: z.number(),
     /**
-     * How a step ended without success. `refused`: for a reason outside the item, such as a wrong key. A resumed run
-     * sends refused and unapplied steps again.
+     * How a step ended without success. `refused`: for a reason that is not the item's, such as a wrong key. When the
+     * run is resumed, refused and unapplied steps are sent again.
      */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
     /**
-     * Set if the step failed after earlier parts of the change were applied, and another step in the same entry decides
-     * the outcome instead. Usually that other step reverses the applied parts.
+     * Set if earlier parts of the change were applied before this step failed, and another step in the same entry
+     * decides the outcome. That step usually reverses these parts.
      */
     undone: z.literal(true).exactOptional(),
   }),
-  /** The step was refused, but another change of the run may remove the cause. */
+  /** The service refused the step, but another change of the run may remove the cause. */
   z.object({ step: z.number(), to: z.literal("deferred"), reason }),
   z.object({ step: z.number(), to: z.literal("pending") }),
   /** The step is replaced by other steps in the same entry. */
   z.object({ step: z.number(), to: z.literal("replaced") }),
-  /** The step was sent, and it is unknown whether it was applied. */
+  /** The step was sent. It is unknown whether it was applied. */
   z.object({ step: z.number(), to: z.literal("suspect") }),
 ]);
 
@@ -184,7 +187,7 @@ const settlement = z.object({
   _id: z.string().exactOptional(),
 });
 
-/** The outcome of an object that no step decides, such as an object with an invalid name. */
+/** The outcome of an object without a step, such as one with an invalid name. */
 export type Settlement = Fixed<z.infer<typeof settlement>>;
 
 export const rowItem = z.object({ targeting: z.string(), name: z.string(), contexts });
@@ -197,9 +200,9 @@ const rowsEntry = z.object({
   items: z.array(rowItem),
 });
 
-/** Consecutive rows. Each is one object and one step. `index` and `line` are those of the first row. */
+/** Consecutive rows. Each is one object with one step. `index` and `line` are the position of the first row. */
 export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items"> {
-  /** The rows. When the entry is written, they are already JSON in UTF-8, separated by commas. */
+  /** The rows. When an entry is written, they already are JSON in UTF-8, separated by commas. */
   readonly items: readonly RowItem[] | Uint8Array;
 }
 
@@ -208,7 +211,7 @@ const madeRows = z.object({
   ids: z.array(z.string().nullable()),
 });
 
-/** The result of rows that were created. `from` is the step of the first row; the other steps follow in order. */
+/** The result of rows that were created. `from`: the step of the first row, which those of the other rows follow. */
 export type MadeRows = Fixed<z.infer<typeof madeRows>>;
 
 const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -239,10 +242,10 @@ const effectPart = z.object({
       name: z.string(),
       _id: z.string().exactOptional(),
       says: z.string(),
-      /** The number of Context IDs that the object has. For a targeting, `options` is the number of its options. */
+      /** How many Context IDs the object has. For a targeting, `options` is the number of its options. */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
-      /** For a deleted group: the number of its sub-options that remain. */
+      /** For a deleted group: how many of its sub-options remain. */
       freed: z.number().exactOptional(),
     }),
   ),
@@ -255,16 +258,16 @@ export type EffectObject = EffectPart["objects"][number];
 export const waits = z.object({
   digest: z.string(),
   effect: z.string(),
-  /** The part of `effect` that the web page shows. Absent if it shows the whole text. */
+  /** The part of `effect` that the web page shows. Absent if it shows all of it. */
   note: z.string().exactOptional(),
   optionsThere: z.number().exactOptional(),
   parts: z.array(effectPart),
-  /** Until when the effect can be approved, in milliseconds since 1970. */
+  /** Until when approval can be given, in milliseconds since 1970. */
   until: z.number(),
-  /** What has changed since the plan was made. If set, the effect can no longer be approved. */
+  /** What has changed since the plan was made. If set, approval can no longer be given. */
   stale: z.string().exactOptional(),
   differs: z.array(z.string()).exactOptional(),
-  /** How approval is given, if not on the web page: the client asks the person, or the agent gets a token. */
+  /** Where approval is given, if not on the web page: the client asks the person, or the agent gets a token. */
   elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
 
@@ -276,44 +279,44 @@ export const decided = z.object({
 export type Decided = Fixed<z.infer<typeof decided>>;
 
 const runFacts = z.object({
-  /** The tool under which the run is reported, if it is not the tool of the call. */
+  /** The tool under which the run is reported. Absent if it is the tool of the call. */
   tool: z.string().exactOptional(),
-  /** The ID of the targeting of all changed options. Absent if there are several. */
+  /** The ID of the targeting, if the run changes only one. */
   within: z.string().exactOptional(),
-  /** The number of options and the name of the targeting `within`, if the run needs approval. */
+  /** The name of the targeting `within`, and how many options it has. Only set if the run needs approval. */
   optionsThere: z.number().exactOptional(),
   withinName: z.string().exactOptional(),
   asked: asked.exactOptional(),
   rows: rowCounts.exactOptional(),
-  /** How a sheet is read, if this was detected only after the call had been answered. */
+  /** How the sheet is read. Only set if this was detected after the call had been answered. */
   look: inputFile.pick({ sheet: true, seen: true }).exactOptional(),
-  /** The effect to approve, with counts, for a comparison with the effect of a later plan. */
+  /** The effect to approve, as text with counts. It is compared with the effect of a later plan. */
   effect: z.string().exactOptional(),
   unread: z.number().exactOptional(),
-  /** For an applied plan: the first values that have changed in the service since the plan was made. */
+  /** For `apply_plan`: the first values that have changed in the service since the plan was made. */
   stale: z.array(staleField).exactOptional(),
-  /** For a plan that was not started: the requests that the run would send. */
+  /** For a plan that is not started: the requests that its run would send. */
   foreseen: z.array(plannedRequest).exactOptional(),
-  /** For a dry run: a digest of the effect that the caller was shown. */
+  /** For a dry run: a digest of the effect that its caller has seen. */
   shown: z.string().exactOptional(),
   waits: waits.exactOptional(),
   decided: decided.exactOptional(),
-  /** Context IDs that differ from another one only in case, width or Unicode composition. */
+  /** Given Context IDs that differ from an existing one only in case, width or Unicode composition. */
   nearIds: nearIds.exactOptional(),
   joinedIds: joinedIds.exactOptional(),
   elsewhere: elsewhere.exactOptional(),
-  /** Options that are created although their rows have the ID of an option, because the targeting does not have it. */
+  /** Options that are created although their rows have an ID: the targeting has no option with this ID. */
   missingIds: elsewhere.exactOptional(),
-  /** Names that did not match exactly, with the objects that were used for them. */
+  /** Names that did not match exactly, and the objects that were used for them. */
   takenFor: z.array(takenName).exactOptional(),
 });
 
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
- * The newest option of a list; null if the list is empty. `listed`: short hashes of all IDs, joined, if the whole list
- * was read. `latest`: for a longer list, the options that are at most `CLOCKS_APART_MS` older than the newest one;
- * absent if some of them were not read.
+ * The newest option of a list; null if the list is empty. `listed`: the short hashes of all IDs, if the whole list was
+ * read. `latest`: of a longer list, the options that are at most `CLOCKS_APART_MS` older than the newest one; absent if
+ * some of these were not read.
  */
 const newestOptions = z.object({
   _id: z.string().nullable(),
@@ -323,10 +326,10 @@ const newestOptions = z.object({
 
 export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
 
-/** The number of characters of an ID's short hash. Its 48 bits are enough to tell some thousand IDs apart. */
+/** The number of characters in the short hash of an ID. Its 48 bits are enough to tell some thousand IDs apart. */
 const MARK_LENGTH = 8;
 
-/** Returns the short hashes of IDs, joined into one text. A hash needs a third of the space of its ID. */
+/** Returns the short hashes of IDs as one text. A hash takes a third of the space of an ID. */
 export function marksOf(ids: readonly string[]): string {
   return ids.map(markOf).join("");
 }
@@ -347,12 +350,12 @@ const entry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("steps"), steps: z.array(step) }),
   rowsEntry,
   z.object({ t: z.literal("facts"), facts: runFacts }),
-  /** The process stopped while it wrote the plan to the journal. The run is planned again. */
+  /** The process stopped before it had written the whole plan. The run is planned again after this entry. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
   /**
-   * The newest options of a targeting or group before the run sent anything. Options with newer IDs may have been
-   * created by the run.
+   * The newest options of a targeting or group before the run sent anything. Only options with newer IDs can be created
+   * by the run.
    */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
@@ -364,21 +367,21 @@ const entry = z.discriminatedUnion("t", [
     settlements: z.array(settlement).exactOptional(),
     made: madeRows.exactOptional(),
   }),
-  /** The request that the last `send` entry announced was not sent. */
+  /** The request that the last entry `send` announced was not sent. */
   z.object({ t: z.literal("withheld"), at }),
-  /** The steps may have been sent while another process had the write lock, so their outcomes are unknown again. */
+  /** These steps may have been sent while another process had the write lock, so their outcomes are unknown again. */
   z.object({ t: z.literal("late"), steps: numbers, at }),
   z.object({ t: z.literal("waited"), ms: z.number(), statusCode: z.number().exactOptional() }),
   stopEntry,
   z.object({ t: z.literal("resume"), at }),
 ]);
 
-/** One line of a journal. Reading all lines in order gives the state of the run. */
+/** One entry of a journal, which is one line. Reading all entries in order gives the state of the run. */
 export type JournalEntry = Exclude<Fixed<z.infer<typeof entry>>, { readonly t: "rows" }> | RowsEntry;
 
 export const journalEntry: z.ZodType<JournalEntry> = entry;
 
-/** Returns an entry as one line of the journal, in pieces. */
+/** Returns an entry as a line of the journal, in pieces. */
 export function journalLine(entry: JournalEntry): readonly (string | Uint8Array)[] {
   if (entry.t === "rows" && entry.items instanceof Uint8Array) {
     const { items, ...rest } = entry;
@@ -406,9 +409,12 @@ const formerOption = z.object({
   /** The ID of the option's group. Null for a top-level option. */
   parent: z.string().nullable().exactOptional(),
   exposeChildren: z.boolean().exactOptional(),
-  /** The Context IDs that the option held before the run, as far as the run changes them. For a deleted option, all. */
+  /**
+   * Those Context IDs that the option had before the run and that the run changes. For a deleted option, all that it
+   * had.
+   */
   held: ids.exactOptional(),
-  /** The number of Context IDs that the option held before the run. */
+  /** How many Context IDs the option had before the run. */
   contextCount: z.number().exactOptional(),
   subOptions: ids.exactOptional(),
 });
@@ -419,7 +425,7 @@ export type PreviousOption = z.infer<typeof formerOption>;
 
 export const previousValueLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
 
-/** The values that objects had before a run changed them. An undo plan is made from these values. */
+/** The values of objects before a run changed them. An undo plan is made from them. */
 export class PreviousValues {
   readonly #lines = new Map<string, PreviousOption | PreviousTargeting>();
 

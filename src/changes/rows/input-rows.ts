@@ -27,7 +27,7 @@ const option = ARGUMENTS.bulk_add_options().items.element.extend({
   op: z.string().optional(),
 });
 
-/** One row of a file that describes an option. Later rows of the file may add Context IDs to the option. */
+/** A row of a file that describes an option. Later rows may add Context IDs to the same option. */
 export interface OptionRow extends AddOptionInput {
   _id?: string | undefined;
   readonly contexts?: string[] | undefined;
@@ -119,7 +119,8 @@ export const optionRows = {
   rest(item, failed) {
     const whole = failed.find(({ about }) => about.child === undefined);
     if (whole !== undefined) return [{ row: item, reason: whole.reason }];
-    // The group exists now. The rows of its failed sub-options name it as their parent, so that they can be sent again.
+    // The group was created. The rows of its failed sub-options name it as their group, so that they can be sent again
+    // as they are.
     return failed.map(({ about, reason }) => ({
       row: { ...item.children?.[about.child ?? 0], parentName: item.name },
       reason,
@@ -129,7 +130,7 @@ export const optionRows = {
 
 const change = ARGUMENTS.update_contexts().items.element;
 
-/** One option of an exported file. `update_contexts` ignores its position and type. */
+/** One option in an exported file. `update_contexts` ignores its group and type. */
 const saved = z.strictObject({
   _id: z.string().optional(),
   name: z.string().optional(),
@@ -160,7 +161,10 @@ const CONTEXT_COLUMNS = [
   "targeting",
 ] as const;
 
-/** The row format of files for `update_contexts`. An `_id` and a `name` in one row must be of the same option. */
+/**
+ * The format of rows in files for `update_contexts`. If a row has both `_id` and `name`, they must be of the same
+ * option.
+ */
 export const contextRows: RowShape<ContextRow> = {
   columns: CONTEXT_COLUMNS,
   required: [
@@ -182,9 +186,9 @@ export const contextRows: RowShape<ContextRow> = {
       const _id = id(cells).trim();
       const calledName = name(cells).trim();
       const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
-      // Rows that together set the Context IDs of one option share a key. If one of them is invalid, all fail;
-      // otherwise the Context ID of the invalid row would be removed. Other rows share a key only if they have the same
-      // name, so that a row with a wrong name fails alone.
+      // Rows that set all Context IDs of one option share a key: if one of them is invalid, all fail, because setting
+      // only the others would remove its Context ID. Other rows share a key only if they also have the same name, so
+      // that a row with a wrong name fails alone.
       const named = _id === "" ? `name ${option.name}` : `_id ${_id}${wanted === "set" ? "" : ` ${calledName}`}`;
       const key = oneContextARow || _id !== "" ? `${wanted} ${named}` : undefined;
       if (option.name?.trim() === "") return invalidRow("noOption", {});
@@ -233,7 +237,7 @@ function savedRow(value: object): RowContent<ContextRow> {
   return { item: { ...option, [wanted ?? "add"]: contexts } };
 }
 
-/** Returns a function that checks whether a row is for this call: by its action and its targeting. */
+/** Returns a function that checks whether a row is meant for this call, by its action and its targeting. */
 function rowChecker(header: Header, { targeting }: MoreOfSheet, does: "add" | "edit") {
   const action = cellReader(header, "action");
   const named = cellReader(header, "targeting");

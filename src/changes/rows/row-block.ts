@@ -2,15 +2,17 @@ import { parseJson } from "../../platform/json.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
 import { type Binding, type RowItem, type RowsEntry, rowItem, type StepOf, type Weight } from "./entries.ts";
 
-/** Where the caller gave a row: its index among the items or data rows, from 0, and its line in the file, from 1. */
+/**
+ * The position of a row in the input: its index among the items or data rows, from 0, and its line in the file, from 1.
+ */
 interface RowOrigin {
   readonly index: number;
   readonly line?: number;
 }
 
-/** The rows of a block in one buffer. Each list has one number per row. */
+/** The rows of a block, in one buffer. Each list has one number for each row. */
 interface WrittenRows {
-  /** Returns the buffer. The rows begin at `start`, as JSON in UTF-8, with a comma after each row. */
+  /** Returns the buffer. From `start` on, it has the rows as JSON in UTF-8, each with a comma after it. */
   readonly bytes: () => Buffer;
   readonly start: number;
   readonly ends: number[];
@@ -22,13 +24,13 @@ interface WrittenRows {
 const ROWS_PER_ENTRY = 500;
 const COMMA_BYTES = 1;
 
-/** Consecutive options without sub-options, stored as the bytes to send. So 100,000 of them need little memory. */
+/** Consecutive new options without sub-options, stored as the bytes to send. So 100,000 of them need little memory. */
 export class RowBlock {
   readonly operation = "addOptions";
   readonly bindings: readonly Binding[];
-  /** The object of the first row. The objects of the other rows follow in order. */
+  /** The object of the first row. Those of the other rows follow it in order. */
   readonly firstObject: number;
-  /** The step of the first row. The steps of the other rows follow in order. Undefined until the rows are planned. */
+  /** The step of the first row. Those of the other rows follow it in order. Undefined until the rows are planned. */
   readonly firstStep: number | undefined;
   readonly #targeting: string;
   readonly #firstIndex: number;
@@ -51,7 +53,7 @@ export class RowBlock {
     return this.#rows.ends.length;
   }
 
-  /** Returns whether a row can be appended: it has the same targeting, and its numbers are the next ones. */
+  /** Returns whether a row can be appended: its targeting is the same, and its numbers follow those of the last row. */
   isFollowedBy(targeting: string, { index, line }: RowOrigin, object: number, step: number | undefined): boolean {
     const { length } = this;
     return (
@@ -63,7 +65,7 @@ export class RowBlock {
     );
   }
 
-  /** Returns the rows from `from` to `to` (exclusive) as a planned block. No row may be added to it afterwards. */
+  /** Returns the rows from `from` to `to` (exclusive) as a planned block, to which no row may be added. */
   planned(from: number, to: number, firstStep: number): RowBlock {
     const { bytes, ends, contextIds, lines } = this.#rows;
     const first = { object: this.firstObject + from, step: firstStep, index: this.#firstIndex + from };
@@ -77,7 +79,7 @@ export class RowBlock {
     });
   }
 
-  /** Returns the JSON of rows in UTF-8, separated by commas. Callers must not change the bytes. */
+  /** Returns rows as JSON in UTF-8, separated by commas. The caller must not change these bytes. */
   items(from: number, to: number): Uint8Array {
     return this.#rows.bytes().subarray(this.#startOf(from), this.#rows.ends[to - 1]);
   }
@@ -102,7 +104,7 @@ export class RowBlock {
     return item;
   }
 
-  /** Returns a row as a separate step. Throws a RangeError if the rows were not planned. */
+  /** Returns the step of a single row. Throws a RangeError if the rows were not planned. */
   open(row: number): StepOf<"addOptions"> {
     if (this.firstStep === undefined) throw new RangeError("the rows were not planned, so they have no steps");
     const { operation, bindings } = this;
@@ -145,19 +147,17 @@ export interface RowRange {
 }
 
 const CHUNK_BYTES = 262_144;
-/** How many UTF-16 code units are encoded in one go. Encoding each row separately takes three times as long. */
+/** How many UTF-16 code units are encoded at once. Encoding row by row takes three times as long. */
 const GATHERED_UNITS = 16_384;
 
-/** Writes rows into blocks. The rows of one block share a buffer. */
+/** Writes rows into blocks. All rows of a block are in one buffer. */
 export class RowWriter {
   #chunk = new TextChunk(0);
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
-  /**
-   * The JSON of the last row's targeting. The next row probably has the same targeting, so its JSON can be used again.
-   */
+  /** The JSON of the last row's targeting, because the next row probably has the same one. */
   #head: { readonly targeting: string; readonly json: Json } | undefined;
 
-  /** Adds a row as `object` and, if it is planned, as `step`. Returns the block that contains the row. */
+  /** Adds a row as `object` and, if it is planned, as `step`. Returns the block that has the row. */
   add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     if (this.#head?.targeting !== targeting) this.#head = { targeting, json: jsonOf(targeting) };
     const head = this.#head.json;
@@ -224,7 +224,10 @@ interface Json {
   readonly bytes: number;
 }
 
-/** Returns a text as JSON, with its size in bytes. Most texts need no escapes, so one pass is enough for them. */
+/**
+ * Returns a text as JSON, with its size in bytes. Most texts need no escapes, so this counts the size while it looks
+ * for them.
+ */
 function jsonOf(text: string): Json {
   let bytes = 2;
   for (let at = 0; at < text.length; at += 1) {

@@ -14,7 +14,7 @@ import type {
 } from "./entries.ts";
 import { RowBlock } from "./row-block.ts";
 
-/** The steps of a run. Rows are stored in blocks. The ID of a step is its index. */
+/** The steps of a run, in which rows are stored as blocks. The ID of a step is its index. */
 export class StepList {
   readonly #parts: (Step | RowBlock)[] = [];
 
@@ -38,14 +38,12 @@ export class StepList {
     return part instanceof RowBlock ? part.open(rowOf(part, id)) : part;
   }
 
-  /**
-   * Returns a step, or for a row the block that contains it. Use it only for properties that all rows of a block share.
-   */
+  /** Returns a step or, for a row, its whole block. Only use it for properties that all rows of a block share. */
   partAt(id: number): Step | RowBlock | undefined {
     return this.#parts[id];
   }
 
-  /** Yields all steps. Rows are returned as blocks, each once. */
+  /** Yields all steps. Each block of rows is yielded once. */
   *parts(): Generator<Step | RowBlock> {
     for (let id = 0; id < this.length; ) {
       const part = this.#parts[id];
@@ -66,7 +64,7 @@ export class StepList {
     return part instanceof RowBlock ? part.weightOf(rowOf(part, id)) : part.weight;
   }
 
-  /** Returns the bindings of all steps of an operation. A block of rows is returned once. */
+  /** Returns the bindings of all steps of an operation. Those of a block of rows are returned once. */
   boundBy(operation: BulkOperation): readonly (readonly Binding[])[] {
     return [...this.parts()].flatMap((part) => (part.operation === operation ? [part.bindings] : []));
   }
@@ -108,7 +106,7 @@ export class StepMaker {
     this.#next = next;
   }
 
-  /** Returns a maker whose first step follows the existing steps. The new steps may be added to the list later. */
+  /** Returns a maker whose first step has the next free ID. Its steps may be added to the list later. */
   static after({ length }: { readonly length: number }): StepMaker {
     let next = length;
     return new StepMaker(() => next++);
@@ -134,7 +132,7 @@ export class StepMaker {
     return { ...fields, operation: "deleteTargetings", item: undefined };
   }
 
-  /** Creates a step that adds an option. The group must be in `place.parent`, not in `item`. */
+  /** Creates a step that adds an option. The group of the option must be in `place.parent`, not in `item`. */
   addOption(item: OptionItem, place: OptionPlace, given: StepExtras): StepOf<"addOptions"> {
     const bindings: Binding[] = [{ field: "targeting", ...place.targeting }];
     if (place.parent !== undefined) bindings.push({ field: "parent", ...place.parent });
@@ -148,8 +146,8 @@ export class StepMaker {
   }
 
   /**
-   * Creates a step that changes an option. `option`: the ID of the option, or the object if the run creates the option.
-   * `group`: the group to move the option into; undefined if the option is not moved into a group.
+   * Creates a step that changes an option. `option`: its ID, or the object if this run creates it. `group`: the group
+   * into which it moves; undefined if it moves into none.
    */
   updateOption(option: Bound, item: OptionChanges, given: StepExtras, group?: Bound): StepOf<"updateOptions"> {
     const { add = [], remove = [], set = [] } = item.contexts ?? {};
@@ -163,8 +161,8 @@ export class StepMaker {
   }
 
   /**
-   * Creates a step that deletes an option. `inTree`: the option is a group or a sub-option, of which one request may
-   * delete only a limited number (management-api 8.1).
+   * Creates a step that deletes an option. `inTree`: the option is a group or a sub-option. A request may delete only a
+   * limited number of these (management-api 8.1).
    */
   deleteOption(option: Bound, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
@@ -187,7 +185,10 @@ export class StepMaker {
   }
 }
 
-/** Returns the names of the sent fields; `detach` for `parent: null`, `onlyLoss` for a step that only removes. */
+/**
+ * Returns the names of the sent fields. `detach` stands in for `parent: null`, and `onlyLoss` is added for a step that
+ * only removes.
+ */
 export function sentFields({ item, bindings, operation }: Step): readonly string[] {
   const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
   const onlyLoss = operation === "updateOptions" && takesOnlyAway(item);
@@ -210,8 +211,7 @@ export function contextCount({ contexts = [], children = [] }: CountedOption): n
 }
 
 /**
- * The bytes of a ULID in JSON, with its quotation marks. A bound ID may still be unknown when the size is counted, but
- * it will be a ULID.
+ * The size of a ULID in JSON in bytes, with its quotation marks. A size must be known even if an ID is not known yet.
  */
 const ID_BYTES = 28;
 
@@ -250,7 +250,7 @@ export class ObjectList {
     }
   }
 
-  /** Adds fields to an object. Not for rows of a planned block. */
+  /** Adds fields to an object. Does nothing for a row of a planned block. */
   amend(object: number, more: Partial<ReportedObject>): void {
     const part = this.#parts[object];
     if (part === undefined || (part instanceof RowBlock && part.firstStep !== undefined)) return;
@@ -272,7 +272,7 @@ export class ObjectList {
     return part instanceof RowBlock ? undefined : part?._id;
   }
 
-  /** Returns the kind of an object. The row of a block is neither a group nor a targeting, so it is not parsed. */
+  /** Returns the kind of an object. A row is neither a group nor a targeting, so it need not be parsed. */
   kindOf(object: number): ReportedObject["kind"] {
     const part = this.#parts[object];
     return part instanceof RowBlock ? undefined : part?.kind;

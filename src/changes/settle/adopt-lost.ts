@@ -9,9 +9,10 @@ import { type ChangeDriver, isNewer, orderOf, orUndefined, readServiceClock } fr
 import { type InDoubtNameConflict, isAsSent, orNone, reconcileCreates } from "./reconcile.ts";
 
 /**
- * Decides about creates of a resumed run whose request was applied, or probably was. Other writers may have renamed or
- * deleted some of the options; these must not be created a second time. (A request that adds options applies all valid
- * items or none: management-api 4.1.) Creates that are not returned are sent again. The caller must have the write lock.
+ * When a run is resumed: finds creates that an unanswered request has applied, or probably has, although some of their
+ * options are missing now. Other writers may have renamed or deleted these options, so they must not be created a
+ * second time. (A request that adds options applies all valid items or none: management-api 4.1.) Returns the ends of
+ * these creates. All other creates are sent again. The caller must have the write lock.
  */
 export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
   const requests = new Map<number | undefined, AddStep[]>();
@@ -32,7 +33,7 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
       else if (names !== undefined) missing.push(step);
     }
     if (missing.length === 0) continue;
-    // With groups in a request, a missing item may have been refused.
+    // In a request with groups, a missing item may be missing because the service refused it.
     const hasGroups = steps.some(({ objects }) => objects.length > 1);
     const done = hasGroups ? [] : await createdWith(driver, { there, missing }, namesIn);
     if (done.length > 0) {
@@ -45,14 +46,18 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
   return changes;
 }
 
-/** Returns the changes of those options of a request that it has certainly created, if others are still missing. */
+/**
+ * Returns the options that a request has certainly created, as ends of their creates, if other options of it are
+ * missing. Empty if none is certain.
+ */
 async function createdWith(
   driver: ChangeDriver,
   { there, missing }: { readonly there: readonly InDoubtNameConflict[]; readonly missing: readonly AddStep[] },
   namesIn: OptionNames,
 ): Promise<readonly StepChange[]> {
   if (there.length === 0) return [];
-  // The request may have been applied while the pages were read. A second reading then finds all of its options.
+  // The request may have been applied while the pages of the list were read. If so, a second reading finds all of its
+  // options.
   const later = optionNamesOnce(driver.api, driver.signal);
   const isStillMissing = async (step: AddStep): Promise<boolean> => {
     const names = await orUndefined(later(driver.state.boundId(step, "targeting") ?? ""));
@@ -64,13 +69,13 @@ async function createdWith(
 
 type AddStep = StepOf<"addOptions">;
 
-/** The maximum number of options whose content is compared with what a request sent. */
+/** The maximum number of new options whose content is compared with what a request sent. */
 const MAX_RENAMED = 50;
 
 /**
- * Returns the IDs of options that an unanswered request has probably created and that others have renamed since: they
+ * Returns the IDs of options that an unanswered request has probably created and that others have renamed since. They
  * are newer than the request and have the content of one of its options. If no option of the request has content, there
- * must be as many new options without content as the request has.
+ * must be at least as many new options without content as the request has.
  */
 async function renamedSince(driver: ChangeDriver, steps: readonly AddStep[]): Promise<readonly string[]> {
   const { api, signal, state } = driver;
@@ -87,7 +92,8 @@ async function renamedSince(driver: ChangeDriver, steps: readonly AddStep[]): Pr
   const empty: string[] = [];
   for (const list of places.values()) {
     const records = (await orUndefined(orNone(readList(api, list, (option) => option)))) ?? [];
-    // The request may have been applied since the names were read. It is then sent again, which shows what it created.
+    // An option now has one of the names: the request may have been applied since the names were read. It is then sent
+    // again, and the answer shows what it created.
     if (records.some(({ name }) => names.has(name))) return [];
     const claims = records
       .filter(({ _id }) => !own.has(_id) && orderOf(driver, { id: _id, step }) !== "before")
@@ -131,7 +137,7 @@ async function hasContentOfOne(
   });
 }
 
-/** Ends creates whose options others have renamed or deleted since, so that these creates are not sent again. */
+/** Ends creates whose options others have renamed or deleted since, as `unknown`. So they are not sent again. */
 function areGone(steps: readonly AddStep[], renamed: readonly string[] = []): readonly StepChange[] {
   const reason = ownReason("OWNER_UNCLEAR", { isGone: true, ...(renamed.length > 0 && { existingIds: renamed }) });
   return steps.map(({ id }) => ({ step: id, to: "unknown", reason }));

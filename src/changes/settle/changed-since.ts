@@ -18,7 +18,7 @@ import {
 type PreviousValue = PreviousOption | PreviousTargeting;
 type Previous = ReadonlyMap<string, PreviousValue>;
 
-/** Reads the part `former` of a run. Returns the previous values by ID, each converted by `as`. */
+/** Reads the previous values that a run has stored (its part `former`), by ID. `as` converts each of them. */
 export async function readPreviousValues(
   pieces: AsyncIterable<Uint8Array>,
   as: (value: PreviousValue) => PreviousValue = (value) => value,
@@ -31,7 +31,7 @@ export async function readPreviousValues(
   return former;
 }
 
-/** Replaces the Context IDs by their number, because there may be millions. */
+/** Replaces the Context IDs by their number, because millions of them would need too much memory. */
 function counted(value: PreviousValue): PreviousValue {
   if (value.kind !== "option" || value.held === undefined) return value;
   const { held, contextCount = held.length, ...rest } = value;
@@ -39,10 +39,10 @@ function counted(value: PreviousValue): PreviousValue {
 }
 
 /**
- * Compares the objects that a run will still delete or overwrite with `former`, their previous values. Returns the ends
- * of the open steps whose objects have changed: `unknown` if an earlier request may have applied the step, else
- * `failed`. Undefined if no open step deletes or overwrites. The caller must have the write lock, so that this server
- * sends no request meanwhile. Throws the ApiError of a failed read.
+ * Compares the objects that a run will still delete or overwrite with their previous values (`former`). Returns the
+ * ends of those open steps whose objects others have changed: `unknown` if an earlier request may have applied the
+ * step, otherwise `failed`. Undefined if no open step deletes or overwrites anything. The caller must have the write
+ * lock, so that this server sends no other request meanwhile. Throws the ApiError of a failed read.
  */
 export async function changedSince(
   state: RunState,
@@ -77,14 +77,14 @@ export async function changedSince(
     const id = targetOf(step) ?? "";
     const before = previous.get(id);
     const subOptions = before?.kind === "option" ? (before.subOptions ?? []) : [];
-    // A group is not deleted if one of its sub-options is not.
+    // A group is not deleted if one of its sub-options stays.
     if (!stale.has(id) && subOptions.some((one) => stale.has(one))) stale.set(id, { field: "subOption" });
   }
   return open.flatMap((step): readonly StepChange[] => {
     const change = stale.get(targetOf(step) ?? "");
     if (change === undefined) return [];
-    // The service may have applied an unanswered update before other writers changed the object. It may also still
-    // apply an unanswered deletion.
+    // An unanswered update may have been applied before others changed the object. An unanswered deletion may still be
+    // applied.
     const isInDoubt = state.suspectSince(step.id) !== undefined;
     const reason: Reason = ownReason("PLAN_STALE", { ...change, isLeft: true, ...(isInDoubt && { isInDoubt }) });
     return [{ step: step.id, to: isInDoubt ? "unknown" : "failed", reason }];
@@ -93,10 +93,7 @@ export async function changedSince(
 
 const CREATES: ReadonlySet<Step["operation"]> = new Set(["createTargetings", "addOptions"]);
 
-/**
- * Returns whether a step may overwrite the changes of other writers. A step that adds or removes single Context IDs
- * does not.
- */
+/** Returns whether a step may overwrite changes by others. Adding or removing single Context IDs does not. */
 function overwrites(step: Step): boolean {
   if (step.undoes !== undefined || CREATES.has(step.operation)) return false;
   if (step.operation !== "updateOptions") return true;
@@ -105,7 +102,7 @@ function overwrites(step: Step): boolean {
 }
 
 function openReplacements(state: RunState): readonly Step[] {
-  // Creates overwrite nothing. So a large import, which only creates options, does not need the loop below.
+  // Creates overwrite nothing. This saves a large import, which only creates options, the loop below.
   if ([...state.steps.parts()].every(({ operation }) => CREATES.has(operation))) return [];
   const steps = new Map<number, Step>();
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -119,7 +116,9 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** For each field that the steps of a run overwrite: the values that the run itself may have set. */
+/**
+ * The values that the run itself may have set, in the fields that its steps overwrite. They are not changes by others.
+ */
 interface Replaced {
   readonly names?: readonly string[];
   readonly parents?: readonly (string | null)[];
@@ -135,7 +134,7 @@ function replacedBy(state: RunState, step: Step, before: PreviousValue | undefin
   if (step.operation !== "updateOptions") return { names, hasSubOptions: true, ...(isOnly && { contextCounts: [] }) };
   const { name, parent, contexts: { set } = {} } = step.item;
   const group = before?.kind === "option" ? before.parent : undefined;
-  // If the run deletes the group of an option, the service may have moved the option to the top level.
+  // If the run also deletes the group of the option, the service may already have moved the option to the top level.
   const isFreed = typeof group === "string" && state.stepsChanging(group).some(isDeletion);
   const parents = updates.flatMap(({ item }) => (item.parent === undefined ? [] : [item.parent]));
   const isInDoubt = state.suspectSince(step.id) !== undefined;
@@ -170,12 +169,12 @@ function staleOption(
     return { field: "contexts", planned: before.contextCount, service: contextCount };
   }
   const subOptions = before.subOptions?.length;
-  // The run itself deletes sub-options before their group, so only additional sub-options count as a change.
+  // The run itself deletes sub-options before their group. So only additional sub-options are changes by others.
   const hasMore = hasSubOptions && subOptions !== undefined && childCount > subOptions;
   return hasMore ? { field: "subOptions", planned: subOptions, service: childCount } : undefined;
 }
 
-/** Returns whether a value is neither the previous value nor one that the run itself set. */
+/** Returns whether a value is neither the previous value nor one that the run itself may have set. */
 function isOther<Value>(own: readonly Value[] | undefined, before: Value | undefined, now: Value): boolean {
   return own !== undefined && before !== undefined && now !== before && !own.includes(now);
 }

@@ -13,7 +13,7 @@ import { existingIds } from "./reconcile.ts";
 import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";
 
-/** Executes a planned run and records why it stopped. `cause` returns the reason for an abort of the signal. */
+/** Executes a planned run and records why it stopped. `cause` returns why the signal was aborted. */
 export async function drive(
   driver: ChangeDriver,
   hold: (work: (turn: Turn) => Promise<BatchEnd>) => Promise<BatchEnd>,
@@ -21,7 +21,7 @@ export async function drive(
   first?: Requests,
 ): Promise<void> {
   const stop = (why: StopCause, reason?: Reason): void => {
-    // If another process has taken over the run, only that process records how the run stops.
+    // If another process has taken over the run, only that process records why the run stops.
     driver.lease.lost.throwIfAborted();
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
   };
@@ -46,7 +46,7 @@ export async function drive(
         orStopped(
           driver,
           hold(async (turn) => {
-            // Read with the write lock, so that no other run of the project adds options in the meantime.
+            // Noted while this process has the write lock, so that no other run of the project adds options meanwhile.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
             haveEnded = await endChangedSteps(driver);
@@ -54,21 +54,24 @@ export async function drive(
           }),
         );
       let end = await inTurn();
-      // If another process had the write lock, the next attempt first finds out what the unanswered steps did.
+      // If another process has had the write lock in between, the next attempt first compares what may have changed.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
-      // Some steps have ended because others changed their objects. So requests are formed again without these steps.
+      // The steps whose objects others have changed have ended. The requests are formed again without them.
       if (haveEnded) break;
     }
     if (driver.signal.aborted) return stop(cause());
   }
 }
 
-/** The minimum pause before objects are compared again: `ms` milliseconds, or `durations` times the last comparison. */
+/**
+ * The minimum pause between two comparisons of objects: `ms` milliseconds, or `durations` times as long as the last
+ * one.
+ */
 export const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
 
-/** Ends the steps whose objects other writers have changed. Returns whether there were any. */
+/** Ends the steps whose objects others have changed. Returns whether there were any. */
 async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   const { clock } = driver;
   const startedAt = clock.monotonic();
@@ -84,7 +87,7 @@ async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   return (changes?.length ?? 0) + adopted.length > 0;
 }
 
-/** Waits for `sending`. Returns early if the run is stopped while it waits for the write lock. */
+/** Waits for `sending`. Returns "stopped" if the run is stopped while it waits for the write lock. */
 async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
   try {
     return await sending;
@@ -104,9 +107,9 @@ function endReason(reason: Reason): Reason {
 }
 
 /**
- * Decides about deferred steps: steps that were refused and wait for other changes. Called when no other step is left.
- * Breaks cycles of names, retries the steps if another step was applied meanwhile, and fails the rest. Returns the
- * order of the retries.
+ * Decides about deferred steps, which were refused and wait for other changes. Called when no other step is left. Steps
+ * that need each other's names get temporary names. Steps are retried if another step was applied since their refusal;
+ * the others fail. Returns the order of the retries.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
@@ -133,10 +136,13 @@ interface Deferred {
 
 type Turns = ReadonlyMap<number, number>;
 
-/** Returns the order of retries. Each change follows the one that frees its name (management-api 4.1). */
+/**
+ * Returns the order in which deferred steps are retried: a change comes after the one that gives up the name it needs
+ * (management-api 4.1).
+ */
 function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
-  // A change with a temporary name starts a path, because its old name is already free.
+  // A change whose object has a temporary name begins a path, because its old name is already free.
   const starts = [...deferred.filter((each) => hasTemporaryName(state, each)), ...deferred];
   const turns = new Map<number, number>();
   for (const path of pathsIn(deferred, starts)) {
@@ -149,7 +155,7 @@ function hasTemporaryName(state: RunState, { step }: Deferred): boolean {
   return state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
 }
 
-/** Sorts steps for sending. Steps without a position in `turns` come first. */
+/** Sorts steps for sending, by their position in `turns`. Steps without a position come first. */
 function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
   if (turns.size === 0) return steps;
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
@@ -162,9 +168,9 @@ function otherChanges({ step }: Deferred): OptionChanges {
 }
 
 /**
- * Returns steps that break cycles of renames: one member of each cycle gets a temporary name. The step also contains
- * the other changes of that member, so that a refusal leaves all names unchanged. A cycle is not broken if several
- * members have other changes.
+ * Returns steps that break cycles of renames, in which each object needs the name of the next. In each cycle, one
+ * object first gets a temporary name. This step also makes the other changes of that object, so that a refusal leaves
+ * all names unchanged. A cycle in which several objects have other changes is not broken.
  */
 export function breakCycles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
   const maker = StepMaker.after(driver.state.steps);
@@ -187,7 +193,8 @@ function temporaryName(
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
-  // In the cycle, each member needs the old name of the next. So this is the old name of the chosen member.
+  // Each object of the cycle needs the name that the next object has now. So this is the current name of the chosen
+  // object.
   const formerName = before?.step.item?.name;
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();
@@ -197,13 +204,16 @@ function temporaryName(
     : maker.updateOption({ id }, { ...otherChanges(chosen), name }, fields);
 }
 
-/** Changes that each need the name of the next. With `circleFrom`, the last needs the name at that index. */
+/**
+ * Changes that each need the name of the next one. If the last one needs a name in the path as well, `circleFrom` is
+ * the index of the change that gives up that name.
+ */
 interface Path {
   readonly members: readonly Deferred[];
   readonly circleFrom?: number;
 }
 
-/** Divides changes into paths that begin at `starts`. Each change belongs to one path. */
+/** Divides changes into paths, the first of which begin at `starts`. Each change belongs to one path. */
 function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
   const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
   const blockerOf = ({ reason }: Deferred): Deferred | undefined =>

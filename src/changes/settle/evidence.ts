@@ -52,18 +52,20 @@ export interface ChangeDriver
   connect(operation: BulkOperation): Promise<void>;
   /** Sends one request if the fence permits it. Throws an ApiError. */
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
-  /** Returns a key for a step. Only steps with the same key may share a request. If absent, all steps may. */
+  /** Returns a key for a step. Only steps with the same key may be sent in one request. Absent if all steps may. */
   readonly apartBy?: (step: number) => string;
-  /** The monotonic time in milliseconds from which the objects must be compared again before the next request. */
+  /** The monotonic time in milliseconds after which objects must be compared again before the next request is sent. */
   compareAt: number;
   /**
-   * Returns failures for the steps whose objects other writers have changed. Undefined if no step still to be sent
+   * Returns the ends of the steps whose objects others have changed. Undefined if no step that is still to be sent
    * overwrites anything, so that no further comparison is needed.
    */
   changedSince(): Promise<readonly StepChange[] | undefined>;
 }
 
-/** The service showed a time from `from` to `to` while our clock went from `sentAt` to `receivedAt`. */
+/**
+ * A reading of the service's clock: it showed a time from `from` to `to` while ours went from `sentAt` to `receivedAt`.
+ */
 export interface ClockReading {
   readonly from: number;
   readonly to: number;
@@ -74,18 +76,18 @@ export interface ClockReading {
 export type Order = "before" | "after" | "unclear";
 
 /**
- * If two readings of a clock contradict each other by less than this many milliseconds, this is ignored, because
- * servers update the header `Date` late.
+ * Two readings may contradict each other by up to this many milliseconds, because servers update the header `Date`
+ * late.
  */
 const NOISE_MS = 20;
 
 /**
- * If the range of the clock difference is narrower than this many milliseconds (about one request), its middle is a
+ * If the difference of the clocks is known to this many milliseconds (about one request), the middle of its range is a
  * good estimate.
  */
 const NARROW_MS = 50;
 
-/** Readings older than this many milliseconds are discarded, because clocks drift apart. */
+/** Readings older than this many milliseconds are dropped, because clocks drift apart. */
 const STALE_MS = 5 * 60_000;
 
 interface Range {
@@ -96,11 +98,11 @@ interface Range {
 const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSITIVE_INFINITY };
 
 /**
- * Estimates the difference between the service's clock and ours (theirs minus ours, in milliseconds), so that times in
- * IDs can be compared with our times. Each reading narrows the range of the difference. IDs that our own requests
- * created are proof. The header `Date` may come from another machine, so it counts only while it agrees with these IDs.
- * It limits how far the service can be ahead. This can prove that an object is newer than a request, but never that it
- * is older.
+ * Estimates the difference between the service's clock and ours (theirs minus ours, in milliseconds), so that the times
+ * in IDs can be compared with ours. Each reading narrows the range of possible differences. IDs of objects that we
+ * certainly created are proof. The header `Date` may come from another machine, so it counts only while it agrees with
+ * such IDs; it then limits how far the service's clock can be ahead. It can prove that an object is newer than a
+ * request, but never that it is older.
  */
 export class ServerClock {
   #ids = ANYTHING;
@@ -108,14 +110,14 @@ export class ServerClock {
   #isOtherClock = false;
   #readAt = Number.NEGATIVE_INFINITY;
 
-  /** Adds a reading from the header `Date`, which has whole seconds. */
+  /** Adds a reading of the header `Date`, which has whole seconds. */
   observe({ from, to, sentAt, receivedAt }: ClockReading): void {
     this.#forgetBefore(receivedAt);
     this.#dates = narrowed(this.#dates, { lowest: from - receivedAt, highest: to - sentAt });
     this.#compare();
   }
 
-  /** Adds the times, in milliseconds, in IDs that our own request created. */
+  /** Adds the times in the IDs of objects that a request of ours has created, in milliseconds. */
   observeMade(times: readonly number[], sentAt: number, receivedAt: number): void {
     if (times.length === 0) return;
     this.#forgetBefore(receivedAt);
@@ -128,33 +130,41 @@ export class ServerClock {
     this.#compare();
   }
 
-  /** Adds the time in an ID that the service sent, even if another writer created the object. */
+  /** Adds the time in the ID of any object that the service returned, even if others created the object. */
   observeSeen(madeAt: number, receivedAt: number): void {
     this.#forgetBefore(receivedAt);
     this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
     this.#compare();
   }
 
-  /** Compares a time of the service with one of ours. Returns "unclear" if the readings prove nothing. */
+  /**
+   * Returns whether a time of the service is before or after one of ours. "unclear" if the readings do not prove it.
+   */
   order(theirs: number, ours: number): Order {
     if (theirs < ours + this.#ids.lowest) return this.#mayBeSetBack() ? "unclear" : "before";
     if (theirs >= ours + this.#known().highest) return "after";
     return "unclear";
   }
 
-  /** Returns whether another reading of the header `Date` can prove that a time of the service is after ours. */
+  /** Returns whether another reading of the header `Date` may prove that a time of the service is after one of ours. */
   mayShowAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return this.#isCompared() && theirs >= ours + lowest && theirs < ours + highest;
   }
 
-  /** Returns whether a time of the service is probably after ours. The range must be narrow; its middle decides. */
+  /**
+   * Returns whether a time of the service is probably after one of ours: after the middle of the range, which must be
+   * narrow.
+   */
   isLikelyAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return highest - lowest <= NARROW_MS && theirs >= ours + (lowest + highest) / 2;
   }
 
-  /** Returns the milliseconds until the header `Date` can show whether the clocks differ by less than `difference`. */
+  /**
+   * Returns in how many milliseconds a reading of the header `Date` can show whether the clocks differ by less than
+   * `difference`.
+   */
   nextReadingIn(now: number, difference: number): number {
     if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
     const theirs = now + difference;
@@ -170,12 +180,15 @@ export class ServerClock {
     this.#isOtherClock ||= common(this.#ids, this.#dates) === undefined;
   }
 
-  /** Returns whether the header `Date` is far behind the IDs. A clock of the service may then have been set back. */
+  /**
+   * Returns whether the header `Date` is far behind the times in IDs, so that a clock of the service may have been set
+   * back.
+   */
   #mayBeSetBack(): boolean {
     return this.#dates.highest < this.#ids.lowest - CLOCKS_APART_MS;
   }
 
-  /** Returns whether the header `Date` was compared with IDs that our own requests created, and agrees with them. */
+  /** Returns whether the header `Date` was compared with IDs of objects that we created, and agrees with them. */
   #isCompared(): boolean {
     return Number.isFinite(this.#ids.highest) && !this.#isOtherClock;
   }
@@ -185,12 +198,14 @@ export class ServerClock {
   }
 }
 
-/** Returns the intersection of two ranges. If they do not overlap, a clock was changed, and only `reading` is true. */
+/**
+ * Returns what two ranges have in common. Without anything in common, a clock was changed, so only `reading` is valid.
+ */
 function narrowed(known: Range, reading: Range): Range {
   return common(known, reading) ?? reading;
 }
 
-/** Returns the intersection of two ranges. If there is only a small gap between them, returns the gap. */
+/** Returns what two ranges have in common. If there is only a small gap between them, returns the gap. */
 function common(one: Range, other: Range): Range | undefined {
   const lowest = Math.max(one.lowest, other.lowest);
   const highest = Math.min(one.highest, other.highest);
@@ -198,16 +213,16 @@ function common(one: Range, other: Range): Range | undefined {
   return { lowest: Math.min(lowest, highest), highest: Math.max(lowest, highest) };
 }
 
-/** An object that an unanswered step may have created, because it has the name in that step. */
+/** An object that an unanswered step may have created, because it has the name that the step sent. */
 export interface Claim {
   readonly id: string;
   readonly step: Step;
 }
 
 /**
- * Returns whether an object is older or newer than the first attempt of a step, to find out whether this run created
- * it. The list that was read before the run decides; without it, the service's clock. "unclear" if the two contradict
- * each other, because a clock may have been set back.
+ * Returns whether an object is older or newer than the first attempt of a step; if it is older, the step has not
+ * created it. The list that was read before the run decides. Without it, the service's clock does. "unclear" if they
+ * contradict each other, because a clock may have been set back.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;
@@ -219,7 +234,7 @@ export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
 
 /**
  * Returns by the service's clock whether an object is older or newer than the first attempt of a step. "before" only if
- * the clocks of the service's machines cannot differ enough to explain the time in the ID.
+ * that stays true when the clocks of the service's machines differ as much as they can.
  */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   if (!isUlid(id)) return "unclear";
@@ -230,8 +245,8 @@ export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
 }
 
 /**
- * Returns whether an object is newer than the first attempt of a step, so that this run may have created it. Probably
- * newer is enough.
+ * Returns whether an object is newer, or probably newer, than the first attempt of a step. Only then may this run have
+ * created it.
  */
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
@@ -243,12 +258,14 @@ function firstAttempt({ state }: ChangeDriver, step: Step): number {
   return state.suspectSince(step.id) ?? 0;
 }
 
-/** The maximum number of groups whose sub-options are read before the first request. With more, none is read. */
+/**
+ * The maximum number of groups whose sub-options are read before the first request. If there are more, none is read.
+ */
 const MAX_GROUPS = 20;
 
 /**
- * Records the newest option of each list to which the run adds options. If a list cannot be read, for example without
- * the read scope, only clocks show which options the run created.
+ * Records the newest option of each list to which the run adds options: what is newer later may be created by the run.
+ * If a list cannot be read, for example without the read scope, only clocks decide this.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const lists = new Map<string, OptionList>();
@@ -276,9 +293,9 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
 }
 
 /**
- * Returns the newest options of a list, if known. The order of a list is not documented, so a list of up to two pages
- * is read whole. Of a longer list, the first and the last page are read. If one page is newer than the other, the list
- * counts as sorted.
+ * Returns the newest options of a list, if that can be found out. The order of a list is not documented. So a list of
+ * up to two pages is read whole. Of a longer list, the first and the last page are read; if one of them is newer than
+ * the other, the list counts as sorted.
  */
 async function newestIn(
   { api }: ChangeDriver,
@@ -308,7 +325,7 @@ function wholeList(ids: readonly string[]): NewestOptions {
   return { _id: ids.at(-1) ?? null, listed: marksOf(ids) };
 }
 
-/** Returns the newest of these options. `latest` is left out if some of these options may be on other pages. */
+/** Returns the newest of these options. `latest` is omitted if other pages may have options as new as these. */
 function newestOf(ids: readonly string[]): NewestOptions {
   const newest = ids.at(-1);
   if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };
@@ -320,12 +337,12 @@ function isOlder(ids: readonly string[], others: readonly string[]): boolean {
   return (ids.at(-1) ?? "") <= (others[0] ?? "");
 }
 
-/** The maximum number of readings of the service's clock to find out which objects this run created. */
+/** The maximum number of readings of the service's clock before it is decided which objects this run created. */
 const CLOCK_READINGS = 12;
 
 /**
- * Reads the service's clock until each object is proven newer than its step, or until more readings cannot help.
- * Returns `unread` if a reading failed or the run was stopped; a resumed run may read again.
+ * Reads the service's clock until each object is proven newer than its step, or until more readings cannot prove it.
+ * Returns `unread` if a reading failed or the run was stopped: then a resumed run may read again.
  */
 export async function readServiceClock(
   driver: ChangeDriver,
@@ -344,7 +361,7 @@ export async function readServiceClock(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // If one reading does not prove that the object is newer, a second one, a round trip later, can prove that it is
+    // Every second reading is a round trip later: the first can prove that the object is newer, the second that it is
     // older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
@@ -371,7 +388,7 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
   }
 }
 
-/** Repeats a failed read once, because the read may decide what the first request of the run created. */
+/** Repeats a failed read once. Without this read, it may stay unknown what the first request of the run created. */
 async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
@@ -381,7 +398,7 @@ async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> 
   }
 }
 
-/** Returns the result of a read. Undefined if the read failed with an ApiError. */
+/** Returns what `reading` returns. Undefined if it failed with an ApiError. */
 export function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf(isApiError, reading);
 }
@@ -392,10 +409,10 @@ export interface MadeStep {
 }
 
 /**
- * Adds the IDs of sub-options and of a targeting's options to the results of the steps that created them. The answer
- * for a targeting has none of these IDs. The answer for a group has at most 50, in an undocumented order. So they are
- * read from lists. If the lists of enough groups show that the answers have the order in which the items were sent, the
- * answers for other groups are used without reading. IDs that cannot be read are left out.
+ * Adds the IDs of sub-options, and of options in new targetings, to the results of the steps that created them. The
+ * answer about a targeting contains no such IDs; that about a group contains at most 50, in an undocumented order. So
+ * they are read from lists. If the lists of enough groups show that answers have the order in which items were sent,
+ * the answers about other groups are used without reading. IDs that cannot be read are omitted.
  */
 export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
   const groups = made.filter(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
@@ -412,8 +429,8 @@ export async function withInsideIds(driver: ChangeDriver, made: readonly MadeSte
 }
 
 /**
- * Returns the groups to read: enough of them that their answers cannot have the sent order by chance. Groups with
- * unsorted names are read first, because a service may sort by name; then the largest groups.
+ * Returns the groups to read: so many that their answers cannot have the order of sending by chance. Groups with
+ * unsorted names come first, because a service may sort by name; then the largest groups.
  */
 function samplesOf(groups: readonly MadeStep[]): readonly MadeStep[] {
   const sorted = groups.toSorted((a, b) => Number(isSorted(a)) - Number(isSorted(b)) || sizeOf(b) - sizeOf(a));
@@ -425,7 +442,7 @@ function samplesOf(groups: readonly MadeStep[]): readonly MadeStep[] {
   });
 }
 
-/** The groups that are read are enough if their IDs could be in at least this many orders. */
+/** Enough groups are read if their IDs could be in at least this many orders. */
 const MIN_ORDERS = 1e6;
 
 function sizeOf({ step }: MadeStep): number {

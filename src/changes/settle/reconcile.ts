@@ -22,22 +22,24 @@ export function existingIds(reason: Reason): readonly string[] {
   return existingId === undefined ? several : [existingId, ...several];
 }
 
-/** A create whose first attempt got no answer. When it was sent again, its name was taken. */
+/** A create whose first attempt got no answer and whose second attempt was refused because its name is taken. */
 export interface InDoubtNameConflict {
   readonly step: Step;
   readonly reason: Reason;
 }
 
 interface OpenCreate extends InDoubtNameConflict {
-  /** IDs of the objects that the first attempt may have created: they have the name and are not older. */
+  /**
+   * The IDs of the objects that the first attempt may have created: they have the name and are not known to be older.
+   */
   readonly ids: readonly string[];
 }
 
 /**
- * Decides whether the first attempt of a create took the name itself. `done` if the object is newer than that attempt
- * and equals what was sent. `failed` if it is older. `unknown` without proof. With `madeNow`, the second attempt
- * created other items of the same all-or-nothing request, so the first attempt created nothing. `namesIn` finds taken
- * names of sub-options.
+ * Decides whether the first attempt of a create has itself created the object that has its name now. `done` if the
+ * object is newer than that attempt and equals what was sent. `failed` if the object is older. `unknown` if neither is
+ * proven. With `madeNow`, the second attempt has created other items of the same all-or-nothing request, so the first
+ * attempt created nothing. `namesIn` returns the names that are taken by sub-options.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
@@ -70,8 +72,8 @@ export async function reconcileCreates(
     const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, each, namesIn));
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const mayBeResolved = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
-    // An option that differs from what was sent may come from another writer, even if the list before the run does not
-    // contain it. So only the service's clock decides here.
+    // An option that differs from what was sent may be another writer's, even if the list that was read before the run
+    // does not contain it. So only the service's clock can prove here that it is older.
     const isOlder = made === undefined && !mayBeResolved && isOlderByClock(driver, step, candidates);
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
       changes.push({ step: step.id, to: "done", _id: made._id, ...(made.children && { childIds: made.children }) });
@@ -82,7 +84,8 @@ export async function reconcileCreates(
 }
 
 /**
- * Passes IDs that are certainly newer than their first attempt to the service clock, to limit how far it can be ahead.
+ * Adds the IDs of objects that are certainly newer than their first attempt to the service's clock. They limit how far
+ * it can be ahead.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
@@ -97,8 +100,9 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
 }
 
 /**
- * Returns whether a step creates a group whose name is free, and the taken names are those of sub-options in older
- * groups. The step has then created nothing. In newer groups they may be its own, in a group that others renamed.
+ * Returns whether a step that creates a group has created nothing: the name of the group is free, and the names of its
+ * sub-options are taken in older groups. If a name is taken in a newer group, that group may be the step's own, renamed
+ * by others.
  */
 async function hasNoGroup(driver: ChangeDriver, { step, ids }: OpenCreate, namesIn: OptionNames): Promise<boolean> {
   const targeting = driver.state.boundId(step, "targeting");
@@ -116,10 +120,10 @@ function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]
   return ids.every((id) => clockOrderOf(driver, { id, step }) === "before");
 }
 
-/** The reason of a create if the object with its name could not be read. A resumed run reads again. */
+/** The reason if the object that has the name of a create could not be read. A resumed run reads it again. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "the object that now has this name could not be read" });
 
-/** Returns the reason for an outcome that no read can prove. The step is not sent again. */
+/** Returns the reason for an outcome that no read can find out. The step is not sent again. */
 function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
@@ -134,7 +138,7 @@ interface FoundObject {
   readonly children?: readonly string[] | undefined;
 }
 
-/** Returns whether an object equals what was sent. Fields that the service does not return are not compared. */
+/** Returns whether an object equals what a step sent. Fields that the service does not return are not compared. */
 export function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
@@ -164,7 +168,7 @@ async function withSameContexts(
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
     });
   });
-  // An option that differs from what was sent shows that another writer is active.
+  // If an option differs from what was sent, another writer is active.
   const isAlone = wanted.every(({ step, ids }) =>
     ids.every((_id) => {
       const record = found.get(_id);
@@ -212,7 +216,10 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
   return { found, unread };
 }
 
-/** Searches a list for options with these IDs. If the number of pages is known, reads the last page first. */
+/**
+ * Searches a list for options with these IDs. If the number of pages is known, begins with the last page, where new
+ * options are.
+ */
 async function findNewest(
   api: ManagementApi,
   list: OptionList,
@@ -237,14 +244,19 @@ async function findNewest(
   return [...found.values()];
 }
 
-/** Returns what was read. If the read was rejected because the targeting or group does not exist, returns no items. */
+/**
+ * Returns what `reading` returns. Empty if the service rejects the read because the targeting or group does not exist.
+ */
 export async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   return (await undefinedIf((thrown) => isApiError(thrown) && thrown.effect === "rejected", reading)) ?? [];
 }
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
-/** Returns whether another change of this run may free the name, Context ID or position that a change needs. */
+/**
+ * Returns whether a change may succeed later, because another change of this run may free the name, Context ID or
+ * position that it needs.
+ */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
   const isChanged = (id: string | undefined): boolean =>

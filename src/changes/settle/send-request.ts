@@ -20,8 +20,8 @@ type Attempt =
   | { readonly kind: "turnLost" };
 
 /**
- * How the sending of a request ended. With `turnLost`, this process lost the write lock. It sends the rest after it has
- * the lock again and, if a comparison is due, has compared the objects with their previous values.
+ * How the sending of a request ended. `turnLost`: this process lost the write lock before all was sent. The rest is
+ * sent when it has the lock again and, if a comparison is due, the objects were compared with their previous values.
  */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
@@ -34,8 +34,8 @@ interface Sending {
   batches: readonly Batch[];
   again: boolean;
   /**
-   * The time left for retries, in milliseconds. Halves of a request share it. Time spent waiting for the write lock
-   * does not count.
+   * The time that is left for retries, in milliseconds. The halves of a request share it. Waiting for the write lock
+   * does not use it.
    */
   budgetMs: number;
 }
@@ -49,10 +49,10 @@ function fresh(ids: readonly number[]): Batch {
 }
 
 /**
- * Sends a request until every item has an outcome. Waits, sends again, and splits the request into halves
- * (management-api 4.2, 4.3). Each attempt needs the write lock and is recorded before it is sent. The run ends if the
- * retry budget is used up or if every further request would be rejected. If the signal is aborted or the write lock is
- * lost, the remaining items stay pending. Throws a LeaseLostError if another process executes the run.
+ * Sends a request until every item has an outcome: waits, sends it again, or splits it into halves (management-api 4.2,
+ * 4.3). Each attempt needs the write lock and is recorded before it is sent. The run ends if the retry budget is used
+ * up, or if the service would reject every further request. If the signal is aborted or the write lock is lost, the
+ * remaining items stay pending. Throws a LeaseLostError if another process executes the run.
  */
 export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
   const batches = [...sending.batches];
@@ -79,11 +79,11 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "end") return { ended: true, reason: next.reason };
     if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
     if (next.kind === "resend") {
-      // The answer is written to disk before the pause. After a crash during the pause, the outcomes are then known.
+      // The answer is written to disk before the pause, so that a crash during the pause does not lose it.
       if (attempt.kind === "answer") await driver.flush();
-      // Two kinds of attempts do not count against the retry budget. A request that was held back was not sent
-      // (`isFree`). A request that was refused although an earlier attempt may have applied some of its items has a
-      // limit of its own (`refused`).
+      // Two kinds of attempts do not use the retry budget. One is a request that was held back, because it was not sent
+      // (`isFree`). The other is a refused request of which an earlier attempt may have applied some items; it has its
+      // own limit (`refused`).
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -117,7 +117,7 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // The time is read right before the request, so that the comparison of clocks is precise.
+  // Read right before the request is sent, so that the clocks can be compared precisely.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);
@@ -135,8 +135,8 @@ async function attemptOnce(
 }
 
 /**
- * Opens a connection before the journal records that a request is about to be sent, so that little time passes between
- * the two. Returns the error if the connection fails.
+ * Opens a connection before the journal records that a request is about to be sent, because little time may pass
+ * between the record and the request. Returns the error if the connection fails.
  */
 async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
   try {
@@ -149,8 +149,8 @@ async function failureToConnect(driver: ChangeDriver, operation: BulkOperation):
 }
 
 /**
- * Records in the journal that a request is about to be sent. If the write lock is lost, records instead that nothing
- * was sent, and returns undefined.
+ * Records in the journal that a request is about to be sent. If the write lock is lost, records that nothing was sent,
+ * and returns undefined.
  */
 async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
@@ -162,7 +162,10 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
   }
 }
 
-/** Returns the times in the IDs of the first and the last created object. The IDs between them add no information. */
+/**
+ * Returns the times in the IDs of the first and the last object that a request created. Those in between add no
+ * information.
+ */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
   let first: string | undefined;
@@ -176,7 +179,7 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
   return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
 }
 
-/** Ends steps that are not sent again. A step that may have been applied becomes `unknown`, any other `notApplied`. */
+/** Ends steps that are not sent again: as `unknown` if the step may have been applied, otherwise as `notApplied`. */
 function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
     stepsOf(driver, ids).map((step) => unknownIfSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
@@ -203,7 +206,7 @@ function halves(ids: readonly number[]): readonly (readonly number[])[] {
   return [ids.slice(0, middle), ids.slice(middle)];
 }
 
-/** How often items with the error `UNCATCHED` are sent again before their request is split. */
+/** How often a request is sent again because of items with the error `UNCATCHED` before it is split. */
 const UNCATCHED_TRIES = 3;
 
 /** Applies an answer, item by item. Returns what must be sent again (management-api 4.2, 4.3). */
@@ -215,7 +218,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Creates whose names are taken are sent again with the items that failed. The answers for those items may show
+  // Creates whose names are taken. They are sent again together with the items that failed, whose answers may show
   // whether an earlier attempt created the objects with these names.
   const met: Answered[] = [];
   const busy: Step[] = [];
@@ -239,7 +242,10 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
 }
 
-/** Returns the created options if a request had only consecutive rows and all succeeded. This makes imports fast. */
+/**
+ * Returns the created options if a request had only consecutive rows, all of which succeeded. Handling these together
+ * makes imports fast.
+ */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
   if (!state.steps.areRows(ids)) return undefined;
@@ -275,15 +281,15 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // The service checks names before it answers UNCATCHED, so the other names of this request were free. It creates
-      // all items or none. So no earlier attempt was applied.
+      // The service checks names before it answers UNCATCHED, so the names of those items were free. It creates all
+      // items of a request or none. So no earlier attempt was applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // If an update adds and removes, its `add` may have been applied although the update failed. The journal must say so
-  // before the run can stop.
+  // The `add` of such an update may have been applied although the update failed. The journal must say so before the
+  // run can stop.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
@@ -307,9 +313,9 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 }
 
 /**
- * Fails the items that got UNCATCHED in every attempt. Two kinds become `unknown`, because they may have been applied:
- * an update that adds and removes, because its `add` is applied first (management-api 4.1), and an item whose earlier
- * attempt got no answer.
+ * Decides about items that got UNCATCHED in every attempt. They fail, except two kinds that may have been applied and
+ * become `unknown`: updates that add and remove, whose `add` is applied first (management-api 4.1), and items of which
+ * an earlier attempt got no answer.
  */
 async function giveUpOnUncatched(
   driver: ChangeDriver,
@@ -355,13 +361,13 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   switch (error.effect) {
     case "busy":
       driver.change([]);
-      // The waits increase only for rate limits, because the service holds its own lock only briefly.
+      // Only for rate limits, each wait is longer than the last. The service holds its own lock only briefly.
       return error.statusCode === RATE_LIMITED
         ? resend(Math.max(error.retryAfterMs, backoff(driver, failures)), { failures })
         : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      // A request that was held back was not sent, so it uses no retry budget.
+      // A request that was held back was not sent, so it does not use the retry budget.
       if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
@@ -387,7 +393,10 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   }
 }
 
-/** Returns whether a refused item stays in doubt. After a resume, a second refusal ends the doubt. */
+/**
+ * Returns whether it stays in doubt if an earlier attempt applied a refused item. A second refusal after a resume ends
+ * the doubt.
+ */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }
@@ -410,7 +419,7 @@ function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): Bu
   };
 }
 
-/** The minimum wait after status 409, in milliseconds. The service may ask for a wait of 0. */
+/** The minimum wait after status 409, in milliseconds, because the service may ask for a wait of 0. */
 const SHORTEST_BUSY_WAIT_MS = 50;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
@@ -456,7 +465,10 @@ function unknownIfSuspect(
   return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
 }
 
-/** Returns an exponential wait in milliseconds, shortened at random so that two servers do not collide again. */
+/**
+ * Returns an exponential wait in milliseconds. It is shortened at random, so that two servers do not try again at the
+ * same time.
+ */
 function backoff(driver: ChangeDriver, failures: number): number {
   const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   return Math.round(full * (1 - driver.random() / 5));

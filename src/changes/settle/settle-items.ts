@@ -31,10 +31,10 @@ const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Records the service's answers for the items of one request. A refused item gets further steps in three cases: an
- * earlier attempt took its name; its group failed because of one bad sub-option; another change of this run frees what
- * it needs. `wasFree`: another name in the request was still free. The service creates all items of such a request or
- * none, so no earlier attempt created any.
+ * Records the service's answers about the items of one request. A refused item gets further steps in three cases: its
+ * own earlier attempt took its name; its group was refused because of one bad sub-option; another change of this run
+ * will free what it needs. `wasFree`: the name of another item in the request was still free. The service creates all
+ * items of such a request or none, so no earlier attempt has created any.
  */
 export async function settleAnswers(
   driver: ChangeDriver,
@@ -100,8 +100,8 @@ export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { succes
 }
 
 /**
- * Returns whether the name of an unanswered create exists now. The service checks the names of targetings first, so the
- * name of a targeting is free after any other refusal. For options, such a refusal proves nothing.
+ * Returns whether the name of a create without an answer exists now. The service checks names of targetings first:
+ * after a refusal for another reason, the name of a targeting is free. For options, such a refusal proves nothing.
  */
 async function findInDoubtName(
   driver: ChangeDriver,
@@ -148,7 +148,7 @@ async function afterRefusal(driver: ChangeDriver, step: Step, reason: Reason, me
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Ends a create as already done if the previous run of the same call created the object with its name. */
+/** Ends a create as already done if the object with its name was created by the earlier run that this run repeats. */
 async function madeByRepeatedRun(
   driver: ChangeDriver,
   step: Create,
@@ -165,15 +165,15 @@ async function madeByRepeatedRun(
 }
 
 /**
- * For `addContexts`: adds the Context IDs to the option that has the name, even if this run may have created it. The
- * update is then as uncertain as the create. Otherwise a run that stops in between would report an option as not
- * applied although it may have created it.
+ * For `addContexts`: adds the Context IDs to the option that has the name, even if this run may have created it. Until
+ * it is known who created the option, the update is as uncertain as the create. Otherwise a run that stops in between
+ * would report an option as not applied that it may have created.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
   if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
   const then = existingOption(driver, step, reason, maker);
-  // The step stays in doubt, because this run may have created the option.
+  // The step stays in doubt, because this run itself may have created the option.
   if (then?.steps === undefined) return undefined;
   return { ...then, changes: [...then.changes, ...then.steps.map(({ id }) => ({ step: id, to: "suspect" }) as const)] };
 }
@@ -186,7 +186,7 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
   return { step: step.id, to: "done", ...(_id !== undefined && { _id }), ...(hasChildIds && { childIds: children }) };
 }
 
-/** Returns the number of Context IDs in an answer if it differs from what was sent or read before. */
+/** Returns the number of Context IDs in an answer if it is not the number that was sent, or read before. */
 function unexpectedCount(
   { state }: ChangeDriver,
   step: Step,
@@ -202,7 +202,7 @@ function unexpectedCount(
 }
 
 /**
- * Adds the sent fields and the kind of the option to a reason, to tell apart cases that share an error code
+ * Adds the sent fields and the kind of the option to a reason, because an error code alone can be ambiguous
  * (management-api 7.4, 8.1).
  */
 function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Reason {
@@ -242,9 +242,9 @@ const NO_GROWTH = { ids: 0, bytes: 0 };
 
 /**
  * Splits a change of Context IDs that was refused because of a limit (management-api 8.1). The plan cannot avoid such
- * refusals: the service adds before it removes, and the total of the project is unknown. First, each part removes as
- * many Context IDs as it adds. If such a part is refused, the parts only remove or only add. Returns undefined if
- * splitting does not help.
+ * refusals, because the service adds before it removes, and the total of the project is unknown. At first, each part
+ * removes as many Context IDs as it adds. If such a part is refused, parts only remove or only add. Returns undefined
+ * if splitting does not help.
  */
 function splitFurther(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -273,7 +273,7 @@ function contextsIn(step: Step): { readonly add: readonly string[]; readonly rem
   return { add, remove };
 }
 
-/** Applies `onExisting` to an option that exists. Returns undefined if the step must fail. */
+/** Applies `onExisting` to an option that already exists. Returns undefined if the step must fail. */
 export function existingOption(
   driver: ChangeDriver,
   step: StepOf<"addOptions">,
@@ -304,7 +304,7 @@ const ABOUT_THE_GROUP = new Set([
   "AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED",
 ]);
 
-/** Splits a refused group or targeting into separate steps, so that only its invalid parts fail. */
+/** Splits a refused group or targeting into several steps, so that only its invalid parts fail. */
 async function unbundle(driver: ChangeDriver, step: Create, reason: Reason, means: Means): Promise<Consequences> {
   const { maker } = means;
   if (step.operation === "createTargetings") return unbundleTargeting(step, reason, maker);
@@ -327,7 +327,7 @@ function failed(step: Step, reason: Reason): Consequences {
   return { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Creates the targeting first and then each option, so that each option gets its own answer. */
+/** Creates the targeting first, and then each option on its own, so that each option gets its own answer. */
 function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, maker: StepMaker): Consequences {
   const [object, ...inside] = step.objects;
   if (reason.code === "TARGETING_NAME_DUPLICATE" || object === undefined) return failed(step, reason);
@@ -353,8 +353,8 @@ async function nameTaken(driver: ChangeDriver, group: Group, reason: Reason, mea
   const children = group.item.children ?? [];
   const taken = children.filter((candidate) => names?.has(candidate.name));
   if (taken.length === 0) {
-    // It is not known which name is taken, because the service may ignore case. Creating the group with only one
-    // sub-option shows it.
+    // None of these names is taken exactly, but the service may ignore case. Creating the group with a single
+    // sub-option shows which name is taken.
     return children.length < 2 ? failed(group.step, reason) : regroup(group, lightest(children), maker);
   }
   const settlements: Settlement[] = taken.map((candidate) => {
@@ -384,14 +384,14 @@ async function namesOrReason(
   }
 }
 
-/** Ends a step because the existing names could not be read. A resumed run tries again. */
+/** Ends a step because the names that exist could not be read. A resumed run tries again. */
 function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
   const to = driver.state.suspectSince(step.id) === undefined ? "notApplied" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };
 }
 
 /**
- * Decides about a new group whose name exists. If `onExisting` is `fail`, the group fails. Otherwise its sub-options
+ * Decides about a new group whose name is taken. With `onExisting: "fail"`, the group fails. Otherwise its sub-options
  * are added to the existing group.
  */
 function groupExists(
@@ -415,7 +415,10 @@ function groupExists(
   return { changes: [{ step: step.id, to: "replaced" }], steps, settlements };
 }
 
-/** Creates a group with the sub-options `inside`. The others become steps, except those in `settled`. */
+/**
+ * Creates a group that contains the sub-options `inside`. Its other sub-options become steps of their own, except those
+ * in `settled`.
+ */
 function regroup(
   group: Group,
   inside: readonly ChildItem[],

@@ -5,8 +5,8 @@ import type { StepMaker } from "../rows/steps.ts";
 import type { ChangeDriver, Consequences } from "./evidence.ts";
 
 /**
- * Reverses the applied parts of a change to one object after the service refused another part. Drops the parts that
- * were not sent. So an object with the outcome `failed` is never half changed. Returns undefined if no part was
+ * Reverses those parts of a change that were applied before the service refused another part of it, and drops the parts
+ * that were not sent. So an object with the outcome `failed` is never half changed. Returns undefined if no part was
  * applied. The object becomes `unknown` if its parts cannot be reversed: other steps need it, a part has no answer, or
  * it was moved or renamed.
  */
@@ -33,7 +33,8 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     const inTree = created.weight.groupItems > 0;
     return { changes, steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
-  // The values before a move, a rename or a setting are not known here, so only changes of Context IDs are reversed.
+  // Only changes of Context IDs are reversed, because the values before a move, a rename or a setting are not known
+  // here.
   if (done.some((one) => changesMoreThan("contexts", one))) return partly(step, reason);
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {
@@ -47,7 +48,9 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   return { changes, steps };
 }
 
-/** Restores the old name after the second step of a name swap was refused. Other changes remain applied. */
+/**
+ * Restores the old name of an object after the service refused the second step of a name swap. Its other changes stay.
+ */
 function restoreName(
   step: Step,
   renamed: Step,
@@ -70,9 +73,9 @@ function changesMoreThan(only: "name" | "contexts", { item, bindings }: Step): b
 }
 
 /**
- * Decides what to do after the service refused a step that reverses another. The object becomes `unknown`, and a
- * resumed run tries the reversal again. If the reversal would have restored an old name, a resumed run sets the new
- * name instead.
+ * Decides what to do after the service refused a step that reverses another one. The object becomes `unknown`, and a
+ * resumed run tries to reverse the step again. If the refused step would have restored an old name, a resumed run sets
+ * the new name instead.
  */
 function afterFailedReversal(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
