@@ -24,7 +24,7 @@ import {
 } from "./access-now.ts";
 import { authenticator, requiresAuthentication } from "./auth.ts";
 
-/** How long running requests may take after a stop signal, in milliseconds. */
+/** For how many milliseconds requests in progress may continue after a signal to stop. */
 export const LAST_CALLS_MS = 20_000;
 
 const TOKENS_MS = 2000;

@@ -97,7 +97,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     own: {
       program: "codex",
       add: ({ command, args, values, references }) => {
-        // This command cannot pass variables on, so it cannot add an entry that refers to some.
+        // This command cannot pass variables on, so it cannot add an entry that refers to variables.
         if (Object.keys(references).length > 0) return undefined;
         return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
       },

@@ -25,8 +25,8 @@ const BODY = Number(process.env.TARGETING_MCP_TEST_BODY ?? 8_000_000);
 /** 1 Mbit/s. */
 const BYTES_PER_SECOND = 125_000;
 /**
- * The rest of the body that the process must not have sent when it is suspended. Sending it takes longer than any lease
- * lasts, so it is certain that the system's buffers do not hold all of it.
+ * How many bytes of the body are still missing when the process is suspended. To send them takes longer than any lease
+ * lasts. If they were in the system's buffers, they would arrive after the next holder's first write.
  */
 const LEFT = 2_800_000;
 /** Longer than a lease lasts, plus the time after which another process takes the run. */

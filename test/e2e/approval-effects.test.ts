@@ -209,7 +209,7 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   ]);
   const exact = parts.get("Will be undone exactly")?.map(({ name }) => name);
   for (const name of ["Losing", "Group", "Moving"]) expect(exact).toContain(name);
-  // "Gaining" only loses Context IDs. The page lists it with the losses.
+  // The undo only removes Context IDs from "Gaining", so the page lists it with the losses.
   expect(exact).not.toContain("Gaining");
 });
 

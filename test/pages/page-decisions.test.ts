@@ -75,7 +75,7 @@ async function newlyWaiting(person: Awaited<ReturnType<typeof personAt>>) {
 const LEGACY = "2026 client, legacy";
 const BRIEF = { env: { TARGETING_MCP_WAIT_MS: "1000" } };
 
-/** Makes the waits for approval of all runs in a folder look this much older. */
+/** Makes all waiting runs of a folder expire this many milliseconds earlier. */
 async function letPass(stateDir: string, ms: number): Promise<void> {
   const files = await readdir(join(stateDir, "runs"), { recursive: true, withFileTypes: true });
   for (const file of files.filter((one) => one.isFile())) {

@@ -40,7 +40,7 @@ async function planOfSaved(state: ServiceTargeting, path: string, form: SheetFor
   return planOf({ desired, there: state, prune: false, byName: false, thresholds, base: undefined });
 }
 
-/** Returns the items of a file in the form that a tool gets. */
+/** Returns the items of a file as a tool reads them. */
 async function itemsOf<Item>(
   bytes: Uint8Array,
   path: string,

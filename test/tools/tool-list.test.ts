@@ -4,7 +4,8 @@ import * as z from "zod";
 import { OPENING, startCommand } from "../support/server-process.ts";
 
 /** The most tokens (o200k) that the list of tools may cost a model, with and without output schemas. */
-// Some hosts refuse an object schema without properties, so each says that it is open. This costs about 450 tokens.
+// Some hosts refuse an object schema without properties, so such schemas have `additionalProperties: true`. This costs
+// about 450 tokens.
 const MAX_TOKENS = 8500;
 const MAX_TOKENS_WITHOUT_OUTPUT = 6500;
 

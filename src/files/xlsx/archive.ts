@@ -23,9 +23,7 @@ export function unreadableWorkbook(why: string, cause?: unknown): FileError {
   return new FileError(`the workbook cannot be read: ${why}`, DAMAGED, { cause });
 }
 
-/**
- * Opens a ZIP archive. Throws a FileError if it is damaged, or if names of its parts do not exist in real workbooks.
- */
+/** Opens a ZIP archive. Throws a FileError if it is damaged, or has parts with names that no real workbook has. */
 export async function openArchive(packed: Buffer, mostBytes = MAX_UNPACKED_BYTES): Promise<Archive> {
   const zip = await opened(packed);
   const entries = new Map<string, Entry>();

@@ -36,7 +36,7 @@ function ownClock(): Clock & { pass(ms: number): void } {
     },
   };
 }
-/** Returns the lock in the form that each process has. */
+/** Returns a new lock, as if another process had created it. */
 const lockOfAProcess = (clock: Clock = ownClock()) => machineLock(() => folder, clock);
 const isHeld = () => isLeased(folder, "write", Date.now);
 const generation = async () => Math.max(...(await readdir(folder)).map((file) => Number(file.split(".").at(-1)) || 0));
