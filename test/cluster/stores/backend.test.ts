@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { duringCall, systemClock } from "../../../src/platform/clock.ts";
@@ -131,6 +132,27 @@ test("who asks to stop a run is answered after an append that did not see it is 
   expect(events).toEqual(["durable", "asked"]);
   await client.end();
   await lease.release();
+});
+
+test("the statement of the guide for a restored database stops the runs that were in progress, before they send more", async () => {
+  const url = await migrated();
+  const { runs } = backendIn(url);
+  const [going, waiting] = ["01JABCDEFGHJKMNPQRSTVWXYZ3", "01JABCDEFGHJKMNPQRSTVWXYZ4"];
+  const lease = await leaseOfNew(runs, going);
+  const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "other" } as const;
+  await runs.create({ runId: waiting, kind: "contract", call: {}, ...of });
+  const guide = readFileSync("docs/guides/run-on-several-machines.md", "utf8");
+  const [, sql = ""] = /```sql\n(.+?)```/s.exec(guide) ?? [];
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(sql);
+  await client.end();
+  expect(await runs.stops.asked(going)).toHaveLength(1);
+  expect(await runs.stops.asked(waiting)).toEqual([]);
+  const journal = await runs.journal(going, lease);
+  journal.append([JSON.stringify({ t: "intent" })]);
+  expect(await journal.intend(lease)).toMatchObject({ stopAsked: true });
+  await journal.close();
 });
 
 test("a call takes over the turn of a dead process, however often callers gave up before", async () => {
