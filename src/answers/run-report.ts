@@ -176,7 +176,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...failures.rows.flatMap(({ lines }) => lines),
     ...moreLine(failures, "reason", runId),
     ...sentVerdicts.map(({ line }) => line),
-    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "kind", runId, " of expected results"),
+    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "group", runId, " of events, by their expected result,"),
     ...plan.rows.map(({ line }) => line),
     ...moreLine(plan, "request", runId),
     ...changes,

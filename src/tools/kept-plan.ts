@@ -111,10 +111,13 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** Returns the next steps for a plan. A plan that exceeds a limit has none, because only a person can raise limits. */
+/** Returns the next steps for a plan. If it exceeds limits, the step plans less, because only a person can raise limits. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId)];
+  if (plan.limits.some(({ fits }) => fits > 0)) {
+    return ["plan less, as the limits above allow: the same call of plan_targeting with fewer changes"];
+  }
   if (!isApplicable(plan) || itemCount(plan) === 0 || readOnly) return [];
   return [`show the plan to the person; apply_plan ${JSON.stringify({ runId })} applies it`];
 }
