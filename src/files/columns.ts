@@ -100,4 +100,6 @@ export interface Header {
   readonly omitsContexts: boolean;
   /** Columns and headings that the caller wants to be ignored, but that the file does not have. */
   readonly absent: readonly string[];
+  /** The headings that the caller mapped to a column, but that the header does not have. */
+  readonly unfound: readonly string[];
 }

@@ -143,6 +143,9 @@ export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}):
       omitted: ignored.filter((heading) => omissionOf(heading) !== undefined),
       omitsContexts: cells.some((cell, at) => out[at] !== undefined && CONTEXTS.includes(read(cell)?.column ?? "")),
       absent: omissions.filter((one) => !out.includes(one)).map(({ given }) => given),
+      unfound: Object.values(mapped).filter(
+        (heading) => heading !== "" && !cells.some((cell) => plainHeading(cell) === plainHeading(heading)),
+      ),
     };
   };
 }
@@ -175,11 +178,18 @@ export function checkHeader(
         : `Leave one of them out, or choose one: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
     );
   }
+  const shown = cells.map((cell) => cell.trim().slice(0, LONGEST_HEADING)).filter((cell) => cell !== "");
+  const headings = `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}.`;
   if (header.absent.length > 0) {
-    const shown = cells.map((cell) => cell.trim().slice(0, LONGEST_HEADING)).filter((cell) => cell !== "");
     throw new FileError(
       `the argument columns leaves out ${listed(header.absent)}, but the header on line ${line} of the file has no such column; nothing was sent`,
-      `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}. Leave one of them out, or take ${listed(header.absent)} from columns.`,
+      `${headings} Leave one of them out, or take ${listed(header.absent)} from columns.`,
+    );
+  }
+  if (header.unfound.length > 0) {
+    throw new FileError(
+      `the argument columns names ${listed(header.unfound)}, but the header on line ${line} of the file has no such heading; nothing was sent`,
+      `${headings} Give one of them as it is written there, one for each column.`,
     );
   }
   const ignored = header.ignored.filter((heading) => !header.omitted.includes(heading));
@@ -200,7 +210,6 @@ export function checkHeader(
   }
   const missing = required.find((group) => !group.some((column) => header.at(column) >= 0));
   if (missing === undefined) return;
-  const shown = cells.filter((cell) => cell.trim() !== "").map((cell) => cell.trim().slice(0, LONGEST_HEADING));
   const [only = "", ...others] = shown;
   const inside = only.replaceAll('"', "").split(/[,;|\t\r\n]|\s{2,}/);
   if (others.length === 0 && inside.length > 1 && isWhole(headerReader(shape)(inside), shape)) {

@@ -221,6 +221,19 @@ test("a column that columns leaves out although the file has none is an error", 
   expect(kept.text).toContain('1 column ignored: "Article ID"');
 });
 
+test.each([
+  ["bulk_add_options", { parentName: "grp" }],
+  ["bulk_add_options", { contexts: "ids A, ids B" }],
+  ["update_contexts", { op: "What to do", contexts: "ids" }],
+  ["plan_targeting", { action: "What to do" }],
+])("%s names the headings that columns %j misses, and sends nothing", async (tool, columns) => {
+  const { given } = await withFiles();
+  const made = await given(tool, "load.csv", "name,ids,what\nBrand 8,zzz,remove\n", { columns });
+  const [missed = ""] = Object.values(columns);
+  expect(made.text).toContain(`the argument columns names ${JSON.stringify(missed)}, but the header on line 1`);
+  expect(made.text).toContain('Its headings: "name", "ids", "what".');
+});
+
 test("a second table with other columns in the same sheet is refused before anything is sent", async () => {
   const { client, targetingId, given } = await withFiles();
   const first = ["Option,Context IDs,", "Alpha one,x1|x2,", "Alpha two,x3,", ",,"];

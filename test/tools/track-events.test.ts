@@ -257,7 +257,7 @@ test("of more kinds of verdicts than an answer shows it says how many are left o
   expect(verdicts.length + verdictsOmitted).toBe(201);
   // There are too many different fields to list each, so they are grouped by their rule.
   expect(verdicts[0]).toMatchObject({ predicted: "uncertain", count: 200, index: 200 });
-  expect(text).toContain(`${verdictsOmitted} more kinds`);
+  expect(text).toContain(`${verdictsOmitted} more groups`);
   expect(tokensOf(JSON.stringify(structured)) + tokensOf(text)).toBeLessThan(2500);
 });
 
