@@ -7,7 +7,7 @@ import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** Returns the note that a run waits on the web page. Absent `address`: the server has opened the page itself. */
+/** Returns the note that a run waits on the web page. No `address`: the server has opened the page itself. */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
     address === undefined
@@ -16,13 +16,13 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends the run`;
 }
 
-/** Returns the status of a task while a person decides. Absent `address`: the server has opened the page itself. */
+/** Returns the status of a task while a person decides. No `address`: the server has opened the page itself. */
 export function taskWaitsText(address: string | undefined): string {
   const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
   return `Approval required; nothing was sent. A person decides ${where}.`;
 }
 
-/** Returns what a client shows to its user before it opens the web page for a waiting run. */
+/** Returns what a client shows to its user before it opens the web page on which a run waits for approval. */
 export function opensPageText(effect = "a change waits there."): string {
   return `Your approval is needed on the page of this server: ${effect} Log in there to see all of it, and to decide.`;
 }
@@ -50,12 +50,12 @@ export function declinedNote(effect: string | undefined): string {
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
 }
 
-/** Returns the note that the client declined. It repeats the question, which a person may not have seen. */
+/** Returns the note that the client declined, with the question, which it may not have shown to a person. */
 export function declinedInClientNote(question: string): string {
   return `the question was: ${question}`;
 }
 
-/** Returns the note that an identical call was declined `ms` milliseconds ago, so that nobody was asked again. */
+/** Returns the note that an identical call was declined `ms` milliseconds ago, so nobody was asked about this one. */
 export function declinedBeforeNote(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   const ago = minutes === 0 ? "less than a minute" : amount(minutes, "minute");
@@ -75,7 +75,7 @@ export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** Returns the next steps while nobody has decided. If a run waits, a later approval still starts it. */
+/** Returns the next steps while nobody has decided. If a run waits, it starts as soon as somebody approves it. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want the change, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
@@ -88,7 +88,7 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
 /** What a person approves: a sentence with counts, and all objects by kind. Deletions and removals come first. */
 export interface Effect {
   readonly sentence: string;
-  /** The web page shows this instead of `sentence`, because it shows the counts elsewhere. */
+  /** What the web page shows instead of `sentence`, because it shows the counts elsewhere. */
   readonly note?: string;
   /** The number of options in the targeting. Absent if it is unknown or if there are several targetings. */
   readonly optionsThere?: number | undefined;
@@ -119,11 +119,11 @@ export interface EffectTargeting {
 }
 
 /**
- * Returns what a call would change. If the number of options in the targeting is known, also says what share of them is
- * lost.
+ * Returns what a call would change. If the number of options in the targeting is known, also returns which share of
+ * them is lost.
  */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
-  // Gains are counted by option, because several rows of a file may change one option.
+  // Counted by option, because several rows of a file may change the same option.
   const gains = new Map<string | number, { readonly name: string; readonly _id?: string; added: number }>();
   for (let at = 0; at < objects.length; at += 1) {
     const { _id, name = _id ?? "?", change } = objects.at(at) ?? {};
@@ -148,7 +148,7 @@ export function effectPart(title: string, objects: readonly EffectObject[]): rea
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
 
-/** Returns a sentence: counts of deletions and removals, then `others`, then what share of the options is lost. */
+/** Returns an effect as a sentence: deletions and removals, then `others`, then the lost share of the options. */
 export function effectWords(
   losses: readonly Loss[],
   others: readonly string[] = [],
@@ -201,15 +201,12 @@ function within(targetings: readonly Loss[]): string {
   return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
-/**
- * Returns whether the service deletes the object. It does not delete a sub-option that is the only content of its
- * group.
- */
+/** Returns whether the service will delete an object. It keeps a sub-option that is the last content of its group. */
 function isCarriedOut({ lastOf }: Loss): boolean {
   return lastOf === undefined;
 }
 
-/** Returns words for the sub-options that become top-level options because only their group is deleted. */
+/** Returns words for the sub-options that move to the top level because only their group is deleted. */
 function freedWords(groups: readonly Loss[], options: readonly Loss[]): string {
   const deleted = idsOf(options);
   const freed = groups.reduce((sum, group) => sum + freedBy(group, deleted), 0);
@@ -236,7 +233,7 @@ function staysWords(losses: readonly Loss[]): string {
     : ` ${thousands(staying)} ${other}options stay: their groups cannot be empty.`;
 }
 
-/** Counts the deleted objects that undo cannot restore, because their names are not valid (management-api 8.3). */
+/** Counts the deleted objects that an undo cannot restore, because it cannot use their names (management-api 8.3). */
 export function unrestorable(deleted: readonly { readonly name: string }[]): number {
   return deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
 }
@@ -253,7 +250,10 @@ function deletedEnd(deleted: readonly Loss[]): string {
 
 const REMOVED_END = " Undo can bring them back.";
 
-/** Returns what share of the options is deleted or loses Context IDs. `hasOthers`: there are also other changes. */
+/**
+ * Returns words for the share of the options that is deleted or loses Context IDs. `hasOthers`: there are other changes
+ * as well.
+ */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
   const { optionsThere = 0, within = "the targeting" } = targeting;
@@ -268,13 +268,14 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
 }
 
 /**
- * Returns the name of a targeting for our own sentences. A name that is invalid could be misread; returns `id` then.
+ * Returns the name of a targeting for a sentence of ours, or `id` if the name is invalid: it could then be misread as
+ * our words.
  */
 export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
   return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }
 
-/** Lists by kind what a plan deletes or removes. Options that lose all their Context IDs come first. */
+/** Lists what a plan deletes or removes, by kind. Options that lose all their Context IDs come first. */
 export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses
     .filter(isCarriedOut)
@@ -345,17 +346,17 @@ export function shortName(name: string): string {
 
 const MAX_NAMED = 20;
 const MAX_FOR_AGENT = 10;
-/** The maximum tokens for the names in an answer: with IDs and details, and without them. */
+/** The maximum tokens for names in an answer: with IDs and details, or only the names. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
 
-/** Returns an effect as a question to a person, with the first and last names of each kind. */
+/** Returns an effect as a question to a person. Of each kind of objects, it has the first and the last names. */
 export function questionText({ sentence, parts }: Effect): string {
   return [sentence, ...parts.flatMap((part) => partLines(part, MAX_NAMED, parts.length > 1))].join("\n");
 }
 
-/** Returns an effect as text for an agent. Names are marked as foreign text. */
+/** Returns an effect as text for an agent, with the names marked as foreign text. */
 export function effectText(effect: Effect): string {
   const { sentence, parts } = effect;
   if (parts.length === 0) return sentence;
@@ -391,7 +392,7 @@ function ends(objects: readonly EffectObject[], most: number, count: number) {
   return { first: objects.slice(0, most / 2), last: objects.slice(-most / 2), left: count - most };
 }
 
-/** Returns how the current effect differs from `before`, the sentence that the person saw. */
+/** Returns how an effect differs from `before`, the sentence that the person has seen. */
 export function changedEffect(before: string, { sentence }: Effect): string {
   const [old, now] = [before, sentence].map((text) => text.replace(/\.$/, ""));
   if (before === sentence) return "names, groups or other details have changed since; the counts are the same";
@@ -400,7 +401,7 @@ export function changedEffect(before: string, { sentence }: Effect): string {
 
 const MAX_DIFFERING = 20;
 
-/** Returns a sentence for each object that was added, removed or changed after a person saw the effect. */
+/** Returns a sentence for each object that an effect got, lost or describes differently since a person saw it. */
 export function differingObjects(before: readonly EffectPart[], now: readonly EffectPart[]): readonly string[] {
   const byId = ({ title, objects }: EffectPart) =>
     objects.map((object) => [`${title} ${object._id ?? object.name}`, object] as const);
@@ -449,20 +450,18 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** Returns an approval for an answer. In the channel "token", only the agent says that a person approved. */
+/** Returns an approval for an answer. In the channel "token", the agent claims that a person approved. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
-  // Over HTTP without authentication, the person who answered in the client is unknown, so `local` is not shown.
+  // `local` is not shown: over HTTP without login, nobody knows who answered in the client.
   return { decision: "approved", channel, ...(who !== "local" && { by: approverName(who) }) };
 }
 
-/**
- * Returns a decision to decline. In the channel "client", names nobody: some clients decline without asking a person.
- */
+/** Returns a decision to decline. In the channel "client", nobody is named: some clients decline without asking. */
 export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/** Returns the name of a person: the name in the access file, or the subject of a login without its issuer. */
+/** Returns a person's name: that in the access file, or the subject of a login without the issuer. */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");
@@ -489,7 +488,7 @@ export function approvalWords({ decision, channel, by }: Approval, reader?: stri
   return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${personWords(by, reader)}`}`;
 }
 
-/** Returns the name of a person for a text. The person who reads the text (`reader`) is called "you". */
+/** Returns the name of a person for a text. If this person is the one who reads it (`reader`), returns "you". */
 export function personWords(who: string, reader?: string): string {
   const name = approverName(who);
   return name === reader ? `you (${plain(name)})` : plain(name);

@@ -19,7 +19,7 @@ import { type Row, takeFittingRows, tokensOf, withinTokens } from "./budget.ts";
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
-/** The maximum tokens of an event's body. An answer contains the body twice, as data and as text. */
+/** The maximum tokens of an event's body, which is in an answer twice: as data and as text. */
 const BODY_TOKENS = 600;
 const TEXT_TOKENS = 60;
 
@@ -154,7 +154,7 @@ export function eventCoverageText(
   ];
 }
 
-/** The result of one expectation. If each user is checked separately, it has the user and the index in `expect`. */
+/** The result of one expectation. If the users are checked separately, also the user and the index in `expect`. */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
   readonly index?: number;
@@ -170,7 +170,7 @@ export interface CheckRow {
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 520;
-/** The maximum tokens for findings in an answer that contains a coverage report but no events. */
+/** The maximum tokens for findings in an answer with a coverage report and without events. */
 export const COVERAGE_FINDING_TOKENS = 700;
 const UID_TOKENS = 60;
 
@@ -180,8 +180,8 @@ interface Said {
 }
 
 /**
- * Reports which expectations are met. If not all results fit, the unmet ones come first. `expect` has the names of the
- * events.
+ * Reports which expectations are met. If not all results fit into the answer, the unmet ones come first. `expect`
+ * contains the names of the events.
  */
 export function reportExpectations(results: readonly ExpectationRow[], expect: Expected): Said {
   if (results.length === 0) return { facts: { expectations: [] }, text: [] };
@@ -215,7 +215,7 @@ function expectationLine(
   return `${about}: ${met ? `met, found ${found}` : `NOT met, ${escapeInvisible(reason ?? `found ${found}`)}`}`;
 }
 
-/** Returns how many users meet every expectation and check. Empty if users are not checked separately. */
+/** Returns how many users meet all expectations and checks. Empty if the users are not checked separately. */
 export function usersText(expectations: readonly ExpectationRow[], checks: readonly CheckRow[]): readonly string[] {
   const users = new Set(expectations.flatMap(({ uid }) => uid ?? []));
   if (users.size < 2) return [];
@@ -223,7 +223,7 @@ export function usersText(expectations: readonly ExpectationRow[], checks: reado
   return [`Everything asked for is true of ${users.size - failed.size} of ${users.size} users.`];
 }
 
-/** Reports whether events arrived in order or in time. If users are checked separately, reports each user. */
+/** Reports whether events arrived in order, or in time. If the users are checked separately, reports each of them. */
 export function reportCheck(
   name: "order" | "within",
   results: readonly CheckRow[] | undefined,
@@ -231,9 +231,11 @@ export function reportCheck(
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
-  // Omits expectations that fail only the other check (of order or time), because that check reports them.
+  // An expectation that fails only the other check (of order or time) is reported there.
   const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
-  /** Events can arrive in the right order although an expectation about their number or verdict is not met. */
+  /**
+   * The order can be right although the number or the result of some events is not as expected. The words mention both.
+   */
   const verdictOf = (result: CheckRow): string => {
     const why = whyWords(result);
     const words = unmet.get(result.uid);
@@ -275,7 +277,7 @@ type Expected = readonly { readonly eventName: string }[];
 
 const UNMET_NAMED = 3;
 
-/** Returns for each user which expectations are not met, and why. */
+/** Returns, for each user, which expectations are not met and why. */
 function unmetWords(
   expectations: readonly ExpectationRow[],
   expect: Expected,
@@ -306,7 +308,8 @@ function reasonOf(reason: string | undefined) {
 }
 
 /**
- * Reports why events were not recorded, or perhaps not. Each reason is reported once, with the number of its events.
+ * Reports why events were not recorded, or may not have been. Each reason is stated once, with the number of its
+ * events.
  */
 export function reportFindings(
   kinds: readonly WrongKind[],
@@ -346,7 +349,7 @@ interface CheckedRow extends Pick<Row, "line"> {
   readonly met: boolean;
 }
 
-/** Returns the rows that fit into an answer. If not all rows fit, those of unmet expectations come first. */
+/** Returns the rows that fit into an answer. If not all fit, those of unmet expectations come first. */
 function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
   const take = (some: readonly Checked[]) => takeFittingRows(some, { left: tokens, least: 1 });
   const all = take(rows);
@@ -373,7 +376,7 @@ function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], un
   return [`(${omitted} more, ${broken(hidden)} of them ${unmet}: ${rest})`];
 }
 
-/** If the results of all users do not fit, this many of the users without results are named. */
+/** How many of the users whose results do not fit into the answer are named. */
 const HIDDEN_USERS = 10;
 
 function cutUid(text: string): string {
@@ -385,7 +388,7 @@ const INDENT = " ".repeat(9);
 
 type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
 
-/** Returns lines about an event that was not recorded, one per reason. The first line also names the event. */
+/** Returns lines about an event that was not recorded, one for each reason. The first one also names the event. */
 export function arrivalText(
   event: Pick<SandboxEvent, "at" | "uid" | "eventName"> & { readonly verdict: string; readonly findings: Findings },
   body: unknown,
@@ -401,7 +404,7 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   const found = arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) });
   const sentences = found
     .filter(({ isDecisive }) => isDecisive)
-    // The message about an entry of a list does not name the entry, so its path comes first.
+    // A message about an entry of a list does not say which entry, so the path comes first.
     .map(({ path, message, fix }) => plain(`${path.includes("[") ? `${path}: ` : ""}${message}; ${fix}`));
   if (sentences.length <= MAX_REASONS) return sentences;
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];

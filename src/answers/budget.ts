@@ -27,23 +27,21 @@ export function renderAnswer(
 export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
-/**
- * How many tokens the estimate for a page of random IDs may be too low. In 9,000 pages, it was too low by at most 29
- * tokens.
- */
+/** By how many tokens the estimate for a page of random IDs can be too low. In 9,000 pages, it was at most 29. */
 const RANDOM_ID_TOKENS = 50;
 
-/** The assumed tokens of everything around the rows of a page, for callers that do not measure them. */
+/** The tokens of everything around the rows of a page. Used if the caller does not measure them. */
 const AROUND_TOKENS = 350;
 
-/** How many tokens are left in an answer. `least`: how many rows it shows even if they do not fit. */
+/** How many tokens an answer has left. `least`: how many rows it shows even if they do not fit. */
 export interface Budget {
   left: number;
   readonly least?: number;
 }
 
 /**
- * Returns how many tokens the rows of a page may take. `around`: the tokens of everything except the rows and `beside`.
+ * Returns how many tokens the rows of a page may take. `beside`: other data of the answer. `around`: the tokens of
+ * everything else.
  */
 export function pageBudget(about: { readonly beside?: unknown; readonly around?: number } = {}): Budget {
   const { beside, around = AROUND_TOKENS } = about;
@@ -52,8 +50,8 @@ export function pageBudget(about: { readonly beside?: unknown; readonly around?:
 }
 
 /**
- * Returns the first items that fit into an answer, which contains each as data and as a line. Subtracts their tokens
- * from the budget.
+ * Returns the first items that fit into an answer, in which each is both data and a line. Subtracts their tokens from
+ * the budget.
  */
 export function takeRows<Item>(
   items: readonly Item[],
@@ -89,8 +87,8 @@ export function sizeOf({ structured, text }: Pick<RenderedReport, "structured" |
 }
 
 /**
- * Makes one form after another and returns the first one that fits; if none fits, the last one. `steps` must begin with
- * the fullest form.
+ * Returns the first form of an answer that fits, or the last one if none does. `steps` are tried in order, so the
+ * fullest must be first.
  */
 export function fullest<Step, Form>(
   steps: readonly Step[],
@@ -105,14 +103,14 @@ export function fullest<Step, Form>(
   throw new RangeError("there is no form");
 }
 
-/** Joins notes to one text. Omits undefined and false ones. Undefined if none is left. */
+/** Joins notes to one text. Ignores notes that are undefined or false. Undefined if no note is left. */
 export function joinNotes(notes: readonly (string | false | undefined)[]): string | undefined {
   return notes.filter((note) => note !== undefined && note !== false).join(" ") || undefined;
 }
 
 /**
- * Estimates the tokens of a text. Tokenizers differ, so each character counts with the highest number that any of them
- * needs.
+ * Estimates the tokens of a text. Tokenizers differ, so the estimate assumes the one that needs the most for each
+ * character.
  */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));
@@ -133,11 +131,11 @@ const KNOWN: ReadonlyMap<string, number> = new Map([
   ...["contextCount", "childCount", "parentName", "eventName"].map((word) => [word, 2] as const),
 ]);
 
-/** Matches the parts of a text that can be estimated one by one, because no token crosses their ends. */
+/** Matches the parts of a text that are estimated one by one. No token reaches beyond the end of a part. */
 const PIECES =
   /(?<![A-Za-z])(?:contextCount|childCount|parentName|eventName)(?![A-Za-z])|\d{1,3}|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[!-/:-@[-`{-~]+|./gsu;
 
-/** Pairs of capital letters that take two tokens. Every other pair takes one token. */
+/** Pairs of capital letters that take two tokens. All other pairs take one. */
 const SPLIT_PAIRS = new Set(
   (
     "EJ FJ FQ FZ GJ GQ GZ IY JH JQ JX JY JZ KJ KQ KX KZ LJ LQ LZ MZ NQ OQ OZ PZ QF QG QH QJ QK QO QW QX QY QZ RZ TQ " +
@@ -153,8 +151,8 @@ const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
 
 /**
- * Estimates the tokens of a text, up to `most`. The estimate is based on measurements with the tokenizer o200k, in
- * which words and digits take few tokens, and rare letters one per UTF-8 byte.
+ * Estimates the tokens of a text, up to `most`. Based on measurements with the tokenizer o200k: words and digits take
+ * few tokens, rare letters one for each UTF-8 byte.
  */
 function measure(
   text: string,
@@ -166,7 +164,8 @@ function measure(
   for (const { 0: piece, index } of text.matchAll(PIECES)) {
     const more = tokensOfPiece(piece, before, text[index + 1], seen);
     if (tokens + more > most) {
-      // A part of 1 or 2 code units may be one character. A longer part is ASCII, so it can be cut anywhere.
+      // A part of 1 or 2 code units can be a single character, which must not be cut. A longer part is ASCII and can be
+      // cut anywhere.
       const fitting = piece.length > 2 ? Math.floor(((most - tokens) * piece.length) / more) : 0;
       return { tokens: most, end: index + fitting };
     }
@@ -176,10 +175,7 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/**
- * Returns the tokens of a part. `before`: the character before the part. `after`: the character after its first
- * character.
- */
+/** Returns the tokens of a part. `before`: the character before it. `after`: its second character. */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;
@@ -197,12 +193,15 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/** Returns the key by which similar IDs are found. IDs that one request created share only their first letters. */
+/**
+ * Returns the key under which similar IDs are found. IDs that one request created have only their first letters in
+ * common.
+ */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
- * Estimates the tokens of letters that are not a word. For letters that many IDs repeat, returns the maximum, because
- * equal errors would add up.
+ * Estimates the tokens of letters that form no word. For letters that many IDs repeat, returns the maximum, because the
+ * same error would add up.
  */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
@@ -213,8 +212,8 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
 }
 
 /**
- * Returns the maximum number of tokens that letters take. A tokenizer joins two adjacent letters that can form a pair
- * if each would otherwise be single.
+ * Returns the maximum number of tokens that letters can take. A tokenizer joins two letters that can form a pair,
+ * unless one of them is already in a pair.
  */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
@@ -233,14 +232,12 @@ function mostTokensOfLetters(letters: string): number {
 
 const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letters.slice(at, at + 2));
 
-/**
- * The measured average of additional tokens per letter. They occur because tokenizers do not always choose the best
- * pairs.
- */
+/** Additional tokens for each letter, as measured on average. Tokenizers do not always choose the best pairs. */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
 /**
- * Returns whether letters look like a word, which takes few tokens: they can be pronounced, and a word can begin here.
+ * Returns whether letters look like a word, which takes few tokens: they can be pronounced, and the character before
+ * them lets a word begin.
  */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
@@ -253,14 +250,14 @@ function isWord(letters: string, before: string): boolean {
 const SHORTEST_INSIDE = 4;
 
 /**
- * Returns a cursor. It contains the position at which a list continues, and a digest of the query, so that it is
- * refused for another query.
+ * Returns a cursor: the position at which a list continues, with a digest of the query. It is refused for any other
+ * query.
  */
 export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }
 
-/** Reads a cursor. Undefined if the cursor is invalid or belongs to another query. */
+/** Reads a cursor. Undefined if it is invalid or belongs to another query. */
 export function readCursor<Schema extends z.ZodType>(
   cursor: string,
   query: unknown,

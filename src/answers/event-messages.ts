@@ -11,7 +11,8 @@ import { type Detail, type Message, many, onPage, type Sentence, type Text, text
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
 /**
- * Returns what is wrong with an event. On the web page, it begins with `short` and has no section of the API document.
+ * Returns what is wrong with an event. For the web page, the text begins with `short` and names no section of the API
+ * document.
  */
 function findingWords(why: string, short: string, { finding, section }: Detail): Text {
   if (typeof finding !== "string") return why;
@@ -29,7 +30,7 @@ function fixWords({ fix, uncorrected }: Detail, otherwise: string): string {
   return `${capitalized(plain(fix))}.${why}`;
 }
 
-/** By reason: why autocorrect did not correct what is wrong with an event. */
+/** Why autocorrect did not correct an event, by reason. */
 const UNCORRECTED_WORDS: Readonly<Record<Uncorrected, string>> = {
   otherWord: "it corrects spelling, and this is another word",
   unclearName: "it is not clear which supported name is meant",
@@ -43,7 +44,7 @@ function isUncorrected(reason: string): reason is Uncorrected {
   return Object.hasOwn(UNCORRECTED_WORDS, reason);
 }
 
-/** Returns the message for an event's request that failed. It has the same words as for other requests. */
+/** Returns the message if the request of an event failed. Other requests have the same messages. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
@@ -58,9 +59,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
   return { message, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
 }
 
-/**
- * Returns a note about repeated purchases. Empty for sheets, because the notes on how a sheet was read mention them.
- */
+/** Returns a note about repeated purchases. Empty for sheets, because other notes about the sheet mention them. */
 export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format">): readonly string[] {
   if (count === 0 || file?.format === "csv" || file?.format === "xlsx") return [];
   const [has, each] = count === 1 ? ["has", "it counts"] : ["have", "each counts"];
@@ -69,7 +68,7 @@ export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format"
   ];
 }
 
-/** By code: the message that says why an event was not recorded, or perhaps not. */
+/** The messages that say why an event was not recorded, or may not be, by code. */
 export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_IGNORED: (detail) => ({
     message: findingWords(DROPPED, "not sent, since the event would not count", detail),
@@ -151,10 +150,13 @@ export interface VerdictRow {
   readonly ofFirst?: true;
 }
 
-/** Returns the row of an answer about events with the same verdict. `group.objects` are indexes in `events`. */
+/**
+ * Returns the row of an answer for events with the same verdict. `group.objects`: the indexes of these events in
+ * `events`.
+ */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
-  // Events that are not sent are reported as failures with their findings, so the findings are not repeated here.
+  // Events that are not sent are among the failures, which already contain their findings.
   const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
   const lines = objects.flatMap((object) => events[object]?.line ?? []);
   return {
@@ -195,8 +197,8 @@ export function verdictLine(row: VerdictRow): string {
 const MAX_CORRECTIONS_SHOWN = 10;
 
 /**
- * Returns a note for each name that was corrected, with the number of events and the positions of the first ones.
- * `leavesOut`: names in failed events were corrected too, but these events are not in `objects`.
+ * Returns a note for each corrected name, with the number of events and the positions of the first ones. `leavesOut`:
+ * names were also corrected in failed events, which are not in `objects`.
  */
 export function correctionNotes(
   objects: readonly ReportedObject[],
@@ -221,9 +223,7 @@ export function correctionNotes(
     : named;
 }
 
-/**
- * Returns a note about unknown parameters that autocorrect did not rename, although the service supports a similar one.
- */
+/** Returns a note about unknown parameters that autocorrect did not rename, although a supported one is similar. */
 export function unrenamedNote(verdicts: readonly VerdictGroup[]): readonly string[] {
   const isLeft = ({ rule, fix }: Finding): boolean => rule === "unknownParameter" && fix.startsWith("did you mean");
   if (!verdicts.some(({ predicted, findings }) => predicted === "recorded" && findings.some(isLeft))) return [];
@@ -232,7 +232,10 @@ export function unrenamedNote(verdicts: readonly VerdictGroup[]): readonly strin
   ];
 }
 
-/** Returns notes that explain the word "expected" in an answer about sent events whose actual result is unknown. */
+/**
+ * Returns notes that explain the word "expected". It is used in answers about sent events whose actual result is
+ * unknown.
+ */
 export function predictedNotes(
   verdicts: readonly VerdictGroup[],
   { status, environment }: { readonly status: string; readonly environment: "live" | "sandbox" },
@@ -246,14 +249,14 @@ export function predictedNotes(
   return [`"expected" is the result that the API's documents state; ${actual}`];
 }
 
-/** Returns notes that explain how the verdicts in an answer are known: from the API document, or by an assumption. */
+/** Returns notes that say how the verdicts in an answer are known: by the API document, or by an assumption. */
 export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
-  // The verdicts of events that were not sent are among the failures, so only sent events count.
+  // Events that were not sent are among the failures, so only the verdicts of sent events need an explanation.
   const sent = verdicts.filter(({ predicted }) => predicted !== "ignored" && predicted !== "rejected");
   return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
-/** Returns what a call did because identical events were sent in the last 10 minutes and their result is unknown. */
+/** Returns what a call did about identical events that were sent in the last 10 minutes and whose result is unknown. */
 export function repeatedEventWords(repeat: "attached" | "resumed" | "resent", isOne: boolean): string {
   switch (repeat) {
     case "attached":

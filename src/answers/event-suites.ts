@@ -14,7 +14,10 @@ const MEANINGS = {
   notShown: "not shown in the documents: either may happen",
 } as const satisfies Record<RuleBasis, string>;
 
-/** Returns a note that explains the words for the bases of rules in an answer. Empty if they are clear without it. */
+/**
+ * Returns a note that explains how the rules in an answer are known (their "basis"). Empty if that needs no
+ * explanation.
+ */
 export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
   const found = new Set(used);
   const meanings = BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);

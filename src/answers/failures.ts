@@ -56,8 +56,8 @@ function codeWords(code: string): string {
 }
 
 /**
- * Returns a reason as text for a file of failed rows. The file has its own line numbers, so the text calls other line
- * numbers those of the original file.
+ * Returns a reason as text for the file of failed rows. This file has line numbers of its own, so the text says that
+ * the numbers are those of the original file.
  */
 export function reasonWords(reason: Reason): string {
   const { message } = messageFor(reason, "sheet");
@@ -95,9 +95,11 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly shared?: string | undefined;
   readonly remedy: string;
   readonly uids?: readonly string[];
-  /** Whether the message describes only the first object of the group. `details` then describes the others. */
+  /** Whether the message is about the first object of the group only. `details` is then about the others. */
   readonly isOfFirst: boolean;
-  /** Whether the message describes each kind of object in the group, with its count and its first positions. */
+  /**
+   * Whether the message describes several kinds of objects in the group, each with its count and its first positions.
+   */
   readonly isOfKinds?: boolean;
   /**
    * Whether the file of the call is the cause. The run is then not resumed, because it would read the same file again.
@@ -105,7 +107,7 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly isOfFile?: boolean;
 }
 
-/** Groups the failures of a run by their code and remedy, so that an answer states each reason only once. */
+/** Groups the failures of a run by code and remedy, so that an answer states each reason only once. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   const most = reader === "page" ? MOST_RANGES.person : MOST_RANGES.agent;
   return failureGroups(state, reader === "page" ? groupingRules : groupingWords, most).map(
@@ -115,7 +117,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
       const [first, ...others] = details ?? [];
       const isOfFirst = others.some((other) => messageFor(other.reason, reader).message !== message);
       const ofRemedies = remediesWords(kinds, group, reader);
-      // If the objects differ only in their remedies, they share their details.
+      // Objects that differ only in their remedies have the same details.
       const isShared = details === undefined || (ofRemedies !== undefined && !isOfFirst);
       const ofKinds = shared === undefined ? kindsWords(kinds, { ...group, code }, reader) : undefined;
       const ofFirst = isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message;
@@ -139,8 +141,8 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
 const SIZE = /\b\d+(?= (?:bytes|characters) \(at most)/g;
 
 /**
- * Returns the key by which failures are grouped. A missing field is one cause, although its remedy depends on which
- * other field has its value.
+ * Returns what failures must have in common to be in one group. A missing field is always one cause, although its
+ * remedy depends on which other field has the value.
  */
 function groupingWords(reason: Reason): { readonly remedy: string; readonly kind: string } {
   const { message, remedy } = messageFor(reason);
@@ -149,8 +151,8 @@ function groupingWords(reason: Reason): { readonly remedy: string; readonly kind
 }
 
 /**
- * Returns the key by which failures are grouped for people. Names that break the same rules form one group, and so do
- * cells of one column with the same damage.
+ * Returns what failures must have in common to be in one group for people. Names that break the same rules are one
+ * group, and so are cells of one column with the same damage.
  */
 function groupingRules(reason: Reason): ReturnType<typeof groupingWords> {
   const { remedy, kind } = groupingWords(reason);
@@ -165,8 +167,8 @@ function isOfMissingField({ detail }: Reason): boolean {
 }
 
 /**
- * Returns the different remedies for a missing field, each with its count and first positions. Undefined if all are
- * equal.
+ * Returns the different remedies for a missing field, each with its count and first positions. Undefined if all are the
+ * same.
  */
 function remediesWords(
   kinds: readonly FailureKind[],
@@ -187,8 +189,8 @@ function remediesWords(
 const KINDS_SHOWN = 5;
 
 /**
- * Returns what is wrong with each kind of object, with its count and its first positions. Undefined if there is only
- * one kind, or if each object has its own message.
+ * Returns what is wrong with each kind of object in a group, with its count and first positions. Undefined if there is
+ * only one kind, or if each object has a message of its own.
  */
 function kindsWords(
   kinds: readonly FailureKind[],
@@ -207,7 +209,7 @@ function kindsWords(
   return [...words, ...(rest > 0 ? [`And ${many(rest, `more ${byLine ? "line" : "item"}`)}`] : [])].join(". ");
 }
 
-/** Adds the position of an object to a message, after the beginning that the messages of all objects share. */
+/** Adds the position of an object to a message. Comes after `shared`, the beginning of the messages of all objects. */
 function inPlace(message: string, shared: string | undefined, place: FailureDetail): string {
   const about = shared === undefined ? "" : `${shared}: `;
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
@@ -234,7 +236,7 @@ export interface FailureForm {
   readonly tokens?: number;
 }
 
-/** A failure as data and as lines. If possible, foreign text is in other lines than our own words. */
+/** A failure as data and as lines. Where possible, lines with foreign text are separate from those with our words. */
 export interface FailureRow {
   readonly data: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
@@ -243,13 +245,12 @@ export interface FailureRow {
 interface Beside {
   readonly isNamed?: boolean;
   readonly resumes?: boolean;
-  /** Whether a heading above (see `sharedLine`) already contains the code and the shared beginning of the message. */
+  /** Whether the heading above (see `sharedLine`) already has the code and the shared beginning of the message. */
   readonly isBelowShared?: boolean;
 }
 
 /**
- * Returns the heading for failures with the same code: the code, their number, and the beginning that their messages
- * share.
+ * Returns the heading of failures with the same code: the code, their number, and the beginning of all their messages.
  */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
@@ -293,7 +294,7 @@ export function failureRow(
     remedy,
   };
   const how = resumes ? withoutResume(remedy) : remedy;
-  // The caller cannot know the ID of an option that was skipped because it exists, so the ID is shown.
+  // An option that was skipped because it exists has an ID that the caller may not know, so it is shown.
   const examples = failure.examples.map(({ name, _id }) => ({ name, _id: outcome === "skipped" ? _id : undefined }));
   const names = ref === undefined ? [] : isNamed && examples.length > 0 ? examples : [{ name: ref }];
   const place = failure.isOfKinds
@@ -320,7 +321,7 @@ export function failureRow(
 const DETAILS_IN_TEXT = 5;
 
 function exampleWords(names: FailureGroup["examples"], count: number, message: string): string {
-  // A name that the message quotes is not repeated as an example.
+  // A name that the message already quotes is not given as an example as well.
   const picked = count === 1 ? names.filter(({ name }) => !message.includes(quoteUntrusted(cut(name)))) : names;
   return picked.length === 0
     ? ""
@@ -343,8 +344,8 @@ function inTokens(sentence: string, most: number | undefined): string {
 }
 
 /**
- * Returns the detail of a failure to show. If the message describes only the first object, this is only the finding, if
- * there is one.
+ * Returns the part of a failure's detail to show. If the message is about the first object only, this is at most the
+ * finding.
  */
 function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   const { finding } = detail;
@@ -364,7 +365,7 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
-/** By code: a function that returns what is wrong with one object. It is used if the objects of a failure differ. */
+/** Functions that return what is wrong with one object, by code. Used if the objects of a failure differ. */
 const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
   INVALID_NAME: (reason) => messageFor(reason).message,
   DUPLICATE_IN_INPUT: (reason) => messageFor(reason).message,
@@ -381,7 +382,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     new Set(details.map((detail) => JSON.stringify(fieldsOf(detail)[field]))).size > 1;
   const [first] = details;
   const sayOfEach = SAID_OF_EACH[first?.reason.code ?? ""];
-  // If the text is the same for all objects, the message of the failure already contains it.
+  // If all objects have the same text, the message of the failure already says it.
   if (sayOfEach !== undefined && new Set(details.map(({ reason }) => sayOfEach(reason))).size === 1) return "";
   return details
     .flatMap((detail) => {
@@ -389,14 +390,14 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       if (sayOfEach !== undefined) return `${placeWords(place)}: ${sayOfEach(reason)}`;
       const why = because(reason.detail ?? {});
       const all = fieldsOf(detail);
-      // The caller knows the name of the object that the detail mentions, so its ID is enough.
+      // The caller knows the name of the object in the detail, so only its ID is added.
       const fields = Object.entries("_id" in all ? { _id: all._id } : all).filter(
         ([field]) => details.length === 1 || isDifferent(field),
       );
       const values = fields.map(([field, value]) =>
         fields.length === 1 ? detailWords(value) : `${word(field)} ${detailWords(value)}`,
       );
-      // The message already contains the explanation for the first object, so an equal one is omitted.
+      // The message already explains the first object. The same explanation is not repeated.
       const other = why === because(first?.reason.detail ?? {}) ? "" : why;
       const words = `${values.length === 0 ? "" : ` ${values.join(", ")}`}${other}`;
       return words === "" ? [] : `${placeWords(place)}${words}`;
@@ -405,8 +406,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
 }
 
 /**
- * Returns the name of a field for an answer. A name that is unlike all documented names may be foreign text, so it is
- * quoted.
+ * Returns the name of a field for an answer. A name that cannot be one of ours may be foreign text, so it is quoted.
  */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
@@ -419,7 +419,7 @@ function detailWords(value: unknown): string {
 }
 
 const LIST_SHOWN = 3;
-/** How many entries of a list are shown if all its entries are short, such as characters. */
+/** How many entries of a list are shown if all of them are short, for example characters. */
 const SHORT_LIST_SHOWN = 40;
 const SHORT_WORD = 12;
 const FIELDS_SHOWN = 20;

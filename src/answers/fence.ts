@@ -8,23 +8,22 @@ const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
 const LONGEST_NAME = 36;
 /**
- * How many random hexadecimal digits the mark of foreign text has. They come from a UUID, which is fast because Node
- * creates random bytes in advance.
+ * How many random hexadecimal digits the marks of foreign text have, so that foreign text cannot contain the end mark.
+ * They are part of a UUID, because Node creates these fast.
  */
 const TAG_DIGITS = 4;
 
-/** Matches invisible characters and characters that break a line. */
+/** Matches invisible characters, and characters that begin a new line. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Marks lines as foreign text. Foreign text in the lines must be quoted, so that it cannot begin with the end mark. */
+/** Marks lines as foreign text. Foreign text in them must be quoted, so that no line of it can be the end mark. */
 export function fenced(lines: readonly string[]): string {
   const tag = `untrusted-${randomUUID().slice(0, TAG_DIGITS)}`;
   return [`<${tag}>`, ...lines, `</${tag}>`].join("\n");
 }
 
 /**
- * Moves the lines with foreign text to the end and marks them. `rows` belong together: if one of them has foreign text,
- * all are moved.
+ * Moves the lines with foreign text to the end and marks them. `rows` stay together: if one has foreign text, all move.
  */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
@@ -33,9 +32,7 @@ export function withForeignLast(lines: readonly string[], rows: readonly string[
   return foreign.length === 0 ? ours : [...ours, fenced(foreign)];
 }
 
-/**
- * If one of the lines quotes foreign text, marks all of them as foreign text. Quoted texts in `own` are not foreign.
- */
+/** If one of the lines quotes foreign text, marks all of them. Quoted texts that are in `own` are ours. */
 export function fenceIfForeign(lines: readonly string[], own: readonly string[] = []): readonly string[] {
   const withoutOwn = (line: string): string =>
     own.reduce((left, text) => left.replaceAll(JSON.stringify(text), ""), line);
@@ -45,8 +42,8 @@ export function fenceIfForeign(lines: readonly string[], own: readonly string[] 
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Returns whether a line is free of foreign text: each quoted text must be a valid name (management-api 8.3), a
- * documented name, a single character or a list of separators.
+ * Returns whether a line has no foreign text: everything that it quotes is a valid name (management-api 8.3), a
+ * documented name, a single character, or a list of separators.
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(
@@ -62,7 +59,7 @@ const PARAMETERS: ReadonlySet<string> = new Set(
   Object.values(EVENTS).flatMap(({ parameters }) => Object.keys(parameters)),
 );
 
-/** Removes the marks of foreign text. People do not need them, because foreign text is quoted as well. */
+/** Removes the marks of foreign text, which people do not need: foreign text is quoted as well. */
 export function unmarked(text: string): string {
   return text.replaceAll(/^<\/?untrusted-[0-9a-f]+>\n?/gm, "");
 }
@@ -72,14 +69,14 @@ export function quoteUntrusted(text: string): string {
   return quoted(text, LONGEST_SHOWN);
 }
 
-/** Quotes a foreign text that may occur many times. Cuts it after 60 characters. */
+/** Quotes a foreign text that may be in an answer many times. Cut after 60 characters. */
 export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
 /**
- * Quotes a foreign text at the end of a line. Short texts that consist only of words of letters and digits are not
- * quoted.
+ * Quotes a foreign text at the end of a line. A short text of words without other characters needs no quotation marks
+ * there.
  */
 export function quoteUntrustedLast(text: string): string {
   return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
@@ -104,7 +101,7 @@ export function plain(text: string): string {
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
-  // A text has at least as many code units as characters. So if it has few code units, it need not be cut.
+  // A text has no more characters than code units. So a short one need not be counted.
   if (text.length <= most) return { kept: text, cut: 0 };
   const characters = [...text];
   const cut = Math.max(0, characters.length - most);
@@ -156,38 +153,38 @@ export function countedPlaces(
 
 export interface Redactor {
   text(given: string): string;
-  /** Returns bytes without secrets. If they contain none, returns `given` itself. */
+  /** Returns bytes without secrets. If there are none in them, returns the same buffer. */
   bytes(given: Buffer): Buffer;
   /** Returns a copy without secrets in texts and property names. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
-  /** Returns whether a value contains a secret. Secrets that could be ordinary words are not searched for. */
+  /** Returns whether a value contains a secret. Does not search for secrets that may be ordinary words. */
   holds(given: unknown): boolean;
 }
 
 const REPLACEMENT = "[redacted]";
 
-/** The minimum length of a secret that is hidden. Shorter secrets would occur in many other texts. */
+/** Shorter secrets are not hidden, because they occur by chance in many texts. */
 const SHORTEST = 4;
-/** The minimum length of a secret that is also hidden inside longer words, in which shorter ones occur by chance. */
+/** Only secrets of this length are also hidden inside longer words. Shorter ones occur there by chance. */
 const SHORTEST_INSIDE = 8;
-/** Matches a short secret of letters only, which may be an ordinary word. */
+/** Matches a short secret of letters, which may also be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
 const NESTED_JSON = 3;
 
 interface WrittenSecret {
   readonly form: string;
-  /** Matches the secret only as a whole word. Absent if the secret is also hidden inside longer words. */
+  /** Matches the secret as a whole word. Absent if the secret is hidden inside longer words as well. */
   readonly alone?: RegExp;
   readonly isWord: boolean;
 }
 
 /**
- * Creates a redactor, which removes secrets from texts. It also finds them in the form that they have in JSON and in
+ * Creates a redactor, which removes secrets from texts. It also finds them as they are written in JSON and in
  * addresses.
  */
 export function redactorFor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets.filter((secret) => secret.length >= SHORTEST));
-  // A secret may begin with another secret, so longer ones are replaced first.
+  // One secret may begin with another. The longer one is replaced first, so that nothing of it remains.
   const written = [...known].flatMap(writtenForms).sort((one, other) => other.form.length - one.form.length);
   const text = (given: string) =>
     written.reduce((clean, { form, alone }) => clean.replaceAll(alone ?? form, REPLACEMENT), given);

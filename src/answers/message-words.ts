@@ -7,7 +7,7 @@ import { quoteUntrusted } from "./fence.ts";
 
 export interface Message {
   readonly message: string;
-  /** The beginning that all messages with this code share. If an answer has several of them, one heading states it. */
+  /** The beginning of all messages with this code. If an answer has several of these, a heading states it once. */
   readonly shared?: string;
   readonly remedy: string;
 }
@@ -23,10 +23,10 @@ export interface Entry extends Omit<Message, "message" | "remedy"> {
   readonly remedy: Text;
 }
 
-/** A message, or a function that makes the message for a reason. There is one for each code. */
+/** A message, or a function that returns the message for a reason. Each code has one. */
 export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
-/** Returns a text for all readers. The text for agents may name tools and arguments, the other one must not. */
+/** Returns a text with two forms. The one for agents may name tools and arguments; the one for people must not. */
 export function texts(agent: string, people: string): Text {
   return { agent, page: people, terminal: people, sheet: people };
 }
@@ -36,15 +36,15 @@ export function onPage(page: string, others: string): Text {
 }
 
 /**
- * Returns a text about a line of the file. A sheet with results may have only some rows, so its text says "original
- * file".
+ * Returns a text about a line of the file. A sheet with results has line numbers of its own, so its text says "of the
+ * original file".
  */
 function aboutLine(line: string, write: (line: string) => string): Text {
   const others = write(line);
   return { agent: others, page: others, terminal: others, sheet: write(`${line} of the original file`) };
 }
 
-/** Returns a text that tells each reader how to resume the run. */
+/** Returns a text that says how to resume the run, in the words for each reader. */
 export function resuming(write: (resume: string) => string): Text {
   return {
     agent: write("Call resume_run with this runId."),
@@ -54,7 +54,7 @@ export function resuming(write: (resume: string) => string): Text {
   };
 }
 
-/** Returns a text that tells each reader how to make the call again. */
+/** Returns a text that says how to make the call again, in the words for each reader. */
 export function startingOver(write: (again: string) => string): Text {
   return {
     agent: write("make the call again."),
@@ -66,15 +66,13 @@ export function startingOver(write: (again: string) => string): Text {
 
 const SIZES = /\b\d{4,15}(?= (?:bytes|characters)\b)/g;
 
-/** Returns the text for a reader. On the page, large numbers get thousands separators. */
+/** Returns the form of a text for a reader. On the page, large numbers are grouped by thousands. */
 export function textFor(text: Text, reader: Reader): string {
   const its = typeof text === "string" ? text : text[reader];
   return reader === "page" ? its.replace(SIZES, (size) => thousands(Number(size))) : its;
 }
 
-/**
- * Removes sentences about `resume_run` from a remedy. They are not needed if a next step already contains that call.
- */
+/** Removes sentences about `resume_run` from a remedy, for an answer whose next steps already contain this call. */
 export function withoutResume(remedy: string): string {
   return remedy.replace(/(?: Then:)? ?Call resume_run with this runId\.( It [^.]*\.)?/, "").trim();
 }
@@ -88,9 +86,9 @@ export const number = (value: unknown, fallback: number | string = "?"): string 
 
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
 
-/** Explains which options count as empty. Each answer that counts empty options contains this. */
+/** Says which options count as empty. All answers that count empty options contain this. */
 export const EMPTY_WORDS = "no Context IDs; groups: no sub-options either";
-/** Returns the number of Context IDs and sub-options in an option, because of which it is not deleted as empty. */
+/** Returns how many Context IDs and sub-options an option has. Because of them, it does not count as empty. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
   return `${many(contextCount, "Context ID")}${subOptions}`;
@@ -99,7 +97,8 @@ export function heldWords({ contextCount, childCount }: Detail): string {
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
 /**
- * Returns up to `most` entries and how many more there are. `all`: the number of all entries if `value` is already cut.
+ * Returns up to `most` entries, and how many more there are. `all`: the number of all entries, if `value` does not
+ * contain all.
  */
 export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
@@ -108,13 +107,13 @@ export function list(value: unknown, most = 3, all?: unknown): string {
   return entries.slice(0, most).map(plainOrShown).join(", ") + more;
 }
 
-/** Returns an entry as it is if it is an ID. Otherwise it is foreign text, so it is quoted. */
+/** Returns an ID as it is. Any other entry is foreign text, so it is quoted. */
 function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
 
 /**
- * Returns a text about an earlier item of the same call. `write` gets its position: `line 3` of a file, or `item 3`.
+ * Returns a text about an earlier item of the same call. `write` gets the position of that item: `line 3` or `item 3`.
  */
 export function aboutEarlier({ duplicateOfIndex, duplicateOfLine }: Detail, write: (item: string) => string): Text {
   if (typeof duplicateOfLine === "number") return aboutLine(`line ${duplicateOfLine}`, write);
@@ -147,7 +146,7 @@ export function duplicateMessage(detail: Detail): Entry {
   };
 }
 
-/** Returns how many objects exist and how many more fit. Empty if the number of existing objects is unknown. */
+/** Returns how many objects exist and how many more fit. Empty if it is unknown how many exist. */
 export function there({ there, limit }: Detail): string {
   if (typeof there !== "number") return "";
   const left = typeof limit === "number" ? Math.max(0, limit - there) : undefined;
@@ -160,10 +159,7 @@ export function because({ because, reason }: Detail): string {
   return typeof why === "string" ? ` (${plainWords(why)})` : "";
 }
 
-/**
- * Returns a text as it is if it looks like a code or reason of our own. Otherwise it may be foreign text, so it is
- * quoted.
- */
+/** Returns a text as it is if it looks like words of ours. Otherwise it may be foreign text, so it is quoted. */
 function plainWords(why: string): string {
   return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : quoteUntrusted(why);
 }
@@ -173,8 +169,8 @@ export function saying({ messages }: Detail): string {
 }
 
 /**
- * Describes a result of an undo: what will happen or, with `isDone`, what has happened. `rows` are all objects of the
- * undo. If an object is restored with no other difference than a new ID, says so.
+ * Describes one result of an undo: what will happen or, with `isDone`, what has happened. `rows`: all objects of the
+ * undo. If a new ID is the only difference of the restored objects, says so.
  */
 export function undoResultWords(label: RowLabel, rows: readonly UndoRow[], { isDone = false } = {}): string {
   const its = rows.filter(({ undo }) => undo === label);
@@ -206,7 +202,10 @@ const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   createdAgain: "another option has its name now",
 };
 
-/** Returns why an undo leaves an object as it is. `group`: the name of the group that would otherwise become empty. */
+/**
+ * Returns why an undo does not restore an object, or not exactly. `group`: the name of the group that would become
+ * empty.
+ */
 export function undoReasonWords(reasons: readonly unknown[], group?: unknown): readonly string[] {
   return Object.entries(UNDO_REASON_WORDS).flatMap(([reason, says]) => {
     if (!reasons.includes(reason)) return [];

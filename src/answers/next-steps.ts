@@ -5,7 +5,7 @@ import type { SummarizedFailure } from "./failures.ts";
 import { joinedRanges, placesWords, plain, quoteUntrusted } from "./fence.ts";
 import type { ReportedRun } from "./run-results.ts";
 
-/** The cause of a failure that cannot be fixed by a change of the failed item. */
+/** The cause of a failure, if changing the failed item does not help. */
 type Cause = "file" | "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
@@ -31,8 +31,8 @@ const CAUSES: Readonly<Record<string, Cause>> = {
 };
 
 /**
- * Returns the calls that can be made now to continue or to fix a run. If a person must change a setting first, there is
- * no such call, and the remedy says what to do.
+ * Returns the calls with which the agent can continue or fix a run now. If a person must change a setting first, there
+ * are none, and the remedy says what to change.
  */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
   const steps = [...(run.nextSteps ?? [])];
@@ -66,8 +66,8 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
 }
 
 /**
- * Returns the call that saves the sheet with results. The name of the new file contains the end of the run ID, so that
- * no such file exists yet.
+ * Returns the call that saves the sheet with results. Its file name ends with the end of the run ID, so that it is a
+ * new file.
  */
 export function sheetCall(runId: string, outcome?: string): string {
   return callOf("get_run", { runId, outcome, saveTo: `results-${runId.slice(-6)}.xlsx` });
@@ -77,7 +77,7 @@ function inputCall(runId: string, outcome = "failed"): string {
   return callOf("get_run", { runId, outcome, includeInput: true });
 }
 
-/** Returns notes about how a run ended that do not belong to a single object. */
+/** Returns notes about how a run ended, as far as they are not about a single object. */
 export function endNotes(run: ReportedRun): readonly string[] {
   const isBusy = run.failures.some((failure) => causeOf(failure) === "busy");
   const isOver = run.status !== "running" && run.status !== "needs_confirmation";
@@ -86,7 +86,7 @@ export function endNotes(run: ReportedRun): readonly string[] {
 
 function causeOf({ errorCode, statusCode, isOfFile }: SummarizedFailure): Cause | undefined {
   if (isOfFile) return "file";
-  // For events, the code is the same for a rate limit and a busy service, so the status code decides.
+  // Events have the same code for a rate limit and for a busy service, so the status code decides.
   if (statusCode === RATE_LIMITED) return "rateLimit";
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
@@ -96,16 +96,16 @@ export function isOfEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
 }
 
 /**
- * Returns whether a run can be resumed. Events that may have been recorded do not count, because they are not sent
- * again.
+ * Returns whether a run can be resumed. Events that may have been recorded do not count, because a resumed run does not
+ * send them again.
  */
 function isResumable(run: ReportedRun): boolean {
   return !run.neverPlanned && askable(run) + run.counts.pending + waiting(run) > 0;
 }
 
 /**
- * Returns how many unknown outcomes another attempt can resolve. It cannot resolve who created an object
- * (OWNER_UNCLEAR) or who changed it (PLAN_STALE), because the service does not show that.
+ * Returns how many unknown outcomes a resumed run can resolve. It cannot find out who created an object (OWNER_UNCLEAR)
+ * or who changed it (PLAN_STALE), because the service does not show that.
  */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isOfEvents({ tool }) || unknownIsFinal) return 0;
@@ -195,7 +195,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const inside = failed.filter(({ isInside }) => isInside);
   const parts = [
     ...(own.length > 0 ? [`send only ${failedPlaces(own)} again with ${tool}`] : []),
-    // The group or targeting itself was created, so only the objects inside it must be sent again.
+    // The group or targeting itself was created. So only its failed contents are sent again, by another tool.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
@@ -211,7 +211,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   return `${fix}. As a file, with reasons: ${rejectsUri(runId)}`;
 }
 
-/** Returns the calls that show all events that would fail in a dry run, and that save them as a file to correct. */
+/** Returns the calls that show all events of a dry run that would fail, and that save them as a file for correction. */
 export function failedOfDryRun(
   runId: string,
   { failed, file, maySave }: { readonly failed: number; readonly maySave: boolean } & Pick<ReportedRun, "file">,
@@ -237,7 +237,7 @@ function theirInput(runId: string, failed: readonly SummarizedFailure[]): string
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
 /**
- * Returns whether a failure means that the run left objects unchanged, because others had changed them after it was
+ * Returns whether a run left the objects of this failure unchanged, because others had changed them after it was
  * planned.
  */
 function isLeft({ tool }: ReportedRun, { errorCode, outcome }: SummarizedFailure): boolean {
@@ -246,8 +246,8 @@ function isLeft({ tool }: ReportedRun, { errorCode, outcome }: SummarizedFailure
 }
 
 /**
- * Returns the dry run that shows what a repeated call would change. The call itself could make changes that nobody has
- * seen.
+ * Returns the call of a dry run that shows what repeating the call would change now. Repeating it at once could make
+ * changes that nobody has seen.
  */
 function staleStep(run: ReportedRun, runId: string, stale: readonly SummarizedFailure[]): string {
   const { tool, results, onlyEmpty } = run;
@@ -269,7 +269,7 @@ function isRenamed({ detail, details = [] }: SummarizedFailure): boolean {
 }
 
 /**
- * Returns the next step after a failed undo, which is to plan the undo again. The new plan contains only what is left
+ * Returns the next step after an undo that failed in part: planning the undo again. The new plan has only what is left
  * to undo.
  */
 function undoStep(undoes: string, failed: readonly SummarizedFailure[]): string {
@@ -316,7 +316,7 @@ export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): str
   return `undo_run {"runId":"${runId}"} plans the undo, until ${date}${runs}`;
 }
 
-/** Returns a note about the undo of a run: it was complete, it was only a part, or it was itself undone. */
+/** Returns a note about how a run was undone: completely, in part, or with an undo that was then undone itself. */
 export function undoneNote(runId: string, by: string | undefined, undo: "whole" | "part" | "undone"): string {
   const call = callOf("undo_run", { runId });
   if (undo === "undone") return `this run was undone by run ${by}, and that undo was undone: ${call} undoes it again`;
@@ -324,9 +324,7 @@ export function undoneNote(runId: string, by: string | undefined, undo: "whole" 
   return undo === "part" ? `${words}. Once nothing prevents it, ${call} plans to undo what is left` : words;
 }
 
-/**
- * Returns the address of the resource with the failed rows of a run's file. Each row is unchanged and has its reason.
- */
+/** Returns the address of the resource with a run's failed rows, each unchanged and with its reason. */
 export function rejectsUri(runId: string): string {
   return `targeting://runs/${runId}/rejects`;
 }

@@ -110,7 +110,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
     return { message, remedy: "If you mean this targeting, give its ID or its current name." };
   }
   const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
-  // The detail has a list of groups only if the call can create groups.
+  // `detail` contains the groups only if the call can create groups.
   if (Array.isArray(groups)) {
     const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;
     if (nested === "itself") {
@@ -145,7 +145,9 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
   return { message, remedy: similar ?? search };
 }
 
-/** Returns the message for a rejection that every other request would get too, for example because of the key. */
+/**
+ * Returns the message for a rejection that all other requests would get as well, for example because of a wrong key.
+ */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...storedRequestDetails(detail, statusCode) });
@@ -162,8 +164,8 @@ function thenResume(remedy: string): Text {
 }
 
 /**
- * Returns a remedy after which the run is resumed. A resumed run plans the same input again, so if an ID in the input
- * is wrong, the call must be made again instead.
+ * Returns a remedy, followed by how to resume the run. A resumed run plans the same input again. So if an ID in it may
+ * be wrong, also says that the call can be made again with another one.
  */
 function afterPlanning(remedy: string, { effect, errorCode }: Detail): Text {
   const isMissing = effect === "rejected" && typeof errorCode === "string" && errorCode.endsWith("_NOT_FOUND");

@@ -60,13 +60,13 @@ interface AnsweredPlan {
   readonly refused?: string | undefined;
 }
 
-/** Returns the answer about a plan, in at most 2,500 tokens. The resource of the run has the complete plan. */
+/** Returns the answer about a plan, in at most 2,500 tokens. The resource of the run contains the whole plan. */
 export function planAnswer(plan: AnsweredPlan): RenderedReport {
   const isError = plan.isError ?? false;
   return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
 }
 
-/** Returns the answer with the most entries within the token limit. `make` gets the maximum number of entries. */
+/** Returns the answer with as many entries as the token limit allows. `make` gets the maximum number of entries. */
 function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MAX_SHOWN): RenderedReport {
   return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
@@ -215,7 +215,10 @@ export function problemsAnswer(
   });
 }
 
-/** Returns the query for the cursors of a plan. It contains the run ID, so cursors of other plans are refused. */
+/**
+ * Returns the query that cursors for the pages of a plan belong to. It contains the run ID, so cursors of other plans
+ * are refused.
+ */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }
@@ -224,7 +227,9 @@ function firstCursor(runId: string): string {
   return writeCursor(pagesOf(runId), 0);
 }
 
-/** Returns all changes of a plan, one row per object. In an undo plan, objects that cannot be restored come first. */
+/**
+ * Returns all changes of a plan, one row for each object. In an undo plan, objects that are not restored come first.
+ */
 export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => undoPlanRow(row, document));
@@ -269,7 +274,7 @@ function isAboutTargeting({ _id, targeting }: Pick<UndoRow, "_id" | "targeting">
   return _id !== undefined && _id === targeting;
 }
 
-/** Returns what an undo changes in a targeting. A deleted targeting gets a new ID, so its plan is found by the name. */
+/** Returns what an undo changes in a targeting. A deleted targeting gets a new ID, so its plan is found by its name. */
 function changesOfTargeting({ _id, name, undo }: UndoRow, document: PlanDocument): readonly ListedChange[] {
   if (undo !== "exact" && undo !== "caveat") return [];
   const plan = plansOf(document).find(({ targeting }) =>
@@ -324,10 +329,7 @@ interface AnsweredUndo {
   };
 }
 
-/**
- * Returns the answer with an undo plan. Objects that are not restored come first. The resource of the run has all
- * objects.
- */
+/** Returns the answer with an undo plan. Objects that are not restored come first. */
 export function undoAnswer(answer: AnsweredUndo): RenderedReport {
   const rows = inOrder(answer.rows);
   return fitted((most) => renderAnswer(undoData(answer, rows, most), undoWords(answer, rows, most)), UNDO_ROWS);
@@ -359,7 +361,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** Returns words that name the targeting of a plan. Empty if the plan has several targetings. */
+/** Returns words for the targeting of a plan. Empty if the plan is about several targetings. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;
@@ -395,7 +397,10 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-/** Returns the lines for objects with the same result. If they all have the same reason, the heading contains it. */
+/**
+ * Returns the lines for objects with the same result of the undo. If they also have the same reason, the heading states
+ * it.
+ */
 function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
   const rows = all.filter(({ undo }) => undo === label);
   if (rows.length === 0) return [];
@@ -408,8 +413,8 @@ function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDoc
 }
 
 /**
- * Counts the results of an undo, such as "3 will be undone exactly, 1 impossible to undo". `already`: how many objects
- * have none of the changes of the run any more.
+ * Counts the results of an undo: "3 will be undone exactly, 1 impossible to undo". `already`: how many objects need no
+ * undo.
  */
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
@@ -421,7 +426,7 @@ export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   return [...picked, ...gone].join(", ");
 }
 
-/** Returns an object of an undo as a line. `changes` are the changes that restore the object. */
+/** Returns a line about an object that was undone. `changes`: the changes that restored it. */
 export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): string {
   return `${undoResultWords(row.undo, [row], { isDone: true })}: ${undoneObject(row, changes)}`;
 }
@@ -445,7 +450,7 @@ function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = 
   return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
 }
 
-/** Returns the reasons why an undo does not restore an object, or not exactly. */
+/** Returns why an undo restores an object with differences, or not at all. */
 export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting" | "group">): readonly string[] {
   const { reasons = [], group } = row;
   return reasons.flatMap((reason) =>
@@ -457,17 +462,16 @@ export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting" |
 
 const MAX_NOT_UNDONE = 5;
 
-/** Returns whether a change can be undone later, after other people have changed something back. */
+/**
+ * Returns whether an object that is not restored now may be restored later, when others have changed something back.
+ */
 export function mayBeUndoneLater({ undo, field, reasons = [] }: UndoRow): boolean {
   return undo === "notOurs" ? field !== "deleted" : undo === "impossible" && reasons.some((one) => PASSING.has(one));
 }
 
 const PASSING: ReadonlySet<string> = new Set<UndoReason>(["nameTaken", "emptyGroup", "heldByGroup"]);
 
-/**
- * Returns a note that names what an undo did not restore, and how to undo it later. Undefined if it restored
- * everything.
- */
+/** Returns a note about what an undo did not restore. Undefined if it restored everything. */
 export function notUndoneNote(rows: readonly UndoRow[], undoes: string): string | undefined {
   const left = rows.filter(({ undo }) => undo === "impossible" || undo === "notOurs");
   if (left.length === 0) return undefined;

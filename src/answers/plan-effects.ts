@@ -18,7 +18,9 @@ import { many, undoResultWords } from "./message-words.ts";
 import { changesOfRow, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
-/** Returns the effect of a plan for the person who approves it. `undone`: for an undo plan, what the undone run did. */
+/**
+ * Returns the effect of a plan for the person who approves it. `undone`: only for undo plans, what the undone run did.
+ */
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undone?: string): Effect {
   const { wayBack } = document;
   const targeting = targetingOf(document);
@@ -121,7 +123,7 @@ function isLoss({ kind, added = 0 }: ListedChange): boolean {
   return kind === "deleted" || (kind === "contexts" && added === 0);
 }
 
-/** Returns what happens to an object, without the name of the object. */
+/** Returns what happens to an object. The name of the object is not included. */
 function changeSays(change: ListedChange): string {
   const { kind, from, to, added = 0, removed = 0, isTargeting = false } = change;
   switch (kind) {
@@ -150,7 +152,7 @@ function keptWords({ reasons = [], contextIds: many }: UndoRow): readonly string
   return reasons.includes("notRead") ? [`keeps ${contextIds(many)}`] : [];
 }
 
-/** Returns what an undo does to objects. Omits deletions and removals, because the losses already contain them. */
+/** Returns what an undo does to objects, without deletions and removals, which are among the losses. */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
     effectPart(

@@ -24,15 +24,15 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
 };
 
 /**
- * Returns `FILE:LINE:COLUMN: text`, the form that compilers use. A problem with a path has the path instead of the
- * position. A problem of a state in the arguments has no line.
+ * Returns `FILE:LINE:COLUMN: text`, which is how compilers report problems. If the problem has a path, that replaces
+ * the position. A problem of a state in the arguments has no line.
  */
 export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
   const place = path === undefined ? (line === 0 ? "desired" : `${file}:${line}:${column}`) : plain(path);
   return `${place}: ${plain(message)}. ${plain(remedy)}`;
 }
 
-/** Returns what a plan contains besides its changes, with one line for each entry. */
+/** Returns everything in a plan except its changes, with one line for each entry. */
 export function linesOf({ drift, conflicts, onlyThere, limits, problems }: StatePlan, file: string) {
   return {
     drift: drift.map(differenceLine),
@@ -43,7 +43,7 @@ export function linesOf({ drift, conflicts, onlyThere, limits, problems }: State
   };
 }
 
-/** Returns a change as a line. The kind of change is left out, because a heading names it. */
+/** Returns a change as a line, without the kind of change, which is in the heading. */
 export function changeLine({ kind, _id, name, from, to, added, removed, isTargeting }: ListedChange): string {
   const what = `${isTargeting === true ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
   if (kind === "renamed") return `${what} → ${value(to)}`;
@@ -57,14 +57,14 @@ export function changeLine({ kind, _id, name, from, to, added, removed, isTarget
   return what;
 }
 
-/** Returns what a plan changes. If the plan cannot be applied, begins with the reason. */
+/** Returns what a plan changes. If it cannot be applied, begins with the reason. */
 function planSummary(changes: readonly ListedChange[], plan: StatePlan): string {
   if (isApplicable(plan)) return planCounts(changes, plan);
   const others = changes.length === 0 ? "" : `; it has ${changeCounts(changes)}`;
   return `cannot be applied: ${obstacles(plan)}${others}`;
 }
 
-/** Counts the changes of a plan. If there are none, counts the changes that others made in the service. */
+/** Counts the changes of a plan. If it has none, counts the changes that others have made in the service. */
 export function planCounts(changes: readonly ListedChange[], { drift, conflicts, problems }: StatePlan): string {
   if (changes.length > 0 || conflicts.length + problems.length > 0 || drift.length === 0) return changeCounts(changes);
   const [noun, are] = drift.length === 1 ? ["change", "is"] : ["changes", "are"];
@@ -91,17 +91,14 @@ export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
   subOptions: "sub-options",
 };
 
-/**
- * Returns the object, the field, and the value of the field in the base, the file, the plan and the service, where
- * known.
- */
+/** Returns the object, the field, and its known values: in the base, in the file, in the plan and in the service. */
 export function differenceLine({ _id, name, field, base, file, service, planned, line }: Difference): string {
   const what = `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
   if (field === "deleted" || field === "added") return `${what}: ${FIELD_WORDS[field]}`;
   const sides = Object.entries({ base, file, planned, service }).flatMap(([name, picked]) =>
     picked === undefined ? [] : [`${name} ${field === "parent" ? place(picked) : value(picked)}`],
   );
-  // Two different sets of Context IDs can have the same number of IDs, so the difference is mentioned.
+  // Different Context IDs can have the same number, so this is said.
   const isSameCount = field === "contexts" && base !== undefined && base === service;
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
@@ -145,7 +142,7 @@ export function obstacles({ conflicts, problems, limits }: StatePlan): string {
 
 const SETTING = "TARGETING_MCP_";
 
-/** Returns a line about a limit that the plan exceeds, with the current number and how many more fit. */
+/** Returns a line about a limit that the plan would exceed, with the current number and how many more fit. */
 export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
   if (limit.startsWith(SETTING)) {
     const enough = limit.endsWith("_PERCENT") ? Math.ceil((100 * wanted) / there) : wanted;
@@ -175,7 +172,7 @@ export function place(picked: ShownValue | undefined): string {
   return picked === null || picked === undefined ? "top level" : value(picked);
 }
 
-/** What a line of a plan is about. This determines the colour of the line. */
+/** What a line of a plan is about, which decides its colour. */
 export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
 
 export interface TonedLine {
@@ -240,10 +237,10 @@ function line(text: string): TonedLine {
   return { text, tone: "plain" };
 }
 
-/** The maximum number of rows. With more, the text could become too long for a comment on a pull request. */
+/** The maximum number of rows. With more, the text may be too long for a comment on a pull request. */
 const MAX_ROWS = 500;
 
-/** Returns a plan as Markdown for a pull request: first what prevents the plan, then a table of changes. */
+/** Returns a plan as Markdown for a pull request: first what prevents applying it, then a table of the changes. */
 export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): string {
   const changes = changesOf(plan, groupName);
   const { targeting } = plan;
@@ -274,7 +271,8 @@ function list(title: string, lines: readonly string[]): readonly string[] {
 }
 
 /**
- * Escapes a foreign text for the cell of a table, so that it cannot end the cell or act as Markdown, HTML or a mention.
+ * Escapes a foreign text for a cell of a table. It can then neither end the cell nor act as Markdown, HTML or a
+ * mention.
  */
 function cell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
@@ -284,7 +282,7 @@ function cell(text: string): string {
 
 const UNSEEN = "The API does not show who changed it, or when single Context IDs were added or removed.";
 
-/** Returns lines for a terminal. `against` names the state with which the service was compared. */
+/** Returns lines for a terminal. `against`: words for the state with which the service was compared. */
 export function driftLines(
   { name, _id }: { readonly name: string; readonly _id: string },
   drift: readonly Difference[],

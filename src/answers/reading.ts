@@ -5,7 +5,7 @@ import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, fenceIfForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
 import { EMPTY_WORDS, many } from "./message-words.ts";
 
-/** The fields of an option in a concise answer. Fields that the API document does not mention are in no answer. */
+/** The fields of an option in a concise answer. Fields that the API document does not mention are never shown. */
 const CONCISE = ["_id", "name", "type", "contextCount", "childCount", "parent"] as const;
 const DETAILED = [...CONCISE, "exposeChildren", "createdAt", "updatedAt", "targeting", "children"] as const;
 const TARGETING = ["_id", "name", "optionCount", "createdAt", "updatedAt"] as const;
@@ -86,7 +86,7 @@ interface ContextList {
 }
 
 interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", ContextList>> {
-  /** The number of Context IDs that both options have. Also these Context IDs, if the call requested them. */
+  /** The number of Context IDs that both options have. If the call requested it, also these Context IDs. */
   readonly shared: Pick<ContextList, "total"> & Partial<ContextList>;
   readonly row: OptionRow;
   readonly other: OptionRow;
@@ -136,7 +136,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   ]);
 }
 
-/** The counts of a targeting. If `complete` is false, they cover only the part that was read. */
+/** The counts of a targeting. If not `complete`, only a part of it was read and counted. */
 export interface TargetingSummary {
   readonly topLevel: number;
   readonly groups: number;
@@ -163,7 +163,9 @@ export function targetingText(
   ]);
 }
 
-/** Returns a list of the targetings whose names contain the given text. `candidates` are its lines. */
+/**
+ * Returns a list of targetings whose names contain the text that the caller gave. `candidates`: the lines of the list.
+ */
 export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
     `No targeting seen before is named exactly ${quoteUntrusted(part)}; these names contain it:`,
@@ -172,7 +174,7 @@ export function candidatesText(part: string, candidates: readonly string[], omit
   ]);
 }
 
-/** Returns a list of other targetings whose names contain the name of the targeting in the answer. */
+/** Returns a list of other targetings whose names contain the name of the one in the answer. */
 export function othersText(others: readonly SeenTargeting[]): string {
   return lines(["Other names contain this one:", ...withForeignLast([], others.map(seenLine))]);
 }
@@ -182,8 +184,8 @@ export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
 }
 
 /**
- * Returns a list of targetings that were seen before. `seen` are its lines. `mayChange`: says which targetings may be
- * changed; absent if there is no restriction.
+ * Returns a list of targetings that were seen before. `seen`: its lines. `mayChange`: a sentence that says which
+ * targetings the caller may change; absent if all.
  */
 export function seenText(seen: readonly string[], omitted: number, mayChange?: string): string {
   if (seen.length === 0) {
@@ -218,9 +220,7 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }
 
-/**
- * Returns an option as a line: the ID, the number of Context IDs, the name, and fields that most options do not have.
- */
+/** Returns an option as a line: its ID, its number of Context IDs, its name, and fields that few options have. */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
   const all =
@@ -237,18 +237,18 @@ export function listLine({ _id, name, type, contextCount, parent, parentName, ..
     ...fieldWords(fields),
   ].filter((part) => part !== false);
   const count = contextCount === undefined ? "?" : plain(contextCount);
-  // Quotation marks cost a token on each line, so a name at the end of a line has none if it is safe.
+  // Quotation marks cost tokens on each line. A safe name at the end of a line needs none.
   return [`${_id}:${count}`, more.length > 0 ? quoteUntrusted(name) : quoteUntrustedLast(name), ...more].join(" ");
 }
 
-/** What the lines of a list leave out to save tokens. `beginning`: the beginning that all IDs share; may be empty. */
+/** What the lines of a list omit to save tokens. `beginning`: the letters with which all IDs begin; may be empty. */
 export interface BriefList {
   readonly beginning: string;
 }
 
 /**
- * Returns a function that formats the rows of a list, called in their order. Before options of another group, it adds a
- * line that names the group.
+ * Returns a function that formats the rows of a list one by one. Before options of another group, it adds a line that
+ * names this group.
  */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
@@ -267,8 +267,8 @@ export function listLines(brief?: BriefList): (row: OptionRow) => string {
 }
 
 /**
- * Returns the beginning that all IDs of a list share, so that the list can leave it out. It is at most the part of an
- * ID that contains the time of creation.
+ * Returns the letters with which all IDs of a list begin, which the list can omit. At most the part that contains the
+ * time of creation.
  */
 export function briefList(rows: readonly OptionRow[]): BriefList {
   const [first = "", ...others] = rows.map(({ _id }) => _id);
@@ -278,13 +278,10 @@ export function briefList(rows: readonly OptionRow[]): BriefList {
 }
 
 const ULID_TIME_LETTERS = 10;
-/**
- * The minimum number of letters to leave out. For fewer, the sentence that explains it would cost more tokens than it
- * saves.
- */
+/** At least this many letters are omitted. For fewer, explaining it would cost more tokens than it saves. */
 const FEWEST_LEFT_OUT = 3;
 
-/** Returns words for the group of a row. The group's ID is left out if an earlier row named the group with its ID. */
+/** Returns words for the group of a row. Its ID is omitted if an earlier row has named it. */
 function groupWords(
   id: unknown,
   name: unknown,
@@ -298,7 +295,7 @@ function groupWords(
   return { key, words: `in ${quoteUntrusted(name)}${isKnown ? "" : ` ${key}`}:` };
 }
 
-/** Quotes a text from the service unless all its characters are safe. */
+/** Quotes a text from the service, unless all its characters are safe. */
 function plain(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(plain).join(",")}]`;
   if (typeof value === "string") return /^[\w.:+-]*$/.test(value) ? value : quoteUntrusted(value);

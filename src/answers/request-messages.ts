@@ -35,7 +35,10 @@ type Known = { readonly [Field in keyof Problem]?: Problem[Field] | undefined };
 
 const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
 
-/** Returns why a run could not be planned. `detail` contains the stored fields of an ApiError or a FileError. */
+/**
+ * Returns why a run could not be planned. `detail`: the fields of an ApiError or a FileError, as the run has stored
+ * them.
+ */
 export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
   const file = fileProblem.safeParse(detail).data;
   if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
@@ -49,7 +52,7 @@ export function requestFailure(error: ApiError): Failure {
   return planningFailure(problemOf(error));
 }
 
-/** Parses the details of a request that a run has stored. If they are invalid, returns none of them. */
+/** Parses the details of a request as a run has stored them. If they are invalid, returns none. */
 export function storedRequestDetails(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
   const known = requestProblem.partial().safeParse(detail).data ?? {};
   return { ...known, ...(statusCode !== undefined && { statusCode }) };
@@ -124,8 +127,8 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
 };
 
 /**
- * By kind: the message for a rejection that every request would get, because the key, the address or the network is
- * wrong.
+ * The messages for rejections that every request would get, because the key, the address or the network is wrong, by
+ * kind.
  */
 const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => Message>> = {
   unauthorized: (_problem, { key }) => ({
@@ -182,12 +185,12 @@ function rejectionWords(problem: Problem): Failure {
 }
 
 interface Endpoint {
-  /** The name of the setting that contains the address, or other words for the address. */
+  /** The setting that contains the address, or other words for the address. */
   readonly address: string;
   readonly key: string;
 }
 
-/** By cause: what to do if the service did not answer a request. */
+/** What to do if the service did not answer a request, by cause. */
 const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> = {
   name: ({ address }) =>
     `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
@@ -223,8 +226,8 @@ function isCause(cause: string): cause is NetworkCause {
 }
 
 /**
- * The known hosts. The key is the name that a host reports when it connects as a client. The value is its name in
- * `targeting-mcp setup`, and the title shown to people.
+ * Known hosts, by the name that each reports as a client. The values are its name in `targeting-mcp setup` and its
+ * title for people.
  */
 const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
   "claude-ai": ["claude-desktop", "Claude Desktop"],
@@ -235,9 +238,9 @@ const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = 
   "gemini-cli-mcp-client": ["gemini", "Gemini CLI"],
 };
 
-/** A call that needed a file outside the allowed folders. */
+/** A call that needs a file outside the allowed folders. */
 interface FolderRequest {
-  /** The name that the client reports. Undefined over HTTP, where the folders depend on the caller's token. */
+  /** The name that the client reports. Undefined over HTTP, where the allowed folders depend on the caller's token. */
   readonly client: string | undefined;
   readonly path: string;
   readonly allowedDirs: readonly string[];

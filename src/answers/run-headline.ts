@@ -35,7 +35,7 @@ const WORK: Readonly<Record<string, Work>> = {
   get_run: SAVED,
 };
 
-/** By status of the run: the words at the beginning of the first line. */
+/** The beginning of the first line, by status of the run. */
 const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   running: "Still running; ",
   interrupted: "Interrupted; ",
@@ -45,8 +45,7 @@ const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
 };
 
 /**
- * Returns the first line of an answer about a run: what was done and what was not, in which targeting, and the run's
- * ID.
+ * Returns the first line of an answer about a run: what was done and what was not, in which targeting, and the run ID.
  */
 export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
@@ -58,7 +57,7 @@ export function headline(run: ReportedRun): string {
   }
   if (WORK[run.tool] === SAVED && status === "running") return `The file is still being written. ${ran}`;
   const isDryRunOfEvents = status === "planned" && WORK[run.tool] === EVENT;
-  // A dry run of a single event is not stored.
+  // The dry run of a single event is not stored as a run.
   const dryRun = `Dry run; nothing was sent${runId === undefined ? " or stored" : ""}. `;
   const before = isDryRunOfEvents ? dryRun : (BEFORE[status] ?? "");
   const result = resultWords(run);
@@ -68,7 +67,7 @@ export function headline(run: ReportedRun): string {
     .join(" ");
 }
 
-/** If a workbook has several sheets, returns which one was read. */
+/** If a workbook has several sheets, returns words for the one that was read. */
 function sheetWords({ file }: ReportedRun): string {
   const { otherSheets = 0 } = file?.seen ?? {};
   if (otherSheets === 0) return "";
@@ -79,13 +78,13 @@ function sheetWords({ file }: ReportedRun): string {
 function resultWords(run: ReportedRun): string {
   const { status, counts, tool, newOptions, did } = run;
   const work = WORK[tool] ?? CHANGE;
-  // Several items may change the same option, so items are counted, not options.
+  // Several items can change the same option. So the total counts items.
   const allNoun = run.options === undefined ? work.noun : "item";
   const all = ofAll(counts.items, counts.items, allNoun, newOptions && { ...newOptions, count: newOptions.items });
   const rest = restWords(run);
   const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
   if (status === "planned" || status === "needs_confirmation") {
-    // For a waiting run, this line is short, because the answer continues with the effect that needs approval.
+    // The line of a waiting run is short, because the effect that needs approval follows it.
     if (status === "needs_confirmation") return rest.length === 0 ? "" : `${all}${also}`;
     return `Would ${wouldWords(run, work)}${also}`;
   }
@@ -94,23 +93,24 @@ function resultWords(run: ReportedRun): string {
   if (rest.length === 0) return `No ${work.noun} to ${work.todo}`;
   if (BEFORE[status] !== undefined) {
     const [only = "", ...others] = rest;
-    // If all objects have the same outcome, the line names only this outcome.
+    // If all objects have the same outcome, only this outcome is named.
     if (others.length === 0) return only.replace(/^[\d,]+/, all);
     return `${all}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  // "No option was changed" would be wrong if results are unknown, or if options of new targetings are counted.
+  // "No option was changed" would be wrong if some results are unknown, or if options of new targetings are counted as
+  // well.
   const isNone = counts.unknown === 0 && !did?.gone && (newOptions?.items ?? 0) === 0;
   const none = isNone ? `No ${work.noun} was ${work.done.toLowerCase()}` : all;
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
 
-/** Returns what a call would do. A call that adds options may also add Context IDs to options that exist. */
+/** Returns what a call would do. A call that adds options can also add Context IDs to options that exist. */
 function wouldWords(run: ReportedRun, { todo, noun }: Work): string {
   const { tool, counts, plan = [], extended, newOptions, did, options } = run;
   const { pending, items, failed } = counts;
   if (options !== undefined) return changedOptions(options, options.pending, items, { done: todo, left: "leave" });
-  // If an item would fail, the planned requests do not show how many options would change.
+  // If an item would fail, the planned requests do not show how many options are changed.
   const requested = tool === "bulk_add_options" && failed === 0 ? plan : [];
   const updates = requested.reduce((sum, one) => sum + (one.operation === "updateOptions" ? one.items : 0), 0);
   const same = did?.same ?? 0;
@@ -127,7 +127,7 @@ function wouldWords(run: ReportedRun, { todo, noun }: Work): string {
   return `${created === 0 ? extending : `${todo} ${ofAll(created, items, noun)}, ${extending}`}${unchanged}`;
 }
 
-/** Returns how many options are changed or left unchanged. If the number of items is different, adds it. */
+/** Returns how many options are changed and how many stay the same. Adds the number of items if it is another one. */
 function changedOptions(
   { same, objects }: OptionCounts,
   changed: number,
@@ -156,7 +156,7 @@ function doneWords(run: ReportedRun, { done, noun }: Work): readonly string[] {
   const kinds = DID.flatMap((kind) => (did !== undefined && did[kind] > 0 ? [{ kind, count: did[kind] }] : []));
   const [only, ...more] = kinds;
   const options = newOptions && { ...newOptions, count: newOptions.succeeded };
-  // If every item belongs to one of these kinds, the counts add up to the number of all items.
+  // If all items succeeded, the counts of the kinds add up to the total, so the total is not stated.
   const counted = (count: number, isFirst: boolean): string =>
     isFirst ? ofAll(count, succeeded === items ? count : items, noun, options) : thousands(count);
   const words = {
@@ -198,8 +198,8 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a count with its total and its noun, such as `30 of 60 options`. `options`: the options in new targetings,
- * which are counted separately.
+ * Returns a count with its total and its noun: `30 of 60 options`. `options`: options in new targetings, which are
+ * counted apart.
  */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
@@ -216,20 +216,20 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   return `${prefix} ${of}, which ${has}`;
 }
 
-/** Returns a note about sent requests that have no answer yet. They are not in the count of requests. */
+/** Returns a note about requests that were sent and not answered yet. The count of requests does not include them. */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
   const requests = unanswered === 1 ? "request has" : "requests have";
   return unanswered === 0 ? [] : [`up to ${unanswered} more ${requests} no answer yet`];
 }
 
-/** Returns why requests were sent again, such as ` (the service answered 3 times with status 503)`. */
+/** Returns which answers made this server send requests again: ` (the service answered 3 times with status 503)`. */
 function statusWords(failedWith: ReportedRun["failedWith"]): string {
   const each = [...(failedWith ?? [])].map(([status, times]) => `${many(times, "time")} with status ${status}`);
   return each.length === 0 ? "" : ` (the service answered ${each.join(", ")})`;
 }
 
 function requestWords({ requests, failedWith, unanswered = 0, tool, status, failures }: ReportedRun): string {
-  // If the service was locked, a note already says how often and for how long this server tried.
+  // If the service was locked, a note already says how often and how long this server has tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
   if (requests === undefined || status === "planned" || isBusy) return "";
   const { sent, resent, waitedMs } = requests;
@@ -253,8 +253,8 @@ function seconds(ms: number): string {
 }
 
 /**
- * The tools that ask a person before they remove data. Their answers also report if no approval was needed. Answers of
- * other tools report an approval only if a person was asked.
+ * The tools that ask a person before they remove something. Their answers say so even if no approval was needed;
+ * answers of other tools mention only an approval that was asked for.
  */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
@@ -264,15 +264,15 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the approval that an answer reports. Undefined for plans, for waiting runs, and if a tool that does not ask
- * needed no approval.
+ * Returns the approval to report. Undefined for plans, for waiting runs, and if no approval was needed and the tool
+ * does not ask.
  */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
-/** Returns a note on how many rows of a file became items. Empty if every row is one item. */
+/** Returns a note on how many rows of a file became items. Empty if each row is an item. */
 export function rowsNote({ rows, ...run }: Pick<ReportedRun, "rows" | "failures" | "status">): readonly string[] {
   if (rows === undefined) return [];
   const { read, merged, skipped, joined = [] } = rows;
@@ -286,7 +286,7 @@ export function rowsNote({ rows, ...run }: Pick<ReportedRun, "rows" | "failures"
 }
 
 /**
- * Returns which rows belong to the item of an earlier row. If such an item failed, also returns how many rows failed
+ * Returns which rows were merged into items of earlier rows. If such an item failed, also returns how many rows failed
  * with it.
  */
 function joinedWords(
@@ -323,7 +323,7 @@ export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[
   ];
 }
 
-/** Returns a note about new Context IDs that look almost like an ID that the option already has. */
+/** Returns a note about new Context IDs that are almost equal to one that the option already has. */
 export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly string[] {
   if (nearIds === undefined) return [];
   const { count, first } = nearIds;
@@ -335,8 +335,8 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
 }
 
 /**
- * Returns a note about options that exist, but in another group than the call names. A call that adds options does not
- * move them.
+ * Returns a note about options that exist in another group than the call names. A call that adds options does not move
+ * them.
  */
 export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): readonly string[] {
   if (elsewhere === undefined) return [];
@@ -349,7 +349,7 @@ export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): re
   ];
 }
 
-/** Returns a note about rows with the ID of an option that the targeting does not have, for example a deleted one. */
+/** Returns a note about rows with an ID that no option of the targeting has, for example because it was deleted. */
 export function missingIdsNote({ missingIds }: Pick<ReportedRun, "missingIds">): readonly string[] {
   if (missingIds === undefined) return [];
   const names = firstNames(missingIds);
@@ -365,8 +365,8 @@ function firstNames({ count, first }: Elsewhere): string {
 }
 
 /**
- * Returns a note about options that were not read before the change. An undo leaves the Context IDs that were added to
- * them, because they may have had these IDs before the run.
+ * Returns a note about options that were not read before the change. An undo will leave the added Context IDs in them,
+ * because they may have had these before.
  */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
@@ -378,7 +378,7 @@ export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string
 
 const MAX_COUNTS_SHOWN = 5;
 
-/** Returns a note about options whose number of Context IDs after the run is not the expected one. */
+/** Returns a note about options that now have another number of Context IDs than expected. */
 export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
   if (otherCounts.length === 0) return [];
   const picked = otherCounts.slice(0, MAX_COUNTS_SHOWN).map(({ name, _id = "?", expected, found }) => {
@@ -396,9 +396,9 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
-  // How many items were done after the run was resumed. The call of this answer need not be the one that resumed it.
+  // How many items were done since the run was resumed, which may have been by an earlier call than this one.
   const since = counts.succeeded + counts.alreadyDone - before;
-  // Items whose result was unknown may have been applied before the run was resumed.
+  // Items with an unknown result may have been applied already before the run was resumed.
   if (resumed.unknown > 0) {
     const were = (some: number): string => (some === 1 ? "was" : "were");
     const known = `${thousands(before)} of ${thousands(counts.items)} ${were(before)} known to be done before`;
@@ -413,8 +413,8 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
 }
 
 /**
- * Returns a note that explains why a run that renames objects sends more requests than it has items: it needs temporary
- * names to swap names.
+ * Returns a note that explains why a run sends more requests than it renames objects: swapping names needs temporary
+ * names.
  */
 export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];
@@ -432,7 +432,7 @@ export function resumedRunHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
 
-/** Returns a note that an earlier run of the same call was not finished, but that this call started a new run. */
+/** Returns a note that an earlier run of an identical call was unfinished, but that this call has started a new run. */
 export function newRunHint({ runId, status }: EndedRun): string {
   return (
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +
@@ -455,10 +455,10 @@ export const STOP_REQUESTED = "the run stops after the request in flight and sen
 
 export interface RunRow {
   readonly runId: string;
-  /** The tool of the run. Absent for some runs whose files are damaged. */
+  /** The tool of the run. It may be unknown if the files of the run are damaged. */
   readonly tool?: string;
   readonly status: string;
-  /** The ID of the targeting. Absent if the run changes several targetings. */
+  /** The ID of the targeting. Absent if the run is about several. */
   readonly targetingId?: string;
   readonly targetingName?: string;
   readonly counts?: Readonly<Record<string, number>>;

@@ -45,7 +45,7 @@ const MAX_GROUPS = 10;
 const MAX_GROUPS_BESIDE_PAGE = 3;
 const MAX_REASONS = 25;
 const MAX_RESULTS = 50;
-/** The maximum number of results per reason, in answers that also show how many there are in all. */
+/** The maximum number of results for each reason. Used in answers that also say how many there are in all. */
 const MAX_OF_A_REASON = 5;
 
 /** Returns the answer about a run in at most 2,500 tokens. */
@@ -63,11 +63,11 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MAX_GROUPS : MAX_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
-  // Remedies do not mention `resume_run` if the run was undone, or if a next step already contains the call.
+  // Remedies then do not say "resume": the run was undone, or a next step already contains the call.
   const resumes = run.isUndone === true || nextSteps.some((step) => step.includes("resume_run {"));
   const failures = failureRows(run, budget, resumes);
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
-  // Events that were not sent come last, because the failures already explain them.
+  // Events that were not sent come last, because they are among the failures as well.
   const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other)));
   const verdictRows = sentFirst.slice(0, most).map((verdict) => ({ data: { ...verdict }, line: verdictLine(verdict) }));
   const judged = takeFittingRows(verdictRows, budget);
@@ -184,7 +184,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const rows = page === undefined ? [] : results.rows.map(({ line }) => line);
   return [
     headline(run),
-    // The confirmation is added here, because its text already contains marks for foreign text.
+    // Not part of `body`: its text already has marks of foreign text.
     confirmation !== undefined && confirmationText(confirmation),
     ...withForeignLast(body, rows),
     page?.cursor !== undefined &&
@@ -193,9 +193,9 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   ];
 }
 
-/** Returns a note as a sentence. If it ends with the mark of foreign text, it gets no full stop. */
+/** Returns a note as a sentence. A note that ends with a mark of foreign text gets no full stop. */
 function sentence(note: string): string {
-  // A note that begins with the name of a tool is not capitalized.
+  // The name of a tool at the beginning of a note is not capitalized.
   if (/^[a-z]+_[a-z_]+ /.test(note)) return `${note}.`;
   return `${note.charAt(0).toUpperCase()}${note.slice(1)}${/[.>]$/.test(note) ? "" : "."}`;
 }
@@ -243,8 +243,8 @@ const SHORTEST_FORM = FAILURE_FORMS.length - 1;
 const DETAILS_SHARE = 0.6;
 
 /**
- * Returns the failures that fit, in the fullest form that fits. Examples are left out first. Whole failures are left
- * out only in an answer with a confirmation, whose effect must be complete.
+ * Returns the failures that fit into an answer, in the fullest possible form. Examples are omitted first. Whole
+ * failures are omitted only in an answer with a confirmation, because its effect must be complete.
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
@@ -260,7 +260,8 @@ function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readon
       return { ...row, lines: [...above, ...row.lines] };
     });
   });
-  // Chooses the fullest of the forms without examples in which all failures fit, otherwise the shortest form.
+  // Of the forms without examples, chooses the fullest one in which all failures fit. If none does, chooses the
+  // shortest.
   const costIn = (form: number): number => sum(forms.map((rows) => costOf(rows[form])));
   const fitting = FAILURE_FORMS.findIndex(({ isBare }, form) => isBare === true && costIn(form) <= budget.left);
   const least = fitting < 0 ? SHORTEST_FORM : fitting;
@@ -314,7 +315,8 @@ const WAITS_FOR = {
 } as const;
 
 /**
- * Returns an effect as text for an agent. If the run cannot be approved with a token, adds how and until when it can.
+ * Returns an effect as text for an agent. If no token can approve it, also says where and until when it can be
+ * approved.
  */
 export function confirmationText(confirmation: NonNullable<ReportedRun["confirmation"]>): string {
   const { token, effect, expiresAt, channel = "page" } = confirmation;
@@ -327,7 +329,7 @@ export function tokenAgainStep(tool: string): string {
   return `without its token: the same ${tool} call again asks about this run and gives a new token`;
 }
 
-/** Returns the call with which an agent continues the run after the person has approved. */
+/** Returns the call with which the agent continues after the person has approved. */
 export function confirmationStep(
   tool: string,
   { token = "", expiresAt }: { readonly token?: string; readonly expiresAt: string },
@@ -343,11 +345,13 @@ export function confirmationStep(
 interface AppliedRun {
   readonly status: string;
   readonly at: number;
-  /** The run of an equal earlier call. Absent if the run itself was applied before. */
+  /** The run of an identical earlier call. Absent if this run itself was applied before. */
   readonly runId?: string;
 }
 
-/** Returns a note that a run was applied before this call. Empty if it was not applied, or has not finished. */
+/**
+ * Returns a note that a run was applied before this call was made. Empty if the run was not applied or has not ended.
+ */
 export function appliedBeforeNote({ status, at, runId }: AppliedRun): readonly string[] {
   if (status !== "succeeded" && status !== "partial") return [];
   const how = status === "partial" ? "already applied in part" : "already applied";
@@ -361,7 +365,7 @@ function timeWords(iso: string): string {
   return `${iso.slice(11, 16)} UTC`;
 }
 
-/** Returns whether an answer is an error: the run failed, or nothing succeeded and its result is unknown. */
+/** Returns whether an answer is an error: the run failed, or nothing has succeeded and results are unknown. */
 function isError({ status, counts }: ReportedRun): boolean {
   return status === "failed" || (status === "unknown" && counts.succeeded + counts.alreadyDone === 0);
 }

@@ -31,27 +31,27 @@ export interface ReportedRun {
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  /** By status code: how often an answer of the service with this status led to another attempt. */
+  /** By status code: how many answers with this status made this server send a request again. */
   readonly failedWith?: ReadonlyMap<number, number>;
-  /** How many sent requests have no answer yet. They are not in `requests`. */
+  /** How many requests were sent and not answered yet. `requests` does not include them. */
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
-  /**
-   * Set if the call requested a page of results. The answer then contains all results of the page and fewer failures.
-   */
+  /** Set if the call asked for a page of results. The answer then has all results of the page, and fewer failures. */
   readonly page?: { readonly cursor: string | undefined; readonly matching?: number };
   readonly plan?: readonly PlannedRequest[];
-  /** What the events of a dry run would need: the number of requests, one for each event, and their total size. */
+  /**
+   * What sending the events of a dry run would take: the number of requests (one for each event) and their total size.
+   */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
-  /** Whether the call corrects misspelled names in events before it sends them. */
+  /** Whether the call corrects misspelt names in events before it sends them. */
   readonly autocorrects?: boolean;
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: {
     readonly token?: string;
     readonly effect: string;
     readonly expiresAt: string;
-    /** How the run can be approved. Absent: on the web page. */
+    /** Where approval can be given. Absent: on the web page. */
     readonly channel?: "client" | "token";
   };
   readonly nextSteps?: readonly string[];
@@ -59,14 +59,11 @@ export interface ReportedRun {
   readonly hasRejects?: boolean;
   readonly did?: DidCounts;
   readonly newOptions?: WithinCounts;
-  /**
-   * For a change of Context IDs: counts of options. They differ from the counts of items if several items change one
-   * option.
-   */
+  /** For a change of Context IDs: counts of options, because several items may change the same option. */
   readonly options?: OptionCounts;
-  /** How many existing options would get further Context IDs. */
+  /** How many options that already exist would get more Context IDs. */
   readonly extended?: number;
-  /** For an import: how many of the new options have no Context IDs. */
+  /** For an import: how many of the new options (`all`) have no Context IDs. */
   readonly withoutContextIds?: { readonly count: number; readonly all: number } | undefined;
   readonly approval?: Approval | undefined;
   readonly alwaysReportsApproval?: boolean;
@@ -86,15 +83,15 @@ export interface ReportedRun {
   readonly stale?: readonly StaleField[];
   readonly blocked?: Refusal | undefined;
   readonly notes?: readonly string[];
-  /** Whether the server stopped before it had planned the run. Such a run cannot be resumed. */
+  /** Whether the server stopped before it had planned the run. The run then cannot be resumed. */
   readonly neverPlanned?: boolean | undefined;
-  /** Whether the run was undone, at least in part. Such a run cannot be resumed. */
+  /** Whether the run was undone, completely or in part. It then cannot be resumed. */
   readonly isUndone?: boolean;
-  /** Whether unknown results stay unknown, because a resumed run would send nothing. */
+  /** Whether unknown results stay unknown: a resumed run would send nothing. */
   readonly unknownIsFinal?: boolean;
 }
 
-/** Returns a result as a line. The length of these lines decides how many results fit an answer. */
+/** Returns a result as a line. The length of these lines decides how many results an answer can have. */
 export function resultLine(result: ObjectResult): string {
   return resultRow(result).line;
 }
@@ -111,7 +108,7 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
   };
   const line = [
     `${placeWords(result)}:`,
-    // A failed object with its input has only the code of the reason. The failures in the answer explain the code.
+    // For a failed object with its input, only the code is shown: the failures in the answer explain it.
     input !== undefined && outcome === "failed"
       ? reason?.code
       : did === undefined || did === "same"
@@ -137,7 +134,7 @@ function objectWords(result: ObjectResult): string {
 const MAX_NAMED = 20;
 const FEW_NAMED = 3;
 
-/** The headings for results. Objects that did not succeed have none, because they are among the failures. */
+/** The headings for results. Objects without success have none, because they are among the failures. */
 const KINDS: readonly { readonly title: string; readonly isOne: (result: ObjectResult) => boolean }[] = [
   { title: "Created", isOne: ({ did }) => did === "created" },
   {
@@ -161,7 +158,8 @@ interface ChangeWords {
 }
 
 /**
- * Returns lines for each kind of change. `done`: the heading for objects of which it is unknown how they were changed.
+ * Returns lines for each kind of change. `done`: the heading for objects of which nothing more is known than that they
+ * are done.
  */
 export function changeLines(
   results: readonly ObjectResult[],
@@ -199,7 +197,7 @@ function titleOf(title: string, results: readonly ObjectResult[], { done, isPlan
   return isPlanned ? "Would change" : title;
 }
 
-/** Returns positions as text. The position of an object inside another one has two numbers: `items 1-3, 3.1, 3.2`. */
+/** Returns positions as text. An object inside another one has two numbers: `items 1-3, 3.1, 3.2`. */
 function positionWords(results: readonly ObjectResult[]): string {
   const byLine = results.some(({ line }) => line !== undefined);
   const spots: { first: number; last: number; within: string }[] = [];
@@ -223,7 +221,7 @@ function differencesOf({ from, to }: KnownChange) {
   const sides = [from, to].map((side) => (typeof side === "string" ? { name: side } : side));
   const names = sides.flatMap(({ name }) => name ?? []);
   const places = sides.flatMap((side) => placeIn(side) ?? []);
-  // Groups are compared by ID, because the same call may rename a group, which then has two names.
+  // Groups are compared by ID: if the same call renames a group, it has two names.
   const groups = new Set(sides.map(({ parent }) => parent));
   const isMoved = new Set(places).size === 2 && (groups.size === 2 || groups.has(undefined));
   return { ...(new Set(names).size === 2 && { names }), ...(isMoved && { places }) };
@@ -261,7 +259,7 @@ const LONGEST_TEXT = 300;
 const MAX_ENTRIES = 20;
 const DEEPEST = 6;
 
-/** Shortens long texts and lists in a value, and adds their full length. */
+/** Shortens long texts and lists in a value. Adds how long they are. */
 export function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string")
     return value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)` : value;

@@ -38,7 +38,7 @@ function conflictWords(detail: Detail): string {
   return words.length === 0 ? "" : `: ${words.join("; ")}${more}`;
 }
 
-/** By kind of object and operation: the remedy if a name is already taken. */
+/** The remedies if a name is already taken, by kind of object and operation. */
 const TAKEN_REMEDIES: Readonly<Record<string, Text>> = {
   "an option, addOptions": texts(
     'Choose another name, or call bulk_add_options with onExisting "skip" or "addContexts".',
@@ -81,8 +81,8 @@ const MOST = {
 } as const;
 
 /**
- * Returns the message for a code that the service uses for three limits (management-api 8.1). A new option with few
- * Context IDs can only have exceeded the limit of the project.
+ * Returns the message for the code that the service uses for three different limits (management-api 8.1). A new option
+ * with few Context IDs can only have exceeded the project's limit.
  */
 function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const own = detail.contextIds;
@@ -111,8 +111,8 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
 }
 
 /**
- * Returns the message for an option that does not exist. The service uses the same code if the new group of the option
- * does not exist. A dry run knows which of them it is (`noGroup`).
+ * Returns the message for an option that does not exist. With the same code, the service reports that the option's new
+ * group does not exist. Only a dry run knows which is meant (`noGroup`).
  */
 function missingOption(operation: Reason["operation"], sent: Reason["sent"] = []): string {
   if (operation === "addOptions") return "parent is not an option of this targeting";
@@ -121,7 +121,7 @@ function missingOption(operation: Reason["operation"], sent: Reason["sent"] = []
   return operation === "updateOptions" ? `${missing}, or its new group does not exist, if it was to be moved` : missing;
 }
 
-/** By code of the service (management-api 7): the message. */
+/** The messages, by code of the service (management-api 7). */
 export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
     message:
@@ -197,8 +197,8 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
 };
 
 /**
- * Returns the message for a change that the service does not support (management-api 7.4). Case 8 there occurs only in
- * reads, so its message is in `request-messages.ts`.
+ * Returns the message for a change that the service does not support (management-api 7.4). Case 8 occurs only in reads,
+ * so its message is in `request-messages.ts`.
  */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
@@ -209,7 +209,7 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
   return about?.words ?? STORED_UNCHANGEABLE;
 }
 
-/** Returns the message for a deletion or move that would leave the group named `group` empty. */
+/** Returns the message if a deletion or a move would leave the group named `group` empty. */
 function leavesEmpty(group: string, { operation }: Reason): Entry {
   return {
     message: `the option is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,
@@ -255,7 +255,7 @@ const LAST_OF_GROUP: Entry = {
   remedy: "First give this group Context IDs or another sub-option.",
 };
 
-/** Why the service may reject an update. The first entry whose fields were all sent is the reason. */
+/** Why the service can reject an update. The first entry whose fields were all sent is the reason. */
 const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; readonly words: Entry }[] = [
   {
     fields: ["parent", "group"],

@@ -17,11 +17,12 @@ const DELIMITER_WORDS: Readonly<Record<string, string>> = {
 const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
 /**
- * Returns notes on how a sheet was read. Omits columns in `beside`, which a preview in the same answer already lists.
+ * Returns notes on how a sheet was read. The columns in `beside` are omitted, because a preview in the same answer
+ * shows them.
  */
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
-  // Before it is detected how to read the sheet, nothing can be said about it.
+  // How the sheet is read has not been detected yet.
   if (isUndetected(file)) return [];
   const { seen = {} } = file;
   const notes = [
@@ -41,7 +42,7 @@ interface ImportedSheet {
   readonly isUndone?: boolean | undefined;
 }
 
-/** Returns how to import a sheet again, if its Context IDs were not read but options were created. */
+/** Returns how to import a sheet again, if options were created but their Context IDs were not read from the sheet. */
 export function undoFirstNote({ file, runId, did, isUndone }: ImportedSheet): readonly string[] {
   const { likelyContexts, withoutContexts } = file?.seen ?? {};
   if (!did?.created || isUndone || !(likelyContexts || withoutContexts)) return [];
@@ -55,9 +56,7 @@ interface NewOptions {
   readonly status: string;
 }
 
-/**
- * Returns a note about new options that have no Context IDs, because their cells in the file may be empty by mistake.
- */
+/** Returns a note about new options without Context IDs, whose cells in the file may be empty by mistake. */
 export function bareNote({ withoutContextIds, status }: NewOptions): readonly string[] {
   if (withoutContextIds === undefined) return [];
   const { count, all } = withoutContextIds;
@@ -66,7 +65,7 @@ export function bareNote({ withoutContextIds, status }: NewOptions): readonly st
   return [`${which} ${have} no Context IDs`];
 }
 
-/** Returns a note about texts that were taken as one Context ID but may be several. */
+/** Returns a note about texts that were read as one Context ID but may be several. */
 export function joinedNote({ joinedIds }: { readonly joinedIds?: JoinedIds }): readonly string[] {
   if (joinedIds === undefined) return [];
   const { count, separators, first } = joinedIds;
@@ -92,9 +91,9 @@ export function resultSheetText({
   readonly again: string;
   readonly isAppliedAgain: boolean;
   readonly isPart: boolean;
-  /** For a sheet of events that were not sent: the counts of all events of the run, by outcome. */
+  /** For a sheet with the events that were not sent: the counts of all events of the run, by outcome. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
-  /** Whether this is the sheet of a dry run of events. Then no event was sent. */
+  /** Whether this is the sheet of a dry run of events, in which none was sent. */
   readonly isDryRun?: boolean;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
@@ -278,7 +277,7 @@ const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
 const ALL_COLUMNS = "columns: ";
 
-/** Returns how the file was read, unless another note says so, and shows its columns and first rows. */
+/** Returns how the file was read, unless another note says it, with its columns and first rows. */
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));
@@ -322,7 +321,7 @@ function idWords(ids: readonly string[]): string {
 
 const CONTEXTS = ["contexts", "contextId"];
 
-/** By code of a problem with a row: the columns that may contain it. */
+/** The columns that may contain a problem, by code of the problem. */
 const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
   notAList: CONTEXTS,
   noContextId: CONTEXTS,
@@ -338,7 +337,7 @@ const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
 
 const BY_DAMAGED: Readonly<Record<string, readonly string[]>> = { "Context ID": CONTEXTS, group: ["parentName"] };
 
-/** Returns the columns that may contain a problem. The first one that exists in the sheet is marked. */
+/** Returns the columns that may contain a problem. The first one that the sheet has is marked. */
 export function columnsOf({ code, detail = {} }: Reason): readonly string[] {
   const { problem, what, field, fields } = detail;
   const [heading] = Array.isArray(fields) ? fields : [];

@@ -30,7 +30,7 @@ export function suiteReportAnswer(run: {
   readonly target: string;
   readonly report: SuiteReport;
   readonly approval?: Approval | undefined;
-  /** The file to which the report was written. `notSaved`: why it could not be written. */
+  /** The file with the report. `notSaved`: why it could not be written. */
   readonly savedTo?: string;
   readonly notSaved?: string;
 }) {
@@ -155,7 +155,7 @@ function notesOf({ results }: SuiteReport): readonly string[] {
   ].filter((note) => note !== false);
 }
 
-/** The maximum tokens of the first lines of a file. An answer contains them twice, as data and as text. */
+/** The maximum tokens of the first lines of a file, which are in an answer twice: as data and as text. */
 const PREVIEW_TOKENS = 1100;
 const LINE_LETTERS = 160;
 
@@ -181,7 +181,7 @@ const HOW_TO_RUN = {
 const SERVICE_TESTS =
   "It tests the service, not the app, in a sandbox that it starts itself. To test another service, set EVENT_API_URL.";
 
-/** Returns the note that the generated file tests a page and does not contain the cases of the suite. */
+/** Returns the note that the generated file tests a page, and that it does not contain the cases of the suite. */
 export function pageTestNote(cases: number): string {
   return `the file opens a page and checks the events that the page itself sends; it does not contain the ${many(cases, "case")} of the suite, and kinds, uid and seed do not change it`;
 }

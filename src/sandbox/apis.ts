@@ -73,7 +73,7 @@ async function read(work: Work, fault: Fault | undefined): Promise<Reply> {
   return carryOut(work, undefined);
 }
 
-/** Answers a write. Applies it only while no other write of its project is running (management-api 4.2). */
+/** Answers a write request. It is applied only while no other write of its project is running (management-api 4.2). */
 async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
   const { world, project } = work;
   if (fault?.kind === "late" && !fault.holdsLock) {
@@ -96,7 +96,9 @@ async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
 
 type LateFault = Extract<Fault, { kind: "late" }>;
 
-/** Applies a write late, when the delay of its fault is over. The connection of the client was broken before. */
+/**
+ * Applies a write after the delay of its fault. The client's connection was broken before, so nobody gets the answer.
+ */
 async function applyLate(work: Work, fault: LateFault, held: (() => void) | undefined): Promise<void> {
   if (fault.delayMs === undefined) await work.world.faults.removed(fault);
   else await delay(fault.delayMs, undefined, { ref: false });
@@ -137,8 +139,8 @@ interface EventRequest {
 }
 
 /**
- * Answers an event (event-tracking-api 4, 5, 7) and adds it to the event log. With `forward`, the address of a real
- * event endpoint, the event is sent there as well, and the client gets the answer of that endpoint.
+ * Answers an event (event-tracking-api 4, 5, 7) and adds it to the event log. `forward`: the address of a real event
+ * endpoint, to which the event is then sent as well; the client gets the answer of that endpoint.
  */
 export async function answerEvent(world: World, request: EventRequest, forward: string | undefined): Promise<Reply> {
   const { body, entry } = request;
@@ -150,7 +152,7 @@ export async function answerEvent(world: World, request: EventRequest, forward: 
   return refusal ?? replyAfter(fault, await take(world, request, body.text, forward));
 }
 
-/** Adds an event from the web page of the sandbox. It triggers no fault and is never forwarded. */
+/** Adds an event that a person sends from the web page of the sandbox. It triggers no fault and is never forwarded. */
 export function takeFromPage(world: World, text: string): void {
   const body = parseJson(text);
   const at = new Date(world.sources.now()).toISOString();
@@ -192,7 +194,7 @@ function isJson(contentType: string | undefined): boolean {
   return /^application\/json\s*(;|$)/i.test(contentType ?? "");
 }
 
-/** Throws a RangeError if events cannot be forwarded to the address `base`. */
+/** Throws a RangeError if `base` is not an address to which events can be forwarded. */
 export function checkForward(base: string): void {
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
     throw new RangeError(`events cannot be forwarded to "${base}", which is not an http or https address`);
@@ -201,7 +203,7 @@ export function checkForward(base: string): void {
 
 const PATIENCE_MS = 30_000;
 
-/** Sends an event to the real event endpoint below `base`. If that cannot be reached, the answer is a 502. */
+/** Sends an event to the real event endpoint below `base`. Returns its answer, or a 502 if it cannot be reached. */
 async function forwardEvent(
   base: string,
   event: Pick<EventRequest, "authorization" | "contentType"> & { readonly text: string },

@@ -9,7 +9,7 @@ export interface ManagementKey {
   readonly project?: string | undefined;
   /** What the key may do. Default: both scopes. */
   readonly scopes?: readonly Scope[] | undefined;
-  /** Whether the key was revoked. A revoked key is rejected like an unknown one. */
+  /** A revoked key is rejected like an unknown one. */
   readonly revoked?: boolean | undefined;
 }
 
@@ -34,15 +34,15 @@ export function callerOf({ socket, headers }: IncomingMessage) {
 /** The host names under which the APIs answer. Names of this machine and IP addresses are always accepted. */
 export interface ServedNames {
   readonly host: string;
-  /** In lower case. */
+  /** Must be in lower case. */
   readonly allowed: readonly string[];
 }
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
- * Returns whether a request may use the control plane: only from this machine, so its connection, `Host` and `Origin`
- * must belong to it.
+ * Returns whether a request may use the control plane. Only this machine may, so the request's connection, `Host` and
+ * `Origin` must all belong to it.
  */
 export function isFromLoopback({ peer, host, origin }: Caller): boolean {
   if (!isLoopbackAddress(peer ?? "")) return false;
@@ -54,9 +54,9 @@ export function isFromLoopback({ peer, host, origin }: Caller): boolean {
 }
 
 /**
- * Returns whether a request may use the APIs. A web page can make its own host name point to this machine (DNS
- * rebinding), so unknown names are refused. With `anyOrigin`, pages of any origin may send requests, such as a shop
- * under test.
+ * Returns whether a request may use the APIs. A malicious web page can make its own host name point to this machine
+ * (DNS rebinding), so unknown host names are refused. `anyOrigin`: pages of any origin may send requests, such as a
+ * shop under test.
  */
 export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin: boolean): boolean {
   if (!isOurs(hostnameOf(`http://${host ?? ""}`), names)) return false;
@@ -67,13 +67,13 @@ export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin
 
 function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): boolean {
   if (hostname === undefined || hostname === "") return false;
-  // A page cannot make an IP address point to another machine, so all IP addresses are accepted. For example, an
-  // Android emulator reaches its host machine as 10.0.2.2.
+  // DNS rebinding needs a host name, so IP addresses are safe and all accepted. For example, an Android emulator
+  // reaches its host machine as 10.0.2.2.
   if (isIP(bare(hostname)) !== 0) return true;
   if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;
   if (hostname === host.toLowerCase() || allowed.includes(hostname)) return true;
-  // Containers and machines in a private network have names without a dot, so these are accepted. Names on the internet
-  // contain a dot.
+  // Accepts names without a dot, which containers and machines in a private network have. Names on the internet have
+  // one.
   const isLoopbackHost = host === "localhost" || isLoopbackAddress(host);
   return !isLoopbackHost && !hostname.includes(".");
 }

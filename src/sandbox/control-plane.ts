@@ -21,7 +21,8 @@ const holdSchema = z.strictObject({
 });
 
 /**
- * Returns an HTTP app through which tests read and change the data and faults of a sandbox (docs/reference/sandbox.md).
+ * Returns the HTTP app with which tests read and change the data and the faults of a sandbox
+ * (docs/reference/sandbox.md).
  */
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();

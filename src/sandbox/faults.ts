@@ -9,7 +9,7 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
 });
 
 /**
- * Which requests a fault counts (`on`), and which of these trigger it (`nth`, `times`, `probability`;
+ * Which requests match a fault (`on`), and which of these it hits (`nth`, `times`, `probability`;
  * docs/reference/sandbox.md).
  */
 const when = {
@@ -22,11 +22,11 @@ const when = {
 
 const applied = z.boolean().default(false);
 const milliseconds = z.int().min(0).max(600_000);
-/** How long the fault delays a request, in milliseconds. If absent, until a test deletes the fault. */
+/** How long the fault delays a request, in milliseconds. If absent, the delay ends when a test deletes the fault. */
 const delayMs = milliseconds.optional();
 const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
 
-/** A fault as a test sends it to the control plane: what triggers it, and how a request then fails. */
+/** A fault as a test sends it to the control plane: which requests it hits, and how these then fail. */
 export const faultSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...when, kind: z.literal("status"), status: z.int().min(300).max(599), applied }),
   z.strictObject({ ...when, kind: z.literal("reset"), applied }),
@@ -78,11 +78,11 @@ export function faults(changed: () => void) {
     clear(): void {
       keep([]);
     },
-    /** Returns the faults. `met` is the number of matching requests, `struck` how many of them triggered the fault. */
+    /** Returns the faults. `met`: how many requests matched the fault. `struck`: how many of them it hit. */
     list() {
       return entries.map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
     },
-    /** Counts a request for every fault that it matches. Returns the fault that it triggers, if any. */
+    /** Counts a request for every fault that it matches. Returns the fault that hits it; undefined if none does. */
     next(operation: Operation): Fault | undefined {
       let striking: Fault | undefined;
       for (const entry of entries) {
@@ -116,7 +116,9 @@ function isDue(fault: Fault, met: number, struck: number, random: () => number):
   return chance && struck < (fault.times ?? (fault.probability === undefined ? 1 : Number.POSITIVE_INFINITY));
 }
 
-/** Returns a generator of numbers from 0 up to but not including 1 (mulberry32). */
+/**
+ * Returns a generator of pseudo-random numbers from 0 to below 1 (mulberry32). The same seed gives the same numbers.
+ */
 function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -128,8 +130,8 @@ function randomFrom(seed: number): () => number {
 }
 
 /**
- * Returns the failure of a request that a fault prevents from being applied. Undefined if the request must be applied.
- * `now` is in milliseconds since 1970.
+ * Returns the failure of a request that a fault keeps from being applied. Undefined if the request is to be applied.
+ * `now`: milliseconds since 1970.
  */
 export function replyBefore(fault: Fault | undefined, now: number): Reply | undefined {
   if (fault?.kind === "busy") return busyAnswer(fault.retryAfterMs, now);

@@ -18,22 +18,27 @@ export interface SandboxOptions {
   readonly host?: string;
   /** The port to listen on. Default: 0, which means any free port. */
   readonly port?: number;
-  /** Further host names under which the APIs answer. Names of this machine and IP addresses are always accepted. */
+  /**
+   * Further host names under which the APIs may be called. Names of this machine and IP addresses are always accepted.
+   */
   readonly allowedHosts?: readonly string[];
-  /** Keys that are accepted in addition to the built-in ones. A dump of the state never contains them. */
+  /**
+   * Keys that are accepted in addition to the built-in ones. They are secrets, so a dump of the state never contains
+   * them.
+   */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   readonly dataFile?: string;
   readonly seed?: Seed | undefined;
-  /** The base address of a real event endpoint that gets a copy of every event. */
+  /** The base address of a real event endpoint, to which every event is sent as well. */
   readonly forward?: string;
-  /** Creates the handler of the web page when a browser first opens the page. */
+  /** Creates the handler of the web page. Called when a browser opens the page for the first time. */
   readonly page?: (world: World, url: string) => Promise<(request: Request) => Promise<Response>>;
   readonly failed?: (request: FailedRequest) => void;
   /** How long a write waits for another write of its project before it gets a 409, in milliseconds. Default: 200. */
   readonly lockWaitMs?: number;
   /** Returns milliseconds since 1970. Default: the system time. */
   readonly now?: () => number;
-  /** Returns a number from 0 up to but not including 1. Default: Math.random. */
+  /** Returns a number from 0 to below 1. Default: Math.random. */
   readonly random?: () => number;
 }
 
@@ -42,8 +47,9 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 const KEEP_ALIVE_MS = 65_000;
 
 /**
- * Starts a sandbox of both APIs at one address. Throws a DataFileError, a RangeError if `forward` is no address, a
- * SeedError if the seed is inconsistent, or the system's error if the port cannot be opened.
+ * Starts a sandbox of both APIs at one address. Throws a DataFileError if the data file cannot be used, a RangeError if
+ * `forward` is no address, a SeedError if the seed contradicts itself, or the system's error if the port cannot be
+ * opened.
  */
 export async function startSandbox(options: SandboxOptions = {}) {
   if (options.forward !== undefined) checkForward(options.forward);
@@ -85,7 +91,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
       closing ??= listening.stop().then(() => data?.flush());
       return closing;
     },
-    /** Lets the process end although the server is listening. */
+    /** Lets the process end even while the server is listening. */
     unref: listening.unref,
     events: (): readonly ArrivedEvent[] => world.events.read({}, Number.POSITIVE_INFINITY).events,
     onEvent(arrived: (event: ArrivedEvent) => void): void {
@@ -129,10 +135,10 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
   }
 }
 
-/** Opens a port. Throws the error of the system if the port cannot be opened. */
+/** Opens a port. Throws the system's error if that fails. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
-  // Idle connections stay open for a long time, because a client would lose a request that it sends into a closing
-  // connection. Even on a busy machine, clients rarely pause longer.
+  // Idle connections stay open for a long time: a client would lose a request that it sends while its connection is
+  // closed. Even on a busy machine, clients rarely pause longer than this.
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions: { keepAliveTimeout: KEEP_ALIVE_MS } });
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
@@ -181,7 +187,7 @@ interface FailedRequest {
 interface AppOptions {
   readonly forward: string | undefined;
   readonly names: ServedNames;
-  /** Answers requests for the web page. Only browsers on this machine can open it. */
+  /** Answers requests for the web page, which only browsers on this machine can open. */
   readonly page?: ((request: Request) => Promise<Response>) | undefined;
   readonly failed?: ((request: FailedRequest) => void) | undefined;
 }
@@ -189,7 +195,8 @@ interface AppOptions {
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
 /**
- * Serves the event API and the management API, and for requests from this machine the control plane under `/_sandbox`.
+ * Serves the event API and the management API. Serves the control plane under `/_sandbox` to requests from this
+ * machine.
  */
 function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const { forward, names, page, failed } = options;
@@ -259,7 +266,7 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
   return reply;
 }
 
-/** Answers an event. `isLogged` is false if the event is not in the event log, because of a fault or its size. */
+/** Answers an event. `isLogged`: false if a fault or the size of the event kept it out of the event log. */
 async function serveEvent(
   world: World,
   c: NodeContext,
@@ -273,13 +280,13 @@ async function serveEvent(
   return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
 }
 
-/** Adds a request to the request log. The status is added to the entry when the request is answered. */
+/** Adds a request to the request log. Its status follows when it is answered. */
 function begin(world: World, c: NodeContext, operation: Operation, body: RequestBody): RequestEntry {
   const entry: RequestEntry = {
     at: new Date(world.sources.now()).toISOString(),
     operation,
     method: c.req.method,
-    // The path is copied, because it would otherwise keep the whole request line in memory.
+    // A copy of the path: the original text would keep the whole request line in memory.
     path: Buffer.from(c.req.path).toString("utf8"),
     status: null,
     applied: false,
@@ -290,12 +297,12 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
   return entry;
 }
 
-/** Returns the header `Date` with the time of the sandbox. Clients use it to learn the clock of the service. */
+/** Returns the header `Date` with the sandbox's time, from which clients estimate the clock of the service. */
 function dated(world: World): Headers {
   return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
 }
 
-/** Returns the query of a request. The values of a repeated parameter become a list, which validation rejects. */
+/** Returns the query of a request. A repeated parameter gets a list of its values, which validation then rejects. */
 function queryOf(queries: Record<string, string[]>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),

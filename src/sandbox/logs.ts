@@ -6,8 +6,8 @@ import { codePoints } from "../spec/names-and-contexts.ts";
 import type { Operation } from "../spec/routes.ts";
 
 /**
- * Creates a log that stores the newest entries: at most `most`, with at most `mostLetters` characters together. The
- * newest one is always stored.
+ * Creates a log of the newest entries. It stores at most `most` entries, with at most `mostLetters` characters in all,
+ * but always the newest one.
  */
 function ringBuffer<Entry>({
   most,
@@ -16,7 +16,7 @@ function ringBuffer<Entry>({
 }: {
   readonly most: number;
   readonly mostLetters: number;
-  /** Returns the size of an entry in characters. Must return the same for an entry each time. */
+  /** Returns the size of an entry in characters. It must always be the same for an entry. */
   readonly lettersOf: (entry: Entry) => number;
 }) {
   let ring: (Entry | undefined)[] = [];
@@ -52,14 +52,14 @@ function ringBuffer<Entry>({
         if (entry !== undefined) yield entry;
       }
     },
-    /** Returns how many entries were removed for space since the start or the last `clear`. */
+    /** Returns how many entries were removed to make room, since the start or the last `clear`. */
     dropped: () => oldest - cleared,
     /** Returns an entry by its number, from 1. Undefined if the entry was removed. */
     at: (number: number): Entry | undefined =>
       number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined,
     /**
-     * `newest`: the number of the newest entry, 0 if there was none yet. `cleared`: the number of the newest entry at
-     * the last `clear`.
+     * `newest`: the number of the newest entry; 0 if there has been none. `cleared`: the number that the newest entry
+     * had at the last `clear`.
      */
     newest: () => arrived,
     cleared: () => cleared,
@@ -71,9 +71,9 @@ export interface RequestEntry {
   readonly operation: Operation;
   readonly method: string;
   readonly path: string;
-  /** The status of the answer. Null as long as there is no answer, or if a fault prevented it. */
+  /** The status of the answer. Null before the answer, or if a fault prevented it. */
   status: number | null;
-  /** Whether the request was applied. Items of an applied bulk request may still have failed. */
+  /** Whether the request was applied. Single items of it may still have failed. */
   applied: boolean;
   fault?: string;
   readonly bytes: number;
@@ -82,8 +82,7 @@ export interface RequestEntry {
 }
 
 /**
- * The maximum number of stored requests, and of characters of their paths together. One path may be as long as a
- * header.
+ * The maximum number of stored requests, and of characters in their paths together, because a path can be very long.
  */
 const MAX_REQUESTS = 10_000;
 const REQUEST_LETTERS = 2 * 1_048_576;
@@ -98,17 +97,17 @@ export function requestJournal() {
   });
   return {
     ...kept,
-    /** Returns the requests, the oldest first. `dropped` counts older requests that were removed for space. */
+    /** Returns the requests, the oldest first. `dropped`: how many older requests were removed to make room. */
     read: () => ({ requests: [...kept.newestFirst()].reverse(), dropped: kept.dropped() }),
   };
 }
 
-/** What the service does with an event. It answers `!invalid` to a rejected event (event-tracking-api 7). */
+/** What the service does with an event. It answers a rejected event with `!invalid` (event-tracking-api 7). */
 type Verdict = "recorded" | "ignored" | "rejected";
 
 /**
- * A rule that an event breaks. `effect` is the verdict that this rule alone causes. A finding that is `uncertain` or
- * `unused` does not prevent that the event is recorded.
+ * A rule that an event breaks. `effect`: what breaking only this rule causes. With `uncertain` and `unused`, the event
+ * can still be recorded.
  */
 export interface Finding {
   /** The path of the field, such as `items.2.item_id`. Empty for the whole body. */
@@ -117,7 +116,7 @@ export interface Finding {
   readonly effect: "rejected" | "ignored" | "uncertain" | "unused";
 }
 
-/** What breaking each rule causes (event-tracking-api 7, 8; some are assumed). */
+/** What breaking each rule causes (event-tracking-api 7, 8). Some entries are assumed. */
 const RULES = {
   notAnObject: "rejected",
   authorization: "rejected",
@@ -259,7 +258,7 @@ type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
 /**
  * Creates the event log. It stores the newest events: at most 100,000, with at most 64 Mi characters of bodies and
- * findings. Calls `changed` after each change.
+ * findings together. Calls `changed` after each change.
  */
 export function eventLog(changed: () => void = () => undefined) {
   const kept = ringBuffer<ArrivedEvent>({ most: MAX_EVENTS, mostLetters: EVENT_LETTERS, lettersOf });
@@ -277,8 +276,8 @@ export function eventLog(changed: () => void = () => undefined) {
       changed();
     },
     /**
-     * Returns the newest events that match the filter, at most `limit`, the oldest first. `total` is the number of all
-     * matching events.
+     * Returns the newest events that match the filter, at most `limit`, the oldest of them first. `total`: how many
+     * match in all.
      */
     read(filter: EventFilter, limit: number) {
       const newestFirst: ArrivedEvent[] = [];
@@ -309,7 +308,7 @@ function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventF
   );
 }
 
-/** The maximum number of characters of all bodies and findings in one answer. The bodies beyond it are omitted. */
+/** The maximum number of characters of all bodies and findings in an answer. Further bodies are omitted. */
 const LETTERS_SHOWN = 16 * 1_048_576;
 const LETTERS_OF_FINDING_IN_PAGE = 100;
 const FINDINGS_SHOWN = 3;
@@ -353,7 +352,7 @@ function eventText({ text, isJson, ...event }: ArrivedEvent, withBody: boolean):
 
 const FINDINGS_KEPT = 100;
 
-/** Creates an entry of the event log. `body` is the parsed `text`. Undefined if the text is not JSON. */
+/** Creates an entry of the event log. `body` is the parsed `text`; undefined if the text is not JSON. */
 export function arrivedEvent({
   at,
   text,
@@ -372,10 +371,7 @@ export function arrivedEvent({
   };
 }
 
-/**
- * Returns a value of an event by which the event can be found, such as its `uid`. Null if it is not a text or is too
- * long.
- */
+/** Returns a value of an event for searches, such as its `uid`. Null if it is no text or too long. */
 function identity(value: unknown): string | null {
   return typeof value === "string" && value.length <= 2048 ? value : null;
 }

@@ -31,13 +31,13 @@ import { projectNamed, type World } from "./world.ts";
 const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
- * Data for a sandbox. It is stored without the checks of the API and without the write lock, like changes in the web
- * console (management-api 4.2 rule 4). An entry with the `_id` of an existing object changes that object. Any other
- * entry creates one.
+ * Data for a sandbox. Like changes in the web console, it is stored without the API's checks and without the write lock
+ * (management-api 4.2 rule 4). An entry with the `_id` of an existing object changes it; any other entry creates an
+ * object.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
-  /** Whether the API reports that the project does not exist. Its data stays stored. */
+  /** If true, the API reports that the project does not exist, although its data stays stored. */
   deleted: z.boolean().optional(),
   keys: list(keySchema.omit({ project: true })),
   appKeys: list(z.string().min(1)),
@@ -52,7 +52,7 @@ export const seedSchema = z.strictObject({
   ),
   products: list(productSchema.partial({ _id: true })),
   campaigns: list(campaignSchema.partial({ _id: true })),
-  /** Events to store as if they had arrived at the time `at`. Default: now. */
+  /** Events to store. `at`: when they arrived. Default: now. */
   events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
   /** The IDs of objects to remove. Removing a targeting removes its options. */
   remove: list(z.string()),
@@ -61,7 +61,7 @@ type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
 /**
- * Stores a seed and returns the IDs of its objects. Throws a RangeError if an option names a targeting or parent that
+ * Stores a seed and returns the IDs of its objects. Throws a RangeError if an option names a targeting or a group that
  * does not exist.
  */
 export function plantSeed(world: World, seed: Seed) {
@@ -98,7 +98,7 @@ export function plantSeed(world: World, seed: Seed) {
 }
 
 /**
- * Checks that the targeting and the parent of each option exist, in the project or earlier in the seed. Throws a
+ * Checks that the targeting and the group of each option exist, in the project or earlier in the seed. Throws a
  * RangeError.
  */
 function checkOptions(project: Project, seed: Seed): void {
@@ -168,8 +168,8 @@ function removeAnything(project: Project, id: string): void {
 const MINUTE_MS = 60_000;
 
 /**
- * Returns the sample shop, with some wrong events. `newId` returns ascending ULIDs. `now` is in milliseconds since
- * 1970.
+ * Returns the seed of the sample shop, which contains some wrong events. `newId` returns ascending ULIDs. `now`:
+ * milliseconds since 1970.
  */
 function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];
@@ -200,7 +200,7 @@ function sampleSeed(newId: () => string, now: number): SeedInput {
   const northwind = add(brands, "Northwind", ["brand-northwind"]);
   add(brands, "Contoso", ["brand-contoso", "brand-contoso-kids"]);
   add(brands, "Fabrikam", ["brand-fabrikam"]);
-  // The same brand with another spelling, as an example of data to clean up.
+  // The same brand in another spelling, as an example of data that needs cleaning up.
   add(brands, "fabrikam", ["brand-fabrikam-outlet"]);
 
   addGroup(campaigns, "Seasons", {
@@ -240,12 +240,12 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   [1195, { uid: "shopper-2", eventName: "page_view", platform: "web", page_id: "home" }],
   [1190, { uid: "shopper-2", eventName: "page_view", platform: "web", page_id: "summer-sale" }],
   [1180, { uid: "shopper-2", eventName: "add_to_wishlist", platform: "web", ...SHIRT }],
-  // The event name has the wrong case, so the service answers ok but ignores the event.
+  // The case of the event name is wrong, so the service answers "ok" but drops the event.
   [900, { uid: "shopper-3", eventName: "Purchase", platform: "android", tx_id: "order-5002", currency: "USD" }],
   [880, { uid: "shopper-3", eventName: "view_item", platform: "android", ...SHIRT }],
   [610, { uid: "shopper-4", eventName: "app_open", platform: "android" }],
   [605, { uid: "shopper-4", eventName: "add_to_cart", platform: "android", ...SHIRT, quantity: 2 }],
-  // A purchase needs `tx_id`, so the service answers ok but ignores the event.
+  // The purchase lacks `tx_id`, so the service answers "ok" but drops the event.
   [600, { uid: "shopper-4", eventName: "purchase", platform: "android", currency: "USD", items: [SHIRT] }],
   [420, { uid: "shopper-5", eventName: "push_clicks", platform: "ios", campaign_id: "summer-sale" }],
   [419, { uid: "shopper-5", eventName: "page_view", platform: "ios", page_id: "summer-sale" }],
@@ -268,8 +268,8 @@ type SeedChoice = "none" | "sample" | { readonly file: string };
 export class SeedError extends Error {}
 
 /**
- * Reads a seed (docs/reference/sandbox.md). Gives each targeting without an `_id` one, so that the caller knows all
- * IDs. Throws a SeedError if the file cannot be read or is not a seed.
+ * Reads a seed (docs/reference/sandbox.md). Targetings without an `_id` get one, so that the caller knows all IDs.
+ * Throws a SeedError if the file cannot be read or is no seed.
  */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;

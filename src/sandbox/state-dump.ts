@@ -19,7 +19,7 @@ export const productSchema = z.strictObject({
   newOptions: sides.prefault({}),
 });
 
-/** A campaign. `options` are the IDs of the options that it includes or excludes. */
+/** A campaign. `options`: the IDs of the options that it includes or excludes. */
 export const campaignSchema = z.strictObject({
   _id: ulid,
   approved: z.boolean().default(true),
@@ -57,7 +57,7 @@ const projectSchema = z.strictObject({
   campaigns: z.array(campaignSchema),
 });
 
-/** The saved state of a sandbox: all data except events, requests, faults and the keys from the settings. */
+/** The saved state of a sandbox. It does not contain events, requests, faults, or keys from the settings. */
 export const dumpSchema = z.strictObject({
   version: z.literal(1),
   keys: z.array(keySchema),
@@ -66,7 +66,7 @@ export const dumpSchema = z.strictObject({
 type Dump = z.output<typeof dumpSchema>;
 type ProjectDump = z.output<typeof projectSchema>;
 
-/** Returns the state of the sandbox as a dump. Lists are in creation order, so equal data gives equal dumps. */
+/** Returns the state of a sandbox. Lists are in the order of creation, so that equal data gives equal dumps. */
 export function dumpWorld(world: World): Dump {
   return {
     version: 1,
@@ -151,7 +151,7 @@ export function putCampaign(project: Project, campaign: z.output<typeof campaign
   return campaign._id;
 }
 
-/** Replaces the state of the sandbox by a dump. Throws a RangeError that says what is inconsistent in the dump. */
+/** Replaces the state of a sandbox by a dump. Throws a RangeError if the dump contradicts itself. */
 export function loadWorld(world: World, dump: Dump): void {
   const projects = dump.projects.map(loadProject);
   resetProjects(world);
@@ -174,8 +174,8 @@ function loadProject(dump: ProjectDump): Project {
 }
 
 /**
- * Stores the options of a dump, groups before their sub-options. The order of the dump is not enough, because an option
- * may be older than the group into which it was moved.
+ * Stores the options of a dump. A group must be stored before its sub-options, although an option can be older than the
+ * group into which it was moved.
  */
 function loadOptions(project: Project, options: ProjectDump["options"]): void {
   let waiting = options;
@@ -200,16 +200,15 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
 }
 
 /**
- * How many milliseconds after a change the data file is written. Later changes in this time are written together with
- * it.
+ * How long after a change the data file is written, in milliseconds. Later changes in this time are written with it.
  */
 const GATHER_MS = 300;
-/** The mode of the data file. A sandbox contains no secrets, so all users may read it. */
+/** The mode of the data file. A sandbox contains no secrets, so all users of the machine may read it. */
 const READABLE_BY_ALL = 0o666;
 
 export class DataFileError extends Error {}
 
-/** Reads a dump. Undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not a dump. */
+/** Reads a dump. Undefined if there is no file. Throws a DataFileError if it cannot be read or is no dump. */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
@@ -251,7 +250,7 @@ export function dataFile(file: string, dump: () => Dump) {
     touch(): void {
       timer ??= setTimeout(write, GATHER_MS).unref();
     },
-    /** Writes the state now. Throws a DataFileError if this or an earlier write failed. */
+    /** Writes the state now. Throws a DataFileError if this write or an earlier one failed. */
     async flush(): Promise<void> {
       clearTimeout(timer);
       write();

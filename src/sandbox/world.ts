@@ -10,8 +10,8 @@ export interface World {
   readonly sources: Sources;
   readonly projects: Map<string, Project>;
   /**
-   * The accepted keys of the management API. `givenKeys` come from the settings, `seededKeys` from seeds. A dump
-   * contains only `seededKeys`.
+   * The accepted keys of the management API: `givenKeys` are from the settings, `seededKeys` from seeds. A dump
+   * contains only the latter.
    */
   readonly givenKeys: readonly ManagementKey[];
   readonly seededKeys: Map<string, ManagementKey>;
@@ -22,13 +22,13 @@ export interface World {
   readonly events: EventLog;
   readyAt: number;
   changed(): void;
-  /** Calls `observer` after each change of a part. The returned function ends these calls. */
+  /** Calls `observer` after each change of a part, until the returned function is called. */
   watch(part: WorldPart, observer: () => void): () => void;
 }
 
 type WorldPart = "state" | "events" | "faults";
 
-/** `lockWaitMs`: how many milliseconds a write waits for another write of its project before it gets a 409. */
+/** `lockWaitMs`: how long a write waits for another write of its project before it gets a 409, in milliseconds. */
 interface WorldOptions {
   readonly managementKeys: readonly ManagementKey[];
   readonly appKeys: readonly string[];
@@ -69,7 +69,7 @@ function observers() {
       for (const observer of all[part]) observer();
     },
     watch(part: WorldPart, observer: () => void): () => void {
-      // Each call adds a function of its own, so that the same observer can be added twice and removed once.
+      // A function of its own for each call. So an observer that is added twice can be removed once.
       const own = (): void => observer();
       all[part].add(own);
       return () => {
@@ -79,7 +79,7 @@ function observers() {
   };
 }
 
-/** Removes all projects. Creates an empty project for each project that a key from the settings names. */
+/** Removes all projects, and creates an empty one for each project of a key from the settings. */
 export function resetProjects(world: World): void {
   world.projects.clear();
   world.seededKeys.clear();
@@ -102,14 +102,12 @@ export function grantOf(world: World, key: string) {
   return { project: projectNamed(world, held.project ?? DEFAULT_PROJECT), scopes };
 }
 
-/**
- * The result of acquiring the write lock of a project: how to release it, or how long to wait before the next attempt.
- */
+/** The result of asking for the write lock of a project: a function that releases it, or when to ask again. */
 type Acquired = { readonly release: () => void } | { readonly retryAfterMs: number };
 
 /**
- * Creates the lock that lets only one write of each project run at a time (management-api 4.2). `waitMs`: how many
- * milliseconds `acquire` waits for it.
+ * Creates the lock with which only one write of each project runs at a time (management-api 4.2). `waitMs`: how long
+ * `acquire` waits for it, in milliseconds.
  */
 function writeLock(waitMs: number, now: () => number) {
   const queues = new Map<string, (() => void)[]>();
@@ -128,8 +126,8 @@ function writeLock(waitMs: number, now: () => number) {
   }
 
   /**
-   * Calls `start` when the lock is free. If it was not free at once, returns the entry in the queue, with which the
-   * write can leave the queue.
+   * Calls `start` when the lock is free. If it is not free at once, returns the entry in the queue, with which the
+   * write can leave the queue again.
    */
   function enqueue(project: string, start: (release: () => void) => void): (() => void) | undefined {
     const queue = queues.get(project);
@@ -147,7 +145,7 @@ function writeLock(waitMs: number, now: () => number) {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** Returns for how many more milliseconds a `hold` keeps the lock, or `waitMs` if there is no `hold`. */
+  /** Returns for how many more milliseconds a call of `hold` keeps the lock. Without such a call, returns `waitMs`. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

@@ -24,7 +24,7 @@ import {
 import type { NewOption, OptionToAdd } from "./requests.ts";
 import { idsBy, optionRecordOf, type Project, putOption, type StoredOption, type StoredTargeting } from "./store.ts";
 
-/** Adds options. Items without an error are added together or not at all (management-api 4.1). */
+/** Adds options. All items without an error are added, or none of them (management-api 4.1). */
 export function addOptions(
   project: Project,
   items: readonly OptionToAdd[],
@@ -52,8 +52,8 @@ export function addOptions(
 }
 
 /**
- * Checks the items of a request. `settled` contains the errors that are already known, by index of the item. An item
- * with an error claims no names, Context IDs or room, so it causes no errors of later items.
+ * Checks the items of a request. `settled`: the errors that are already known, by index of the item. An item with an
+ * error uses no names, Context IDs or room, so it causes no errors of later items.
  */
 function checkItems(
   project: Project,
@@ -111,8 +111,8 @@ export function parentError(project: Project, targeting: string, parent: string)
 }
 
 /**
- * Returns an error if options have one of the names already. It contains the IDs of these options. `except` is the
- * option that may have the name.
+ * Returns an error if other options already have one of the names, with their IDs. `except`: the option that may have
+ * it.
  */
 export function namesTaken(
   targeting: StoredTargeting,
@@ -124,8 +124,8 @@ export function namesTaken(
 }
 
 /**
- * Returns the errors of new top-level options, by index of the item. An ad product may require new options of a
- * targeting. If all new options of a targeting together exceed the limit of the ad product, all of them fail
+ * Returns the errors of new top-level options, by index of the item. An ad product can require all new options of a
+ * targeting. If the new options of a targeting together exceed the limit of the ad product, all of them fail
  * (management-api 7.2).
  */
 function productErrors(
@@ -151,13 +151,13 @@ function productErrors(
   return failed;
 }
 
-/** The sources of times and IDs. `now` returns milliseconds since 1970. Each new ID sorts after all earlier IDs. */
+/** Where times and IDs come from. `now` returns milliseconds since 1970. Each new ID sorts after all earlier ones. */
 export interface Sources {
   now(): number;
   newId(): string;
 }
 
-/** Returns the type of a new option. An option with `children` and without `type` is a group (assumed). */
+/** Returns the type of a new option. Without `type`, an option with `children` is a group (assumed). */
 function typeOf(option: NewOption): OptionType {
   return option.type ?? (option.children === undefined ? "atomic" : "collection");
 }
@@ -179,8 +179,8 @@ export function shapeError(option: NewOption): BusinessError | undefined {
 }
 
 /**
- * Checks the Context IDs of options that are created together, and claims them in `claims`, so that later items cannot
- * use them. `targeting` is undefined if the targeting is created, too.
+ * Checks the Context IDs of options that are created together. Records them in `claims`, so that later items cannot use
+ * them. `targeting` is undefined if the targeting is new as well.
  */
 export function claimContexts(
   claims: Claims,

@@ -42,7 +42,7 @@ interface UpdateClaims extends Claims {
 
 const NOT_SUPPORTED = businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 
-/** Updates options. A failed item does not affect others (management-api 4.1). */
+/** Updates options. An item that fails does not affect the others (management-api 4.1). */
 export function updateOptions(
   project: Project,
   items: readonly OptionUpdate[],
@@ -66,7 +66,7 @@ export function updateOptions(
   });
 }
 
-/** Returns the targeting of an option (`place`) and its new name. `names` is empty if the name does not change. */
+/** Returns the targeting of an option (`place`) and its new name in `names`, which is empty if the name stays. */
 function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
   const option = project.options.get(item._id);
   const changes = item.name !== undefined && option !== undefined && option.name !== item.name;
@@ -95,18 +95,15 @@ function typeError(project: Project, option: StoredOption, item: OptionUpdate): 
   return isGroup && item.parent !== undefined ? NOT_SUPPORTED : undefined;
 }
 
-/**
- * Returns whether an option cannot be changed through the API: a group inside a group, or an option inside such a
- * group.
- */
+/** Returns whether the API cannot change an option: it is a group inside a group, or an option inside such a group. */
 function isUnchangeable(project: Project, option: StoredOption): boolean {
   if (option.parent === undefined) return false;
   return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
 }
 
 /**
- * Checks the move of an option to the group `to`, or to the top level if `to` is null (management-api 7.2, 7.4 cases 4
- * and 6).
+ * Checks the move of an option into the group `to`, or to the top level if `to` is null (management-api 7.2, 7.4 cases
+ * 4 and 6).
  */
 function moveError(
   claims: UpdateClaims,
@@ -205,7 +202,7 @@ function writeContexts(claims: UpdateClaims, option: StoredOption, after: Readon
   replaceContexts(claims.project, option, after);
 }
 
-/** Applies only the `add` of an update that has both and failed before its `remove` (management-api 4.1). */
+/** Applies only the `add` of an update whose `remove` fails (management-api 4.1). */
 function applyAddAlone(claims: UpdateClaims, option: StoredOption, item: OptionUpdate): void {
   const add = item.contexts?.add;
   if (add === undefined || item.contexts?.remove === undefined) return;
@@ -213,7 +210,7 @@ function applyAddAlone(claims: UpdateClaims, option: StoredOption, item: OptionU
   writeContexts(claims, option, contextsAfter(option.contexts, { add }));
 }
 
-/** Returns the error of a request that deletes too many option groups and sub-options (management-api 7.2). */
+/** Returns the error of a request that would delete too many groups and sub-options (management-api 7.2). */
 export function treeItemsError(project: Project, ids: readonly string[]): BusinessError | undefined {
   const limit = LIMITS.groupItems.value;
   const treeItems = [...new Set(ids)].filter((id) => {
@@ -226,8 +223,8 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
 }
 
 /**
- * Deletes options. Options without an error are deleted together or not at all (management-api 4.1). Remaining
- * sub-options of a deleted group become top-level options.
+ * Deletes options: all without an error, or none (management-api 4.1). Remaining sub-options of a deleted group move to
+ * the top level.
  */
 export function deleteOptions(
   project: Project,
@@ -258,8 +255,8 @@ export function deleteOptions(
 }
 
 /**
- * Removes those groups from `targets`, the options to delete, whose remaining sub-options cannot inherit the settings
- * of the group. Returns the errors of these groups.
+ * Removes groups from `targets` (the options to delete) whose remaining sub-options cannot inherit the settings of the
+ * group. Returns the errors of these groups.
  */
 function groupErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const before: RequiredIncreases = new Map();
@@ -279,8 +276,8 @@ function groupErrors(project: Project, targets: Map<string, StoredOption>): Read
 }
 
 /**
- * Removes sub-options from `targets`, the options to delete, if their group would be empty: a group without own Context
- * IDs must keep one sub-option (management-api 7.4 case 6).
+ * Removes sub-options from `targets` (the options to delete) that are the last one of a group without Context IDs of
+ * its own, because the group would be empty (management-api 7.4 case 6). Returns their errors.
  */
 function lastChildErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const staying = new Map<string, number>();

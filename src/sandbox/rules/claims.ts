@@ -3,8 +3,8 @@ import { type BusinessError, businessError } from "./outcome.ts";
 import { type AdProduct, idsBy, type Project } from "./store.ts";
 
 /**
- * A group as `detail.conflicts` of an error names it (management-api 7.3). A group that the same request creates may
- * have no ID yet.
+ * A group in `detail.conflicts` of an error (management-api 7.3). A group that the same request creates may have no ID
+ * yet.
  */
 interface GroupName {
   readonly collection: { readonly _id?: string; readonly name: string };
@@ -12,15 +12,15 @@ interface GroupName {
 }
 
 /**
- * What the earlier items of a request claim: Context IDs of groups, and room for Context IDs. All items of a request
- * are applied at the same time, so later items cannot use what earlier items claim or free (management-api 4.1).
+ * What earlier items of a request use: Context IDs of groups, and room for Context IDs. All items are applied at the
+ * same time, so later items cannot use what earlier ones use or free (management-api 4.1).
  */
 export interface Claims {
   readonly project: Project;
   readonly groupContexts: Map<string, GroupName>;
   /**
-   * How many Context IDs the project had before the request (`contextsBefore`), and how many its earlier items add
-   * (`contextsAdded`).
+   * `contextsBefore`: how many Context IDs the project had before the request. `contextsAdded`: how many its earlier
+   * items add.
    */
   readonly contextsBefore: number;
   contextsAdded: number;
@@ -31,8 +31,8 @@ export function noClaims(project: Project): Claims {
 }
 
 /**
- * Returns an error if another group or an earlier item uses one of the Context IDs (management-api 7.2
- * `TARGETING_COLLECTION_CONTEXT_DUPLICATED`). `self` is the group that gets them.
+ * Returns an error if another group, or an earlier item, has one of the Context IDs (management-api 7.2
+ * `TARGETING_COLLECTION_CONTEXT_DUPLICATED`). `self`: the group that is to get them.
  */
 export function ownContextError(claims: Claims, added: Iterable<string>, self?: string): BusinessError | undefined {
   const conflicts: unknown[] = [];
@@ -60,7 +60,7 @@ export function storedGroupName(project: Project, id: string): GroupName {
   };
 }
 
-/** Returns an error if a project would get more Context IDs than it may have (management-api 8.1). */
+/** Returns an error if the project would have too many Context IDs (management-api 8.1). */
 export function projectContextError(claims: Claims, count: number): BusinessError | undefined {
   const total = claims.contextsBefore + claims.contextsAdded + count;
   return count > 0 && total > LIMITS.projectContextIds.value
@@ -73,8 +73,9 @@ export function claimGroupContexts(claims: Claims, values: Iterable<string>, gro
 }
 
 /**
- * Returns for each item that repeats a name the index of the first item with that name (management-api 7.3
- * `duplicateOfIndex`). Undefined for other items. Names are compared only within one `place`, such as a targeting.
+ * Returns, for each item that repeats a name, the index of the first item with that name (management-api 7.3
+ * `duplicateOfIndex`); undefined for other items. Only names in the same `place` are compared, such as in one
+ * targeting.
  */
 export function repeatedNames(
   items: readonly { readonly place: string; readonly names: readonly string[] }[],
@@ -97,8 +98,8 @@ export function repeatedNames(
 export type RequiredIncreases = Map<string, number>;
 
 /**
- * Returns an error if an ad product would get too many required options (management-api 7.2, 8.1). `before` is the
- * increase that earlier items cause.
+ * Returns an error if an ad product would have too many required options (management-api 7.2, 8.1). `before`: how many
+ * earlier items already add.
  */
 export function requiredLimitError(
   project: Project,
@@ -120,7 +121,7 @@ export function requiredLimitError(
 
 /**
  * Returns how many more required options each ad product gets if `count` top-level options are added to a targeting. An
- * ad product may require all new options of a targeting.
+ * ad product can require all new options of a targeting.
  */
 export function increasesByNewOptions(project: Project, targeting: string, count: number): RequiredIncreases {
   return increases(project, (product) => (product.newOptions.has(targeting) ? count : 0));
@@ -128,7 +129,7 @@ export function increasesByNewOptions(project: Project, targeting: string, count
 
 /**
  * Returns how many more required options each ad product gets if the sub-options `heirs` leave their group and inherit
- * its settings. `groupGoes`: the group is deleted, so it is not required any more.
+ * its settings. `groupGoes`: the group itself is deleted, so it no longer counts.
  */
 export function increasesByHeirs(
   project: Project,
@@ -155,7 +156,7 @@ export function addIncreases(total: RequiredIncreases, more: RequiredIncreases):
   for (const [id, increase] of more) total.set(id, (total.get(id) ?? 0) + increase);
 }
 
-/** Makes a new top-level option required in the ad products that require all new options of its targeting. */
+/** If ad products require all new options of a targeting, makes a new top-level option required in them. */
 export function takeOverAsNew(project: Project, targeting: string, option: string): void {
   for (const product of project.products.values()) {
     const setting = product.newOptions.get(targeting);
@@ -163,7 +164,7 @@ export function takeOverAsNew(project: Project, targeting: string, option: strin
   }
 }
 
-/** Makes an option that has left a group required in the ad products that require the group (management-api 7.2). */
+/** If ad products require a group, makes an option that has left this group required in them (management-api 7.2). */
 export function inheritRequiredSetting(project: Project, group: string, heir: string): void {
   for (const product of project.products.values()) {
     const setting = product.required.get(group);
@@ -172,7 +173,8 @@ export function inheritRequiredSetting(project: Project, group: string, heir: st
 }
 
 /**
- * Returns whether an option is in use and so cannot move into a group (management-api 7.2 `TARGETING_CATEGORY_LOCKED`).
+ * Returns whether an option cannot move into a group, because an ad product or a campaign uses it (management-api 7.2
+ * `TARGETING_CATEGORY_LOCKED`).
  */
 export function isOptionLocked(project: Project, option: string): boolean {
   for (const product of project.products.values()) if (product.required.has(option)) return true;

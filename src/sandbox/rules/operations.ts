@@ -17,12 +17,11 @@ import {
 export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
 
 /**
- * A checked request: the function that applies it, or its problems, which are a list or one sentence (management-api
- * 2.2).
+ * A checked request: the function that applies it, or its problems as a list or as one sentence (management-api 2.2).
  */
 type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
 
-/** The parts of a request that the rules need. `body` is the parsed JSON, undefined if the request has no body. */
+/** What the rules need of a request. `body`: the parsed JSON; undefined if the request has no body. */
 export interface RequestParts {
   readonly pathId: string;
   readonly query: Readonly<Record<string, unknown>>;
@@ -56,7 +55,7 @@ export const OPERATIONS = {
 
 export type ManagementOperation = keyof typeof OPERATIONS;
 
-/** The same schemas, typed so that `write` gets the type of the body from its operation. */
+/** `BODIES` with other types, so that `write` gets the type of the body from the operation. */
 const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
 
 function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
@@ -97,8 +96,8 @@ function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
 }
 
 /**
- * Applies a rule for several items to one object. The answer is the data or the error of that object (management-api 4
- * rule 5).
+ * Applies a rule for several items to a single object. Returns its data or its error instead of a list (management-api
+ * 4 rule 5).
  */
 function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
   return (project, sources, interference) => {

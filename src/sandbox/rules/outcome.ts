@@ -5,7 +5,7 @@ import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { BulkResult } from "../../spec/records.ts";
 
-/** The error of an item or a whole request (management-api 7.2). `detail` has the fields of 7.3. */
+/** The error of an item or of a whole request (management-api 7.2). `detail` contains the fields of 7.3. */
 export interface BusinessError {
   readonly errorCode: ErrorCode;
   readonly detail?: Readonly<Record<string, unknown>>;
@@ -24,15 +24,15 @@ export type Checked = { readonly write: () => Readonly<Record<string, unknown>> 
 export interface Interference {
   readonly error: BusinessError;
   /**
-   * Returns whether a fault makes an item fail. If all items are applied together, one failing item makes all of them
-   * fail.
+   * Returns whether a fault makes the item with this index fail. If the items are applied together, all of them fail
+   * with it.
    */
   hits(index: number): boolean;
-  /** Whether the `add` of a failing update is applied although its `remove` is not (management-api 4.1). */
+  /** Whether the `add` of an update is applied although the update fails (management-api 4.1). */
   readonly addApplied: boolean;
 }
 
-/** Applies the items without an error, all of them or none (management-api 4.1). */
+/** Applies all items without an error, or none (management-api 4.1). */
 export function applyUnit(items: readonly Checked[], interference: Interference | undefined): readonly ItemOutcome[] {
   const struck = interference !== undefined && items.some((_, index) => interference.hits(index));
   return items.map((item) => {
@@ -61,10 +61,7 @@ function errorFields(error: BusinessError): {
   return error.detail === undefined ? fields : { ...fields, detail: { ...error.detail } };
 }
 
-/**
- * The answer to a request, or what the client gets instead. "reset": the connection breaks. "silence": there is no
- * answer.
- */
+/** The answer to a request, or what happens instead. "reset": the connection breaks. "silence": no answer comes. */
 export type Reply = Answer | "reset" | "silence";
 
 export interface Answer {
@@ -78,10 +75,11 @@ export function validationAnswer(message: readonly string[] | string): Answer {
 }
 
 /**
- * Returns the answer for a business error of a whole request (management-api 2.2). `now` is in milliseconds since 1970.
+ * Returns the answer if a whole request fails with a business error (management-api 2.2). `now`: milliseconds since
+ * 1970.
  */
 export function businessAnswer(error: BusinessError, now: number): Answer {
-  // An unexpected error of a request for a single object is a 502 (management-api 4 rule 5).
+  // For a request about a single object, an unexpected error is a 502 (management-api 4 rule 5).
   if (error.errorCode === "UNCATCHED") return statusAnswer(502);
   const fields = errorFields(error);
   const timestamp = new Date(now).toISOString().replace("Z", "+00:00");
@@ -104,20 +102,23 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
     return RESPONSE_ALREADY_SENT;
   }
   headers.set("Content-Type", "application/json; charset=utf-8");
-  // The body is converted to bytes in pieces. Otherwise, a large answer would be in memory as one long string as well.
+  // Converted in pieces. As one text, a large answer would need twice the memory.
   const body = Buffer.concat([...jsonPieces(reply.body)].map((piece) => Buffer.from(piece)));
   return new Response(body, { status: reply.status, headers });
 }
 
-/** The body of a request. `tooLarge` is the size of a body that exceeds the limit (management-api 7.1, 413). */
+/**
+ * The body of a request. `tooLarge`: the size of a body that exceeds the limit, which is not stored (management-api
+ * 7.1, 413).
+ */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
-/** If a body is more than this many times as large as the limit, the rest of it is not read. */
+/** If a body is this many times as large as the limit, the rest of it is not read. */
 const PATIENCE = 8;
 
 /**
- * Reads a body. A body over the limit is read to its end but not stored, because a client that is still sending cannot
- * receive the answer.
+ * Reads a body. A body over the limit is read as well, but not stored: a client must finish sending before it can get
+ * the answer.
  */
 export async function readBody(request: IncomingMessage): Promise<RequestBody> {
   const limit = LIMITS.bodyBytes.value;

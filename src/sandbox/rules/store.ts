@@ -20,7 +20,7 @@ export interface StoredOption {
   exposeChildren: boolean;
   contexts: readonly string[];
   contextBytes: number;
-  /** The IDs of the sub-options. All options that never had any share one empty list, which saves memory. */
+  /** The IDs of the sub-options. Options that never had any share one empty list, which saves memory. */
   children: OrderedIds;
   readonly createdAt: string;
   updatedAt: string;
@@ -30,8 +30,8 @@ export interface StoredOption {
 type RequiredAs = "include" | "exclude";
 
 /**
- * An ad product. `required`: how it requires options, by option ID. `newOptions`: how it requires all new top-level
- * options of a targeting, by targeting ID.
+ * An ad product. `required`: the options that it requires, and how, by option ID. `newOptions`: the targetings of which
+ * it requires all new top-level options, and how, by targeting ID.
  */
 export interface AdProduct {
   readonly _id: string;
@@ -41,7 +41,7 @@ export interface AdProduct {
 }
 
 /**
- * A campaign. Until it has ended, its options cannot move into a group. If it is also approved, the targetings of its
+ * A campaign. Before it has ended, its options cannot move into a group. If it is also approved, targetings with its
  * options cannot be deleted.
  */
 interface Campaign {
@@ -51,15 +51,10 @@ interface Campaign {
   readonly options: Set<string>;
 }
 
-/**
- * An audience targeting. The API cannot read or change it, but no other targeting can have its name (management-api 1).
- */
+/** An audience targeting. The API does not show it, but no other targeting can have its name (management-api 1). */
 type AudienceTargeting = Pick<AdProduct, "_id" | "name">;
 
-/**
- * The content of a project. Only the functions of this file may change it, because they keep its maps consistent with
- * each other.
- */
+/** The content of a project. Only functions in this file change it, so that its maps stay consistent. */
 export interface Project {
   readonly _id: string;
   readonly name: string;
@@ -70,7 +65,7 @@ export interface Project {
   readonly products: Map<string, AdProduct>;
   readonly campaigns: Map<string, Campaign>;
   readonly targetingNames: IdIndex;
-  /** The IDs of the option groups that have a Context ID of their own, by that Context ID. */
+  /** By Context ID: the IDs of the groups that have it themselves. */
   readonly groupContexts: IdIndex;
   contextCount: number;
 }
@@ -151,8 +146,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   const targeting = project.targetings.get(record.targeting);
   const option: StoredOption = {
     _id,
-    // All options of a targeting use one copy of its ID, which saves memory. Each item of a request has a copy of its
-    // own.
+    // All options of a targeting share one copy of its ID, which saves memory: each item of a request has its own.
     targeting: targeting?._id ?? record.targeting,
     name,
     type,
@@ -174,7 +168,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   return option;
 }
 
-/** Removes an option. The caller must have moved or removed its sub-options. */
+/** Removes an option. Its sub-options must have been moved or removed before. */
 export function dropOption(project: Project, option: StoredOption): void {
   replaceContexts(project, option, new Set());
   siblings(project, option)?.remove(option._id);
@@ -203,7 +197,7 @@ export function moveStoredOption(project: Project, option: StoredOption, parent:
   siblings(project, option)?.add(option._id);
 }
 
-/** Replaces the Context IDs of an option. `contexts` must be trimmed. */
+/** Replaces the Context IDs of an option. `contexts` must be trimmed already. */
 export function replaceContexts(project: Project, option: StoredOption, contexts: ReadonlySet<string>): void {
   if (option.type === "collection") {
     const before = new Set(option.contexts);
@@ -229,8 +223,8 @@ function siblings(project: Project, option: StoredOption): OrderedIds | undefine
 }
 
 /**
- * IDs by name or by Context ID. There may be several, because the web console can create duplicates (management-api 4.2
- * rule 4).
+ * By name or by Context ID: the IDs that have it. There may be several, because the web console can create duplicates
+ * (management-api 4.2 rule 4).
  */
 type IdIndex = Map<string, string | readonly string[]>;
 
@@ -251,14 +245,14 @@ export function idsBy(index: IdIndex, text: string, except?: string): readonly s
   return except === undefined ? held : held.filter((id) => id !== except);
 }
 
-/** Returns a targeting as the API returns it (fields assumed). */
+/** Returns a targeting as the API shows it (its fields are assumed). */
 export function targetingRecordOf(targeting: StoredTargeting): TargetingRecord {
   const { _id, name, optionCount, createdAt, updatedAt } = targeting;
   return { _id, name, optionCount, createdAt, updatedAt };
 }
 
 /**
- * Returns an option as the API returns it (management-api 2.1): with its first 50 sub-options, and the number of all
+ * Returns an option as the API shows it (management-api 2.1): with its first 50 sub-options and the number of all
  * (8.1).
  */
 export function optionRecordOf(option: StoredOption): OptionRecord {
@@ -281,8 +275,8 @@ export function optionRecordOf(option: StoredOption): OptionRecord {
 const CHUNK = 512;
 
 /**
- * A list of IDs in creation order, which is also their alphabetical order. Adding, removing and finding an ID take time
- * proportional to the square root of the size.
+ * A list of IDs in the order of their creation, which is also alphabetical. The time to add, remove or find an ID grows
+ * with the square root of the size.
  */
 export class OrderedIds implements Iterable<string> {
   readonly #chunks: string[][] = [];

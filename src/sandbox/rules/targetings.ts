@@ -20,7 +20,7 @@ import {
   targetingRecordOf,
 } from "./store.ts";
 
-/** Creates targetings. Items without an error are created together or not at all (management-api 4.1). */
+/** Creates targetings: all without an error, or none (management-api 4.1). */
 export function createTargetings(
   project: Project,
   items: readonly TargetingToCreate[],
@@ -71,7 +71,7 @@ function createError(
 }
 
 /**
- * Returns an error if a targeting has the name already. The error contains the ID of that targeting, except for an
+ * Returns an error if a targeting already has the name. It contains the ID of that targeting, unless this is an
  * audience targeting (management-api 4.3).
  */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
@@ -82,8 +82,7 @@ function nameTaken(project: Project, name: string, except?: string): BusinessErr
 }
 
 /**
- * Renames targetings one after the other, so that an item can use a name that an earlier item freed (management-api
- * 4.1).
+ * Renames targetings one after the other. So an item can use a name that an earlier item gives up (management-api 4.1).
  */
 export function renameTargetings(
   project: Project,
@@ -104,8 +103,8 @@ export function renameTargetings(
 }
 
 /**
- * Deletes targetings. Targetings without an error are deleted together or not at all (management-api 4.1). Targetings
- * with options in a running campaign are locked (7.2).
+ * Deletes targetings: all without an error, or none (management-api 4.1). Targetings with options in a running campaign
+ * are locked (7.2).
  */
 export function deleteTargetings(
   project: Project,
@@ -135,7 +134,9 @@ export function getTargeting(project: Project, id: string): Outcome {
   return { body: targetingRecordOf(targeting) };
 }
 
-/** Lists top-level options or the sub-options of `parent`, in creation order (management-api 7.4 case 8, 8.1). */
+/**
+ * Lists top-level options, or the sub-options of `parent`, in the order of creation (management-api 7.4 case 8, 8.1).
+ */
 export function listOptions(project: Project, targetingId: string, query: ListQuery): Outcome {
   const targeting = project.targetings.get(targetingId);
   if (targeting === undefined) return { error: businessError("TARGETING_NOT_FOUND") };
@@ -152,7 +153,7 @@ export function listOptions(project: Project, targetingId: string, query: ListQu
   return { body: { items, total: list.size } };
 }
 
-/** Returns the option with one page of its Context IDs (management-api 8.1). */
+/** Returns an option with one page of its Context IDs (management-api 8.1). */
 export function getOption(project: Project, id: string, query: GetQuery): Outcome {
   const option = project.options.get(id);
   if (option === undefined) return { error: businessError("TARGETING_CATEGORY_NOT_FOUND") };
