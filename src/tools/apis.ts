@@ -18,8 +18,8 @@ import {
 } from "./define-tool.ts";
 
 /**
- * Throws a ToolError if settings that a tool needs are missing or invalid. A tool of the toolset `either` needs only
- * one of the two APIs.
+ * Throws a ToolError if settings that a tool needs are missing or invalid. A tool of the toolset `either` needs the
+ * settings of only one of the two APIs.
  */
 export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
@@ -37,8 +37,8 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
 }
 
 /**
- * Returns the management API for a call. A read throws a DeadlineExceeded if it is not finished when the call must be
- * answered.
+ * Returns the management API for a call. A read that has not ended when the call must be answered throws a
+ * DeadlineExceeded.
  */
 export function managementOf(context: Waiting & Pick<ToolContext, "management">): ManagementApi {
   const management = configured("management", context.management);
@@ -56,7 +56,7 @@ export function testBenchOf({ testBench }: ToolContext): TestBench {
   return { ...bench, sandbox: withRefusalsExplained(bench.sandbox) };
 }
 
-/** Returns the address to which the page in a generated Playwright test sends its events. */
+/** Returns the address to which the page of a generated Playwright test sends its events. */
 export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
@@ -64,8 +64,8 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
 /**
- * Returns the sandbox whose events are inspected. A read throws a DeadlineExceeded if it is not finished when the call
- * must be answered.
+ * Returns the sandbox whose events are inspected. A read that has not ended when the call must be answered throws a
+ * DeadlineExceeded.
  */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
@@ -116,10 +116,10 @@ function configured<Service>(api: keyof typeof SETTINGS, service: Service | unde
   throw new ToolError(`the ${api} API is not configured`, SETTINGS[api]);
 }
 
-/** Thrown if a read was aborted because the call must be answered now (`TARGETING_MCP_WAIT_MS`). */
+/** A read was aborted because the call must be answered now (`TARGETING_MCP_WAIT_MS`). */
 export class DeadlineExceeded extends ToolError {}
 
-/** Runs `read`. If it is not finished when the call must be answered, aborts it and throws a DeadlineExceeded. */
+/** Runs `read`. When the call must be answered, aborts it and throws a DeadlineExceeded. */
 export async function withinWait<Value>(
   { arrivedAt, waitMs, clock }: Waiting,
   signal: AbortSignal | undefined,
@@ -143,10 +143,7 @@ export async function withinWait<Value>(
   }
 }
 
-/**
- * Waits for `read`. If it is not finished when the call must be answered, throws a DeadlineExceeded. The read
- * continues.
- */
+/** Waits for `read`. When the call must be answered, throws a DeadlineExceeded, but lets the read go on. */
 export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Value>): Promise<Value> {
   const waitMs = Math.max(waiting.waitMs, LEAST_READ_MS);
   const finished = read.then((value) => ({ value }));
@@ -158,7 +155,7 @@ export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Valu
   );
 }
 
-/** Waits for `read`. If it is not finished when the call must be answered, returns undefined. The read continues. */
+/** Waits for `read`. When the call must be answered, returns undefined, but lets the read go on. */
 export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
   const over = new AbortController();
   const late = clock.sleep(Math.max(0, arrivedAt + waitMs - clock.now()), over.signal).then(() => undefined);

@@ -46,7 +46,7 @@ export const applyPlan = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Returns the run that stores a plan or a dry run. Throws a ToolError if the run stores neither. */
+/** Returns the run that stores a plan or a dry run. Throws a ToolError if the run with this ID stores neither. */
 export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
   const run = await ownRun(runId, context);
   if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
@@ -58,7 +58,8 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
 }
 
 /**
- * Applies the plan or dry run of a run, with approval if it needs one. If the run was already started, only reports it.
+ * Applies the plan or the dry run that a run stores, with approval if it needs one. If it was started before, only
+ * reports it.
  */
 async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
@@ -120,8 +121,8 @@ async function carryOut({ header }: ChangeRun, plan: Plan, context: ToolContext)
 }
 
 /**
- * Finishes the check of a plan in the background. Then starts the run or, if it removes data, lets it wait for
- * approval. Throws a ToolError instead for a dry run, and for a call with a person's reply to a question.
+ * Lets the check of a plan go on in the background. After it, the run starts or, if it removes data, waits for
+ * approval. For a dry run, and for a call that brings a person's reply, throws a ToolError instead.
  */
 async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {

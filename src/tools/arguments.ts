@@ -38,8 +38,8 @@ export function targetingArgumentsOf<Given extends TargetingReference>({
 }
 
 /**
- * A targeting that the arguments name. `note`: says how the name differs from the given one. `seen`: the ID and name in
- * the list of seen targetings; absent if the arguments contain the ID.
+ * A targeting that the arguments name. `note`: how its name differs from the given one. `seen`: its ID and name in the
+ * list of seen targetings; absent if it was given by its ID.
  */
 export interface FoundByName {
   readonly _id: string;
@@ -48,9 +48,9 @@ export interface FoundByName {
 }
 
 /**
- * Returns the targeting that the arguments name; undefined if they name none. A targeting that was found by name is
- * read, because it may have been renamed elsewhere. Throws a ToolError if the name is unknown or ambiguous (with
- * candidates), or if the targeting has another name now.
+ * Returns the targeting that the arguments name; undefined if they name none. If it was found by name, it is read,
+ * because others may have renamed it. Throws a ToolError if the name is unknown or ambiguous (with candidates), or if
+ * the targeting has another name now.
  */
 export async function findTargeting(
   reference: TargetingReference,
@@ -64,8 +64,7 @@ export async function findTargeting(
 }
 
 /**
- * Compares the current name of a targeting with the name by which it was found. If they differ, stores the current name
- * and throws a ToolError.
+ * Throws a ToolError if a targeting now has another name than the one by which it was found. Remembers the new name.
  */
 export async function checkSameName(
   { _id, name: seen }: Pick<SeenTargeting, "_id" | "name">,
@@ -82,8 +81,8 @@ export async function checkSameName(
 }
 
 /**
- * Returns the targeting that the arguments name, from the list of seen targetings. Throws a ToolError with candidates
- * if the name is unknown or ambiguous.
+ * Returns the targeting that the arguments name, as it was seen before. Throws a ToolError with candidates if the name
+ * is unknown or ambiguous.
  */
 export async function findSeenTargeting(
   { targetingId, targetingName }: TargetingReference,
@@ -117,7 +116,7 @@ function matched(given: string, { isExact, thing: { _id, name } }: Match): Found
   return isExact ? { _id } : { _id, note };
 }
 
-/** Returns the targeting that the arguments name. Throws a ToolError if they name none or it is not found. */
+/** Returns the targeting that the arguments name. Throws a ToolError if they name none, or if it is not found. */
 export async function neededTargeting(reference: TargetingReference, context: ToolContext): Promise<FoundByName> {
   const found = await findTargeting(reference, context);
   if (found !== undefined) return found;
@@ -128,7 +127,7 @@ export async function neededTargeting(reference: TargetingReference, context: To
 }
 
 /**
- * Finds the targeting of an item by name. If the name is unknown or ambiguous, does not throw, so that only this item
+ * Finds the targeting of one item by name. Does not throw for an unknown or ambiguous name, so that only this item
  * fails.
  */
 export async function seenTargeting(name: string, { memory }: Pick<ToolContext, "memory">): Promise<NamedTargeting> {
@@ -157,7 +156,10 @@ export function ulidArgument(argument: string, value: string): string {
   );
 }
 
-/** Returns the targeting that the arguments name or, if they name none, the one in the file's column Targeting. */
+/**
+ * Returns the targeting that the arguments name. If they name none, returns the one in the column Targeting of the
+ * file.
+ */
 export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
   const named = opened?.file.seen?.targeting;
   if (given.targetingId || given.targetingName) return given;
@@ -171,7 +173,7 @@ export function referenceOf(given: TargetingReference, opened: OpenedFile | unde
   return isUlid(named) ? { targetingId: named } : { targetingName: named };
 }
 
-/** Returns the file, with the ID and the names by which its rows may name the targeting of the call. */
+/** Returns the file, together with the ID and the names that its rows may use for the targeting of the call. */
 export async function aboutTargeting(
   opened: OpenedFile | undefined,
   found: FoundByName | undefined,
@@ -188,9 +190,7 @@ export async function aboutTargeting(
   return { ...opened.file, targeting: [found._id, ...(isSame ? [named] : [])] };
 }
 
-/**
- * Returns a function that finds an option of a targeting by name. All options are read at the first search, only once.
- */
+/** Returns a function that finds an option of a targeting by name. The options are read once, for the first search. */
 export function optionsNamed(targetingId: string, api: ManagementApi, signal: AbortSignal) {
   let index: Promise<NameIndex<OptionRecord>> | undefined;
   return async (name: string): Promise<FoundByName> => {
@@ -296,10 +296,7 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
   };
 }
 
-/**
- * Opens the file of a call, which must not also have the arguments in `beside`. If time allows, detects how a sheet
- * must be read.
- */
+/** Opens the file of a call, which excludes the arguments in `beside`. If time allows, detects how to read a sheet. */
 export async function openedFile(
   given: FileArguments,
   beside: Readonly<Record<string, unknown>>,
@@ -314,7 +311,7 @@ export async function openedFile(
     throw new ToolError(`${useless} was given together with ${other}`, `${useless} is only for file: leave it out.`);
   }
   if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give only one of them.");
-  // Imported with the first file, so that the server starts fast.
+  // Loaded with the first file, so that the server starts fast.
   const [{ openFile }, { withDetectedForm }] = await Promise.all([
     import("../files/open-file.ts"),
     import("../files/detected-form.ts"),
@@ -328,7 +325,7 @@ export async function openedFile(
 
 /**
  * Returns the folders that a call may read: those in the settings or, over HTTP, in the caller's token. If there are
- * none, returns the folders (roots) of the client.
+ * none, those that the client offers (roots).
  */
 export async function readableDirs({
   allowedDirs,
@@ -342,7 +339,7 @@ export const saveArguments = (saveTo: string) => ({
   delimiter: z.string().optional().describe("Of a .csv file"),
 });
 
-/** Where a call saves a file. `delimiter` separates the cells of a text file. */
+/** Where a call saves a file. `delimiter`: what separates the cells of a text file. */
 export interface SaveArguments {
   readonly saveTo: string;
   readonly delimiter?: string | undefined;
@@ -355,7 +352,7 @@ export const onUnknownArgument = () => ({
     .describe("When an answer is lost: report it, or send again and risk recording it twice"),
 });
 
-/** Returns the schema of an object with any fields. Zod's own schemas would drop the field `__proto__`. */
+/** Returns the schema of an object with any fields. Unlike Zod's own schemas, it keeps a field named `__proto__`. */
 export function openObject() {
   return z
     .unknown()
@@ -367,10 +364,10 @@ export function openObject() {
     });
 }
 
-/** The maximum depth of an event. The parser accepts far deeper values, but no event needs them. */
+/** The maximum depth of an event. The JSON parser accepts far more, but no event needs it. */
 const DEEPEST = 100;
 
-/** Throws a ToolError for values that JSON cannot represent: too large numbers and cyclic references. */
+/** Throws a ToolError for values that JSON cannot contain: numbers that are too large, and cyclic references. */
 export function checkJsonValues(given: unknown, where = "the event"): void {
   let level: readonly unknown[] = [given];
   for (let depth = 0; level.length > 0; depth += 1) {

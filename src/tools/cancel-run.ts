@@ -25,11 +25,11 @@ export const cancelRun = {
   output: runOutput,
   async handler({ runId }, context) {
     const { runs } = context;
-    // A run of this process can be stopped even if the store is not available, so this process is searched first.
+    // Runs of this process come first: they can be stopped even if the store cannot be reached.
     const driven = runs.driven(runId);
     let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
     if (isEventRun(run) && run.status() === "planned") return removeDryRun(run, context);
-    // A run that has not started is withdrawn, so that no process can start it.
+    // A run that is not started is ended in the store, so that no process can start it.
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     const isGoing = run.status() === "running" || run.status() === "interrupted";
     const notes =
@@ -42,7 +42,7 @@ export const cancelRun = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Deletes a dry run of events. Nothing of it is being executed, so there is nothing to stop. */
+/** Deletes a dry run of events. It has no process that would have to be stopped. */
 async function removeDryRun({ header, state }: EventRun, context: ToolContext): Promise<ToolAnswer> {
   const { runId, call } = header;
   const { environment } = context;

@@ -19,7 +19,7 @@ const input = () =>
     secret: z.string().describe("From the _meta of the answer that waits for the decision"),
   });
 
-/** The tool with which a view sends the decision of a person. Models do not see this tool. */
+/** The tool with which a view sends a person's decision. It is hidden from models. */
 export const decideRun = {
   name: "decide_run",
   title: "Decide on a run",
@@ -31,8 +31,8 @@ export const decideRun = {
   output: runOutput,
   async handler({ runId, decision, secret }, context) {
     const { digest = "" } = (await waitingRun(runId, context))?.state.facts.waits ?? {};
-    // The secret is checked first. It is valid only for a waiting run of this caller, so nobody learns anything about
-    // the runs of others.
+    // The secret is checked first: it is only valid for a waiting run of this caller. So nobody can find out anything
+    // about runs of others.
     if (!(await isSecretFor({ runId, digest }, secret, context))) throw nothingToDecide();
     const answer = decision === "approve" ? "approved" : "declined";
     const saw = (seen: string): boolean => seen === digest;
@@ -53,8 +53,8 @@ function nothingToDecide(): ToolError {
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Starts work that a person approved, only once even if several processes try it. Returns "stale" if the work would
- * differ now from what was approved. Undefined if it was already started.
+ * Starts the work that a person approved, and only once, even if several processes try. Returns "stale" if it would now
+ * do something else than what was approved. Undefined if it was started before.
  */
 export async function grant(
   approval: ApprovalRun,
@@ -101,7 +101,8 @@ async function workOf(
 }
 
 /**
- * Resumes a run for a person who pressed Resume. If resuming it needs approval, pressing the button is the approval.
+ * Resumes a run for a person who pressed Resume. If the resumed run needs approval, pressing the button is the
+ * approval.
  */
 export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
   const { runId } = run.header;
@@ -129,7 +130,8 @@ export interface RunQuestion {
 }
 
 /**
- * Returns the question about a waiting run. Undefined if the run waits for no decision, or if its effect has changed.
+ * Returns the question about a waiting run. Undefined if the run does not wait for a decision, or if its effect has
+ * changed.
  */
 export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
   const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
@@ -138,9 +140,7 @@ export async function runQuestion(runId: string, context: ToolContext): Promise<
   return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
 }
 
-/**
- * Carries out a decision that the client reports. The decision is valid only for the effect that the question showed.
- */
+/** Carries out a decision that the client reports. It is valid only for the effect that the question showed. */
 export function decideInClient(
   { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
   isApproved: boolean,

@@ -13,59 +13,60 @@ import type { Runs } from "../runs/registry.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
 import type { HalfPair } from "../settings/environment.ts";
 
-/** The toolset of a tool. A tool of `either` is listed if `targeting` or `events` is on. */
+/** The toolset of a tool. A tool of `either` is listed if at least one of the two toolsets is on. */
 export type Toolset = "targeting" | "events" | "either";
 
-/** What a tool may change. This determines its annotations, and whether it is listed in read-only mode. */
+/** What a tool may change. Decides about its annotations and whether it is listed in read-only mode. */
 export type Effect =
   | "reads"
   | "adds"
   | "changes"
-  /** Changes only data of this server or of the sandbox. */
+  /** Changes only data of this server or of a sandbox. */
   | "local"
-  /** Changes an API only if the call requests it, and never in read-only mode. */
+  /** Changes an API only if the arguments say so, and never in read-only mode. */
   | "tests";
 
 export interface ToolAnswer {
   readonly structured: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly isError: boolean;
-  /** The secret with which a view sends the decision of a person. It is sent in `_meta`, which models do not read. */
+  /** The secret with which a view sends a person's decision. It is in `_meta`, which models do not get. */
   readonly decision?: { readonly runId: string; readonly secret: string };
-  /** The ID of a run that waits for approval. The client is asked to open its web page. */
+  /** The ID of a run that waits for approval. The client is asked to open the web page that shows it. */
   readonly opens?: string;
 }
 
 /**
- * A question to the person. A tool may return it if `context.canAsk()` is true. After the reply, the tool is called
- * again with `context.reply`.
+ * A question to the person. A tool may return one only if `context.canAsk()` is true. When the person has replied, the
+ * tool is called again with `context.reply`.
  */
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
     /**
-     * A text of at most a few hundred bytes that comes back in `context.reply`. The server signs it, so it cannot be
-     * changed.
+     * A text of at most a few hundred bytes that comes back in `context.reply`. The server signs it, so that nobody can
+     * change it.
      */
     readonly token: string;
     /**
-     * Returns the answer if the person did not decide. After "closed", it must not ask again in the client, because the
-     * client may have closed the question without showing it.
+     * Returns the answer if the person did not decide. After "closed", it must not ask in the client again: the client
+     * may have closed the question without showing it.
      */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
-    /** Asks the person on the web page after the client closed the question. Absent if `undecided` does that. */
+    /** Asks the person on the web page after the client has closed the question. Absent if `undecided` does that. */
     readonly onPage?: (() => Promise<ToolAnswer>) | undefined;
   };
 }
 
 /**
- * Why there is no decision. "unanswered": the call had to be answered first. "closed": the client closed the question.
+ * Why there is no decision. "unanswered": the call had to be answered before the person replied. "closed": the client
+ * closed the question.
  */
 export type Undecided = "unanswered" | "closed";
 
 export interface UndecidedAnswer {
   readonly answer: ToolAnswer;
-  /** Carries out a decision that comes after the call was answered. Absent if such a decision is ignored. */
+  /** Carries out a decision that comes after the call was answered. Absent if such decisions are ignored. */
   readonly later?: (accepted: boolean) => Promise<void>;
 }
 
@@ -83,15 +84,16 @@ export interface ToolFacts {
 }
 
 export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends ToolFacts {
-  /** Returns the strict schema of the arguments. It is created at the first call, so that the server starts fast. */
+  /** Returns the strict schema of the arguments. Created at the first call, so that the server starts fast. */
   readonly input: () => Input;
   /**
-   * Returns the schema of the structured answer. It must also accept the answer to a failed call: `{environment,
+   * Returns the schema of the structured answer. It must accept the answer to a failed call as well: `{environment,
    * error}`.
    */
   readonly output: () => z.ZodObject;
   /**
-   * Handles a call. May throw a ToolError, an ApiError or an UnsupportedEventError; the server turns them into answers.
+   * Handles a call. It may throw a ToolError, an ApiError or an UnsupportedEventError, each of which the server turns
+   * into an answer.
    */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
 }
@@ -100,7 +102,7 @@ export type Prepared =
   | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
   | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
 
-/** A tool without the type of its arguments, so that all tools fit into one list. */
+/** A tool without the type of its arguments, so that one list can contain all tools. */
 export interface Tool extends Omit<ToolDefinition, "handler"> {
   readonly prepare: (given: unknown) => Prepared;
 }
@@ -122,7 +124,7 @@ export function toolOf<Input extends z.ZodObject>(definition: ToolDefinition<Inp
   };
 }
 
-/** A call that cannot be executed, for a reason that a schema cannot detect. `remedy` is the next step. */
+/** A call that cannot be executed, for a reason that its schema cannot express. `remedy`: what to do instead. */
 export class ToolError extends Error {
   readonly remedy: string | undefined;
   constructor(message: string, remedy?: string) {
@@ -131,7 +133,9 @@ export class ToolError extends Error {
   }
 }
 
-/** Returns a function that calls `make` once and always returns its value. A rejected promise is returned again too. */
+/**
+ * Returns a function that calls `make` once and returns the same value each time, even if that is a rejected promise.
+ */
 export function once<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | undefined;
   return () => {
@@ -140,11 +144,11 @@ export function once<Value>(make: () => Value): () => Value {
   };
 }
 
-/** A failure of a call. `errorCode` is set if programs must recognise the failure. */
+/** A failure of a call. `errorCode` is only set for failures that programs must recognize. */
 export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
   readonly runId?: string;
-  /** Whether the failure may quote texts of a file. */
+  /** Whether the failure may quote text from a file. */
   readonly isOfFile?: boolean;
   /** The text of the answer. Default: the message and the remedy. */
   readonly text?: string;
@@ -163,8 +167,8 @@ export function failureAnswer(
 }
 
 /**
- * Where event tests run: an event API to which they send events, and the sandbox behind it, which shows how it judged
- * them.
+ * Where event tests run: an event API that gets their events, and the sandbox behind it, which shows what became of the
+ * events.
  */
 export interface TestBench {
   /** Returns the address of the sandbox. Starts the sandbox if it belongs to this process. */
@@ -178,9 +182,7 @@ export interface DecisionLine {
   readonly runId: string;
   readonly decision: "approved" | "declined";
   readonly where: "client" | "view" | "page" | "token" | "terminal";
-  /**
-   * Identifies the person: the user of this machine, the name in the access file, or the issuer and subject of a login.
-   */
+  /** Who this person is: the user of this machine, a name in the access file, or the issuer and subject of a login. */
   readonly who: string;
   readonly caller: string;
   readonly project: string;
@@ -190,23 +192,21 @@ export interface DecisionLine {
 export interface DecisionPage {
   readonly isOffered: () => boolean;
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
-  /** Returns whether another person than the requester must approve. Such approvals are possible only on the page. */
+  /** Returns whether the requester must not approve, but another person must. That is only possible on the page. */
   readonly needsOther?: () => boolean;
-  /** Returns the address of the page, which people or clients open. Absent if the server opens the page itself. */
+  /** Returns the address of the page, for people or clients to open. Absent if the server itself opens the page. */
   readonly address?: () => string;
-  /** What to do if no person can be asked. Default: the text for stdio. */
+  /** What to do if no person can be asked. Default: the remedy for stdio. */
   readonly remedy?: string;
 }
 
-/** What a tool needs from the server, the same for all calls of a caller. */
+/** What tools need from the server. It is the same for all calls of a caller. */
 export interface ToolServices {
   readonly environment: "live" | "sandbox";
-  /** Absent if the management API is not configured. The tools that need it are then not listed. */
+  /** Absent if the management API is not configured. Tools that need it are not listed then. */
   readonly management?: ManagementApi;
   readonly events?: EventApi;
-  /**
-   * By API: its incomplete settings. The tools of such an API are listed, but their answers only name what is missing.
-   */
+  /** APIs whose settings are incomplete. Their tools are listed, but only answer what is missing. */
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
   readonly blocked?: HalfPair;
   readonly memory: TargetingMemory;
@@ -216,42 +216,45 @@ export interface ToolServices {
   readonly saves?: SaveRuns;
   readonly approvals: Approvals;
   readonly sending?: EventRuns;
-  /** Where event tests run. A server with the live APIs uses a sandbox of its own for this. */
+  /** Where event tests run. With the live APIs, this is a sandbox that the server starts itself. */
   readonly testBench?: TestBench;
   readonly sandbox?: SandboxApi;
   readonly suites: SuiteStore;
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";
-  /** Whether a person may approve in a view of the client even if `confirm` is `strict`. */
+  /** Whether a person may also approve in a view of the client if `confirm` is `strict`. */
   readonly trustViews: boolean;
   readonly project: { readonly id: string; readonly name: string };
   readonly page?: DecisionPage;
-  /** The name of the person who approves changes on this machine. Absent if each person logs in. */
+  /** The name of the person who approves changes on this machine. Absent if people log in. */
   readonly person?: string;
   readonly noteDecision?: (line: DecisionLine) => void;
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The IDs of the targetings that may be changed. Absent if all may be. */
+  /** The IDs of the targetings that may be changed. Absent if all targetings may be. */
   readonly allowedTargetings?: readonly string[];
   readonly maxDeletes: number;
-  /** How long finished runs are stored, in days, and how many runs of each caller. */
+  /** How long the finished runs of a caller are stored, in days, and how many of them. */
   readonly keep: { readonly days: number; readonly runs: number };
   /**
-   * The maximum share of a targeting's options that one plan may change or delete, in percent. Plans above it are not
-   * applied.
+   * The maximum share of a targeting's options, in percent, that one plan may change or delete. A plan that exceeds it
+   * is not applied.
    */
   readonly maxChangePercent: number;
   /**
-   * The address of the management API, or a fixed word for a sandbox inside this process. A plan is valid only for the
-   * address for which it was made.
+   * The address of the management API, or a fixed word for a sandbox inside this process. A plan can be applied only at
+   * the address for which it was made.
    */
   readonly apiUrl: string;
-  /** The absolute paths of the folders that `file` and `saveTo` may use. Over HTTP, the caller's token names them. */
+  /**
+   * The absolute paths of the folders that `file` and `saveTo` may use. Over HTTP, they are those of the caller's
+   * token.
+   */
   readonly allowedDirs: readonly string[];
   readonly maxLineBytes: number;
   readonly clock: Clock;
-  /** How long a call may take until it is answered, in milliseconds. Longer work continues as a run. */
+  /** After how many milliseconds a call must be answered. Work that takes longer goes on as a run. */
   readonly waitMs: number;
-  /** Aborted when the server stops. Runs then end after their current step. */
+  /** Aborted when the server stops. Runs then stop after their current step. */
   readonly stopping: AbortSignal;
 }
 
@@ -261,46 +264,46 @@ export interface Reply {
 }
 
 export interface ToolContext extends ToolServices {
-  /**
-   * The caller (user, token or login) who makes the call. A run or a confirmation can be used only by the caller who
-   * requested it.
-   */
+  /** Who makes the call: a user, a token or a login. Only the same caller can use its runs and confirmations. */
   readonly caller: string;
   /**
-   * Shown to people in lists of runs and in approvals: the name that the client gives itself, and the name of the file
-   * that the call reads or writes.
+   * What lists of runs and approvals show people about the origin of a run: the name that the client gives itself, and
+   * the name of the file in the call.
    */
   readonly requested?: Requested;
   /**
-   * When the call arrived, in milliseconds since 1970. In protocol version 2026-07-28, a reply to a question is a new
-   * call.
+   * When the call arrived, in milliseconds since 1970. In protocol version 2026-07-28, a person's reply to a question
+   * is a new call.
    */
   readonly arrivedAt: number;
-  /** Reports progress. `total` is undefined if it is not known. Absent if the client did not request progress. */
+  /** Reports progress. `total` is undefined if it is unknown. Absent if the client did not ask for progress. */
   readonly progress?: (done: number, total: number | undefined, message: string | undefined) => void;
   /** Called when the call starts or follows a run. `rest` resolves when the run ends, which may be after the answer. */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
-  /** Returns the folders (roots) of the client that may be used. Absent if the client has none or they are ignored. */
+  /**
+   * Returns the folders that the client offers (roots) and that may be used. Absent if it offers none or they are
+   * ignored.
+   */
   readonly roots?: (() => Promise<readonly string[]>) | undefined;
   readonly signal: AbortSignal;
   readonly canAsk: () => boolean;
   /**
-   * Asks the client to open the web page for a run. "asked": the answer to the call contains this request. "page": the
-   * call waits for a decision on the page. "view": the client shows a view instead.
+   * Asks the client to open the web page for a run. Returns how: "asked": the answer to the call contains the request.
+   * "page": the call waits for a decision on the page. "view": the client shows a view instead.
    */
   readonly opens?: (runId: string, context: ToolContext) => Promise<"asked" | "page" | "view">;
-  /** Whether the client shows the run of this call in a view, and a person may decide there. */
+  /** Whether the client shows the run of this call in a view in which a person may decide. */
   readonly inView?: boolean;
   /**
-   * Whether the client follows the run as a task. Then the call does not wait for the run's end: it is answered once
-   * the run is stored.
+   * Whether the client follows the run as a task. The call is then answered once the run is stored, without waiting for
+   * its end.
    */
   readonly asTask?: boolean;
-  /** The reply to the tool's earlier question. Absent if the tool has not asked. */
+  /** The reply to a question that the tool asked before. Absent if it did not ask. */
   readonly reply?: Reply;
 }
 
-/** A read is not started if fewer milliseconds than this are left. */
+/** If fewer milliseconds than this are left before the call must be answered, no read is started. */
 export const LEAST_READ_MS = 1000;
 
 export type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;

@@ -18,13 +18,13 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** The empty options to delete. `counted` is a sentence for the answer that counts them. */
+/** The empty options to delete. `counted`: a sentence for the answer that counts them. */
 interface EmptyOptions {
   readonly ids?: string[];
   readonly counted?: string;
 }
 
-/** Returns the empty options of a targeting. If there are none, returns the answer to the call. */
+/** Returns the empty options of a targeting. If it has none, returns the answer to the call. */
 async function findEmpty(targetingId: string, context: ToolContext): Promise<EmptyOptions | ToolAnswer> {
   const all = await everyOption(targetingId, {}, context);
   const empty = emptyOptions(all.map(({ step }) => step.option));
@@ -41,8 +41,8 @@ async function findEmpty(targetingId: string, context: ToolContext): Promise<Emp
 }
 
 /**
- * Counts empty options separately from groups that become empty with them. `get_targeting` counts only the empty
- * options, so the numbers can be compared.
+ * Counts the empty options, and separately the groups that are empty after them. `get_targeting` counts only the
+ * former, so the numbers can be compared.
  */
 function countedWords(found: ReturnType<typeof emptyOptions>): string {
   const groups = found.filter((option) => !isEmpty(option)).length;

@@ -29,8 +29,8 @@ import { LEAST_READ_MS, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
 
 /**
- * Throws a ToolError if one of the events was sent shortly before and its result is unknown, because sending it again
- * could record it twice.
+ * Throws a ToolError if one of the events was sent recently and its result is unknown, because it could then count
+ * twice.
  */
 export async function checkNotSentWithoutResult(planned: PlannedEvents, context: ToolContext): Promise<void> {
   if (planned.onUnknown === "resend") return;
@@ -62,7 +62,7 @@ interface ReportedEvents extends Omit<ReportedRun, "counts" | "failures" | "resu
 function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): RenderedReport {
   const { runId, status } = rest;
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
-  // Failed events were not recorded, so how they were corrected is not reported.
+  // Failed events were not recorded, so their corrections are not reported.
   const hasFailed = (_: unknown, object: number): boolean => state.standing(object) === "failed";
   const corrections = correctionNotes(
     state.objects.filter((_, object) => !hasFailed(_, object)),
@@ -89,7 +89,7 @@ function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): Ren
   });
 }
 
-/** What a call with `dryRun` found: what would happen to each event. */
+/** What a call with `dryRun` has found out: what would happen to each event. */
 interface PlannedEventRun extends EventDryRun {
   readonly uids: ReadonlyMap<number, string>;
   readonly requests: NonNullable<ReportedRun["eventRequests"]>;
@@ -142,7 +142,7 @@ export async function planEvents(
   return { entries, state, uids, requests, first, repeatedPurchases: purchases.count() };
 }
 
-/** Stores a dry run, so that get_run can show it. If it cannot be stored, returns a note that says why. */
+/** Stores a dry run, so that get_run can show it. If that fails, returns a note that says why. */
 export async function storeDryRun(
   planned: PlannedEvents,
   dryRun: EventDryRun,
@@ -156,7 +156,7 @@ export async function storeDryRun(
   }
 }
 
-/** Returns the report of a dry run. Absent `runId`: the dry run could not be stored. */
+/** Returns the report of a dry run. `runId` is absent if the dry run could not be stored. */
 export function plannedEventReport(
   about: Pick<ReportedRun, "environment" | "tool" | "file" | "runId" | "autocorrects">,
   { state, uids, requests, first, repeatedPurchases: repeated }: PlannedEventRun,
@@ -178,9 +178,7 @@ export function plannedEventReport(
   });
 }
 
-/**
- * Returns the next steps after a dry run of events: how to send the events, and how to see all events that would fail.
- */
+/** Returns the next steps after a dry run of events: sending the events, and seeing all events that would fail. */
 function dryRunOfEventsSteps(
   { runId, tool, file, autocorrects }: Pick<ReportedRun, "runId" | "tool" | "file" | "autocorrects">,
   state: EventRunState,
@@ -195,24 +193,24 @@ function dryRunOfEventsSteps(
   return [sendingStep({ sent: pending, failed, uncertain: uncertainOf(state), mayCorrect }), ...all];
 }
 
-/** Returns how many events would be sent although the API document does not say whether the service records them. */
+/** Returns how many events would be sent of which the API document does not say whether the service records them. */
 function uncertainOf(state: EventRunState): number {
   const uncertain = state.verdicts().filter(({ predicted }) => predicted === "uncertain");
   return uncertain.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** If at most this many events would fail, the answer names each of them. So no next step to see them is needed. */
+/** If no more events than this would fail, the answer names all of them, so it has no next step for seeing them. */
 const MOST_EXAMPLES = 20;
 
 interface Sending {
   readonly sent: number;
   readonly failed: number;
   readonly uncertain: number;
-  /** Whether the same call could correct misspelt names. */
+  /** Whether the same call with autocorrect could correct misspelt names. */
   readonly mayCorrect: boolean;
 }
 
-/** Returns the next step that sends the events of a dry run. `failed` of them would not be sent. */
+/** Returns the next step that sends the events of a dry run. `failed`: how many of them would not be sent. */
 function sendingStep({ sent, failed, uncertain, mayCorrect }: Sending): string {
   const fix = `fix what would fail${mayCorrect ? ' ("autocorrect": true corrects misspelt names)' : ""}`;
   if (sent === 0) return `${fix}, then make the same call without dryRun`;
@@ -222,14 +220,16 @@ function sendingStep({ sent, failed, uncertain, mayCorrect }: Sending): string {
   return `${fix}. The same call without dryRun sends only the other ${many(sent, "event")}${which}`;
 }
 
-/** Returns the additional parts of the report of a stored dry run of events. */
+/** Returns what the report of a stored dry run of events has in addition to other reports. */
 export function eventDryRunReport({ header, state }: EventRun, context: ToolContext): Partial<ReportedRun> {
   const { runId, call } = header;
   const about = { runId, tool: call.tool, file: call.input.events.file, autocorrects: autocorrects(call) };
   return { nextSteps: dryRunOfEventsSteps(about, state, context) };
 }
 
-/** Throws a ToolError if a run is a dry run of events. `cannot` says what cannot be done with it. */
+/**
+ * Throws a ToolError if a run is a dry run of events. `cannot`: what is not possible with it, as words for the message.
+ */
 export function checkNoEventDryRun(run: Run, cannot: string): void {
   if (!isEventRun(run) || !run.header.dryRun) return;
   throw new ToolError(
@@ -241,8 +241,8 @@ export function checkNoEventDryRun(run: Run, cannot: string): void {
 const UIDS_KEPT = 2000;
 
 /**
- * Returns the report of a run of events. Each failed or uncertain event gets its `uid`, from `source` or from the
- * stored input.
+ * Returns the report of a run of events. Failed and uncertain events get their `uid`, which is read from `source` or
+ * from the stored input.
  */
 export async function eventRunReport(
   run: EventRun,
@@ -260,7 +260,7 @@ export async function eventRunReport(
   );
   const wanted = [...new Set([...first, ...rows])];
   const events = source === undefined ? originalItemsOf(run, wanted, context) : eventsAt(source, wanted);
-  // If reading a large file takes too long, the original events are left out.
+  // If a large file takes too long to read, the original events are omitted.
   const given =
     (await undefinedIfLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ??
     new Map<number, unknown>();
@@ -305,7 +305,7 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
 }
 
 /**
- * Returns the first results of a run of events. A single event needs only its outcome, because the caller knows the
+ * Returns the first results of a run of events. For a single event, only its outcome, because the caller knows the
  * event.
  */
 function firstResults(
@@ -313,7 +313,7 @@ function firstResults(
   { tool, status }: Pick<ReportedRun, "tool" | "status">,
   uidOf: UidOf,
 ): readonly ObjectResult[] {
-  // In a dry run, pending events are those that would be sent. Only the other events are results.
+  // In a dry run, "pending" means that the event would be sent. Only the other events are results.
   const first = failuresFirst(state, RESULTS_READ).filter(
     ({ outcome }) => status !== "planned" || outcome !== "pending",
   );

@@ -15,12 +15,12 @@ import { isUlid } from "../spec/names-and-contexts.ts";
 import { managementOf } from "./apis.ts";
 import { type ToolContext, ToolError, type ToolServices, type Toolset } from "./define-tool.ts";
 
-/** What a caller may do now. `refused`: why the caller may do nothing any more. */
+/** What a caller may do now. `refused`: why the caller may not do anything any more. */
 export type CallerRights =
   | { readonly refused: string }
   | {
       readonly readOnly: boolean;
-      /** The folders that the caller may use. Absent if the settings decide. */
+      /** The folders that the caller may use. If absent, the settings decide. */
       readonly folders?: readonly string[];
     };
 
@@ -33,17 +33,18 @@ export interface GuardParts
   readonly toolsets: readonly Exclude<Toolset, "either">[];
   readonly management: ManagementApi | undefined;
   readonly input: (runId: string) => ByteSource;
-  /** Returns the current rights of a caller. Absent if only the settings decide. */
+  /** Returns the current rights of a caller. If absent, only the settings decide. */
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 
-/** For how many plans the result of the check is remembered. The web page checks every waiting run often. */
+/** For how many plans the result of the check is cached, because the web page checks each waiting run often. */
 const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, NotAllowed | undefined>;
 
 /**
- * Returns the check before a run is executed: whether the settings and the caller's current rights allow its changes.
+ * Returns the check before a run is executed: whether the settings and the current rights of its caller allow what it
+ * changes.
  */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
@@ -165,7 +166,7 @@ async function planNotApplied(
     plans.set(runId, refused);
     return refused;
   } catch (thrown) {
-    // The check passes: applying the plan will report that the plan is not completely stored.
+    // The plan cannot be read. It passes here, because applying it reports that it is not stored completely.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
@@ -181,15 +182,15 @@ export function allowedText(allowed: readonly string[]): string {
   const more = allowed.length > MAX_ALLOWED_NAMED ? ` and ${allowed.length - MAX_ALLOWED_NAMED} more` : "";
   return `TARGETING_MCP_ALLOWED_TARGETINGS allows changes only in ${named}${more}`;
 }
-/** How many options are remembered as allowed. An option never moves to another targeting, so it stays allowed. */
+/** How many options are cached as allowed. They stay allowed, because an option never moves to another targeting. */
 const MAX_KNOWN = 100_000;
 
-/** For each list of allowed targetings: the options that are known to belong to one of them. */
+/** The options that are known to belong to an allowed targeting, for each list of allowed targetings. */
 const known = new WeakMap<readonly string[], Set<string>>();
 
 /**
- * Throws a ToolError if the settings forbid a call to change one of its targetings. `bytes` is the content of the
- * call's file.
+ * Throws a ToolError if the settings do not allow the call to change one of its targetings. `bytes`: the content of its
+ * file.
  */
 export async function checkAllowed(
   call: WriteCall,
@@ -207,7 +208,7 @@ interface Allowed {
 }
 
 /**
- * Returns why the settings forbid a call to change its targetings. Undefined if they allow it. Options that do not
+ * Returns why the settings do not allow a call to change its targetings. Undefined if they do. Options that do not
  * exist are ignored.
  */
 export async function notAllowed(

@@ -135,7 +135,7 @@ const CHANGED =
 
 const MARK_LENGTH = 6;
 
-/** Returns a short digest of what was read. A cursor contains it, so that a change between two pages is noticed. */
+/** Returns a short digest of what was read. It is part of the cursor, so that a change between two pages is noticed. */
 function markOf(read: unknown): string {
   return createHash("sha256").update(JSON.stringify(read)).digest("base64url").slice(0, MARK_LENGTH);
 }
@@ -161,7 +161,7 @@ type Kind = (typeof KINDS)[number];
 const place = z.strictObject({ shown: z.record(z.enum(KINDS), z.int().min(0)), seen: z.string().optional() });
 
 /**
- * Compares the Context IDs of two options. Returns counts and one page of IDs, of which those that only one option has
+ * Compares the Context IDs of two options. Returns counts and a page of Context IDs. Those that only one option has
  * come first.
  */
 async function compareOptions(
@@ -188,7 +188,7 @@ async function compareOptions(
   const seen = start.seen ?? now;
   const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
-  // IDs of the different kinds alternate, so that each page shows every kind.
+  // The Context IDs of the different kinds alternate, so that each page shows some of every kind.
   const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
   const budget = pageBudget({ beside: [row, other, row, other] });
   const page = takeRows(

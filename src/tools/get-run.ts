@@ -111,7 +111,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const isWanted = (object: number): boolean => {
     const standing = state.standing(object);
     if (outcome !== undefined) return standing === outcome;
-    // `includeInput` omits items that succeeded, because their input is not stored.
+    // The input of successful items is not stored, so `includeInput` leaves these items out.
     return !includeInput || (standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped");
   };
   const wanted: number[] = [];
@@ -123,7 +123,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const started = startedNote(run.header.createdAt, run.header.client);
   const ownNotes = includeInput ? [] : [started, await undoNoteOf(run, context)].filter((note) => note !== undefined);
   const whole = { ...picked, notes: [...(picked.notes ?? []), ...ownNotes] };
-  // Only the first page contains the reasons of failures and the notes.
+  // Only the first page has the reasons of failures and the notes.
   const report =
     from > 0
       ? { ...whole, failures: [], notes: [], file: undefined }
@@ -142,27 +142,27 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   return renderReport({ ...withShort(fitting.length), results: fitting, page: { cursor, matching: wanted.length } });
 }
 
-/** Returns the note that a page has fewer rows than requested. `all`: the call or the resource that has all rows. */
+/**
+ * Returns the note that a page has fewer rows than the call requested. `all`: the call or the resource with all rows.
+ */
 function fewerNote(shown: number, requested: number, all: string): string {
   return `${thousands(shown)} of the ${thousands(requested)} requested rows are shown, because an answer holds no more. All of them: ${all}`;
 }
 
 /**
- * Returns the call that saves all rows of a run as a sheet. If no sheet can have all of them, returns the address of
- * the resource that has them.
+ * Returns the call that saves all rows of a run as a sheet. If no sheet has all of them, returns the address of the
+ * resource that does.
  */
 function allRowsOf(run: Run, outcome: Asked["outcome"], hasRejects: boolean, { allowedDirs }: ToolContext): string {
   const { runId } = run.header;
   const found = sheetRunOf(run);
-  // The sheet of a run of events has only the rows that were not sent.
+  // A sheet of events has only the rows that were not sent.
   const isWhole = found?.run !== undefined && allowedDirs.length > 0;
   if (isWhole) return sheetCall(runId, found.run.header.call.tool === "apply_plan" ? undefined : outcome);
   return hasRejects && outcome === "failed" ? rejectsUri(runId) : resultsUri(runId);
 }
 
-/**
- * Waits until a run has been decided and has ended, for at most `waitMs` milliseconds. Returns the run as it is then.
- */
+/** Waits until a run was decided and has ended, for at most `waitMs` milliseconds. Returns the run as it is then. */
 async function waitForRun(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
   if (waitMs === undefined) return run;
   const { clock } = context;
@@ -178,7 +178,7 @@ async function waitForRun(run: Run, waitMs: number | undefined, context: ToolCon
   return found;
 }
 
-/** If `run` is an approved request to resume another run, returns that other run. Otherwise returns `run`. */
+/** Returns the run that `run` was approved to resume. If `run` is something else, returns `run` itself. */
 export async function followResumedRun(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
@@ -186,13 +186,16 @@ export async function followResumedRun(run: Run, context: ToolContext): Promise<
 
 const PLACES_BESIDE = 3;
 
-/** How many rows a page has if the call does not say, without and with their input. */
+/** How many rows a page has by default: without and with their input. */
 const MAX_SHOWN = 20;
 const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
 const HEADING_TOKENS = 40;
 
-/** If the input of an event is shown, omits fields of its result that repeat the input. */
+/**
+ * Returns a row of the answer. If it shows the input of an event, fields of the result that repeat the input are
+ * omitted.
+ */
 function rowOf(
   result: ObjectResult,
   input: unknown,
@@ -247,7 +250,7 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
 }
 
 /**
- * Returns whether a run is a dry run that was not applied. Lists show such runs only if the caller asks for the status
+ * Returns whether a run is a dry run that was not applied. Lists only show these if the caller asks for the status
  * `planned`.
  */
 export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {

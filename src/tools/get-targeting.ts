@@ -56,8 +56,8 @@ export const getTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Returns one targeting. With `counting`, also counts its options. If the arguments name none, lists the targetings
- * that were seen before.
+ * Returns one targeting and, with `counting`, counts its options. If the arguments name none, lists the targetings that
+ * were seen before.
  */
 export async function readTargeting(
   reference: TargetingReference,
@@ -119,8 +119,8 @@ async function readOne(
 }
 
 /**
- * Lists the seen targetings whose names contain the given text. Undefined if the text names a targeting, or if no name
- * contains it.
+ * Lists the seen targetings whose names contain the given text. Undefined if the text is the name of a targeting, or if
+ * no name contains it.
  */
 async function withPart(
   { targetingId, targetingName }: TargetingReference,
@@ -160,15 +160,14 @@ const place = z.strictObject({
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
-/** The counts of a targeting. With a cursor, they cover only the part that was read so far. */
+/** The counts of a targeting. With `cursor`, only a part of it was counted so far. */
 interface CountedSoFar {
   readonly summary: TargetingSummary;
   readonly cursor?: string;
 }
 
 /**
- * Counts the options of a targeting until the call must be answered. Then returns a cursor with which the next call
- * continues.
+ * Counts the options of a targeting. When the call must be answered, returns a cursor with which the next call goes on.
  */
 export function summaryOf(
   targetingId: string,
@@ -191,7 +190,7 @@ export function summaryOf(
     let behind: WalkPosition = from;
     try {
       const now = await positionNow(api, list, from);
-      // If the option at which the last call stopped no longer exists, counting starts again.
+      // If the option at which the last call stopped does not exist any more, counting begins again.
       const before = now.isLost ? NOTHING : known;
       counts = { ...before };
       behind = now.isLost ? { top: 0 } : behind;

@@ -89,7 +89,7 @@ export const inspectEvents = {
 
 const LOOKED_AT = 100_000;
 
-/** Returns the events that a sandbox received, and the result of each check. */
+/** Returns the events that a sandbox received, with the results of the checks. */
 async function inspection(given: InspectInput, context: ToolContext): Promise<ToolAnswer> {
   const { eventName, verdict, limit } = given;
   const filters = { uid: given.uid, since: instant(given.since), eventName, verdict };
@@ -138,8 +138,8 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
 const MAX_UNSUPPORTED_SHOWN = 5;
 
 /**
- * Returns the facts, texts and notes about the events for the answer. `matching`: the events with the requested name
- * and verdict; undefined if the call requests neither.
+ * Returns facts, texts and notes about the events. `matching`: the events with the requested name and verdict;
+ * undefined if the call requests neither.
  */
 function checkedOf(
   arrived: readonly SandboxEvent[],
@@ -178,8 +178,8 @@ function checkedOf(
 }
 
 /**
- * Returns a function that says whether a kind of wrong event concerns the call: it must have the requested name, or a
- * similar one that is probably a misspelling of it, and the requested verdict.
+ * Returns a function that tells whether a kind of wrong events is what the call asks for: with the requested verdict,
+ * and with the requested name or a probable misspelling of it.
  */
 function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>
@@ -222,7 +222,7 @@ function hasNoZone(since: string | number | undefined): since is string {
   return typeof since === "string" && /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?$/.test(since);
 }
 
-/** Returns a time in milliseconds since 1970. Without a time zone it is in UTC, as the times in answers are. */
+/** Returns a time in milliseconds since 1970. A time without a zone is UTC, like the times in answers. */
 function instant(since: string | number | undefined): number | undefined {
   if (since === undefined) return undefined;
   const zoned = hasNoZone(since) ? `${since.slice(0, 10)}T${since.slice(11) || "00:00"}Z` : since;
@@ -235,8 +235,8 @@ function instant(since: string | number | undefined): number | undefined {
 }
 
 /**
- * The content of a cursor: the next page ends before the event with the number `before`. It is invalid if `dropped`,
- * the number of events that the sandbox has deleted, has changed.
+ * The content of a cursor. The next page ends before the event with the number `before`. If the sandbox has deleted
+ * events since (`dropped` differs), the cursor is invalid.
  */
 const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
 
@@ -294,7 +294,7 @@ function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[])
   return without.length === 0 ? [] : [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}.`];
 }
 
-/** The results of the checks. `order` and `within` are absent if the call does not request these checks. */
+/** The results of the checks. `order` and `within` are absent if the call does not ask for them. */
 interface Checks {
   readonly expectations: readonly ExpectationRow[];
   readonly order?: readonly CheckRow[];
@@ -303,8 +303,8 @@ interface Checks {
 }
 
 /**
- * Checks events. If the call names several users, or checks order or time and there are several users, checks the
- * events of each user separately.
+ * Checks events. The events of each user are checked separately if the call names users, or if it checks order or time
+ * and there are several users.
  */
 export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
   const { expect = [], inOrder = false, withinMs, uids } = given;

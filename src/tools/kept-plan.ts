@@ -45,9 +45,7 @@ export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<T
   return withRefusal(answer, refusal);
 }
 
-/**
- * Adds to the answer about a plan why this server must not apply it. Without a refusal, returns the answer unchanged.
- */
+/** Adds to an answer about a plan why this server may not apply it. Without a refusal, returns the answer as it is. */
 export function withRefusal(answer: ToolAnswer, refusal: Refusal | undefined): ToolAnswer {
   if (refusal === undefined) return answer;
   return {
@@ -87,7 +85,7 @@ export function renderKeptPlan(
   });
 }
 
-/** Returns the requests of a plan. They are computed if they are not stored with the run. */
+/** Returns the requests of a plan. If the run does not store them, they are computed. */
 export function requestsFor(
   document: PlanDocument,
   { facts }: Pick<ChangeRun["state"], "facts">,
@@ -95,7 +93,7 @@ export function requestsFor(
   return facts.foreseen ?? requestsOf(changesOfDocument(document));
 }
 
-/** Returns the changes of a stored plan, without the state of the service with which the plan was compared. */
+/** Returns the changes of a stored plan. The state of the service when it was made is not included. */
 export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };
@@ -111,7 +109,7 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** Returns the next steps for a plan. If it exceeds limits, the step plans less, because only a person can raise limits. */
+/** Returns the next steps for a plan. If it exceeds limits, this is to plan less, because only a person can raise limits. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId)];
@@ -130,8 +128,7 @@ function fixSteps({ conflicts, problems }: StatePlan): readonly string[] {
 }
 
 /**
- * Returns the step that makes a new base. A plan with the new base overwrites what others have changed since the old
- * one.
+ * Returns the step that makes a new base. A plan with that base overwrites what others have changed since the old one.
  */
 function renewSteps({ targeting: { _id }, conflicts }: StatePlan, runId: string): readonly string[] {
   if (_id === undefined || !conflicts.some(({ base }) => base !== undefined)) return [];
@@ -144,9 +141,10 @@ function renewSteps({ targeting: { _id }, conflicts }: StatePlan, runId: string)
 
 type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
-/** Returns the reasons why a plan must not be applied. Empty if it may be applied. */
+/** Returns why a plan may not be applied. Empty if it may be. */
 export function whyNotApplied({ plan, wayBack }: PlanDocument, thresholds: Thresholds): readonly string[] {
-  // An undo changes only what the undone run changed, and deletes only what it created. So the limits do not apply.
+  // The limits do not apply to an undo: it changes only what the undone run changed and deletes only what that run
+  // created.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
     plan.conflicts.length > 0 && amount(plan.conflicts.length, "conflict"),
@@ -176,7 +174,7 @@ export function notApplicable(
   };
 }
 
-/** Returns the data that applying a stored plan removes. Empty if its removals need no approval. */
+/** Returns what applying a stored plan removes. Empty if this needs no approval. */
 export async function lossesOfStoredPlan(runId: string, context: ToolContext): Promise<readonly Loss[]> {
   const document = await documentOf(runId, context);
   checkApplicable(document, context);

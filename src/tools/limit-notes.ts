@@ -21,14 +21,15 @@ interface FullOption {
 interface FullTargeting {
   readonly _id: string;
   readonly name: string;
-  /** The number of options. Set only if the limit for options stopped the run. */
+  /** How many options the targeting has. Only set if the limit for options stopped the run. */
   readonly options?: number;
-  /** The number of Context IDs in the targeting. An ID that several options have counts several times. */
+  /** How many Context IDs the targeting has. One that several options have counts for each of them. */
   readonly contextIds?: number;
 }
 
 /**
- * The objects before or after the one that reached the limit: `count` is their number, `isIn` how many were applied.
+ * The objects before, or after, the one at which the limit was reached. `count`: how many they are. `isIn`: how many of
+ * them were applied.
  */
 interface Side {
   readonly count: number;
@@ -46,8 +47,8 @@ interface LimitsMet {
 }
 
 /**
- * Returns notes about the limits that stopped a run: what the limit is, how much is stored now, how much more fits, and
- * what was applied.
+ * Returns notes about limits that stopped a run: the limit, how much is stored now, how much more fits, and what was
+ * applied.
  */
 export async function limitNotes(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const met = await limitsMet(run, context);
@@ -76,7 +77,7 @@ function targetingWords({ _id, name, options }: FullTargeting): readonly string[
 
 function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
   const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
-  // Options that no longer exist were not read. If further options were omitted, the list is incomplete.
+  // `options` lacks those that no longer exist. Only if others were omitted as well, the list is incomplete.
   const hasMore = optionsOmitted > 0 && options.length > 0;
   const more = hasMore
     ? [`${many(optionsOmitted, "more option")} reached the limit; get_option shows their counts`]
@@ -97,8 +98,8 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
 }
 
 /**
- * Returns what is known about the limit of the project. The service cannot list targetings, so the total of the project
- * is known only in part.
+ * Returns what is known about the limit of the project. The service cannot list targetings, so only a part of the
+ * project is known.
  */
 function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   if (!isProject) return [];
@@ -125,10 +126,7 @@ const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
 const OPTIONS_READ = 3;
 const MAX_LISTED = 5000;
 
-/**
- * Returns which limit a run reached (management-api 8.1), the object at which it was reached, and how much is stored
- * now.
- */
+/** Returns which limit a run reached (management-api 8.1), at which object, and how much is stored now. */
 async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
   const api = shortReads(context);
   const { signal } = context;

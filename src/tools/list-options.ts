@@ -97,7 +97,7 @@ export const listOptions = {
 
 const EMPTY_NOTE = `Empty: ${EMPTY_WORDS}. delete_options with onlyEmpty also counts groups with only empty sub-options.`;
 
-/** Adds to a list of empty options a note that says which options count as empty. */
+/** Adds to a list of empty options the note that says which options count as empty. */
 function withEmptyNote({ structured, text, isError }: ToolAnswer): ToolAnswer {
   const note = typeof structured.note === "string" ? `${structured.note} ${EMPTY_NOTE}` : EMPTY_NOTE;
   return { structured: { ...structured, note }, text: `${text}\n${EMPTY_NOTE}`, isError };
@@ -127,12 +127,12 @@ const position = z.strictObject({
   top: z.int().min(0),
   inside: z.int().min(0).optional(),
   last: z.string().optional(),
-  /** Whether options before this position may have been skipped. */
+  /** Set if options before this position may have been missed. */
   isLost: z.literal(true).optional(),
   page: z.string().optional(),
-  /** The number of top-level options, sub-options and matches before this position. */
+  /** How many top-level options, sub-options and matches come before this position. */
   before: counts.optional(),
-  /** The number of top-level options, sub-options and matches in the whole list, once it was read completely. */
+  /** How many top-level options, sub-options and matches the whole list has. Only set after it was read completely. */
   whole: counts.optional(),
 });
 type Position = z.output<typeof position>;
@@ -141,7 +141,7 @@ async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolC
   const api = managementOf(context);
   const { parent, sortBy } = query;
   const show = async <P>(reading: Promise<Part<P>>): Promise<ToolAnswer> => {
-    // If the name of the group cannot be read, the list is returned without the name.
+    // A list can be returned without the name of its group, so a failed read of the group is ignored.
     const group =
       parent === undefined
         ? undefined
@@ -217,10 +217,7 @@ const LOST =
 
 const DIGEST_DIGITS = 6;
 
-/**
- * Returns a digest of a page and of the total. The total is included because a page can stay the same while the list
- * grows.
- */
+/** Returns a digest of a page. It covers the total as well, because the list can grow while the page stays the same. */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
   return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
@@ -274,11 +271,11 @@ function tupleOf({ topLevel, subOptions, found }: Counted): [number, number, num
 interface SearchEnd extends Readonly<Record<"stopped" | "isWhole", boolean>> {
   readonly isLost: true | undefined;
   readonly hits: readonly Hit[];
-  /** The number of options that this call has read. */
+  /** How many options this call has read. */
   readonly read: number;
 }
 
-/** With at least this many options, a search by Context ID takes seconds. */
+/** If a targeting has this many options, searching them by Context ID takes seconds. */
 const MANY_OPTIONS = 1000;
 
 function noteOf(query: OptionsQuery, end: SearchEnd): string | undefined {
@@ -296,7 +293,7 @@ function noteOf(query: OptionsQuery, end: SearchEnd): string | undefined {
   ]);
 }
 
-/** Returns a note that names the searched Context IDs that no option has. Undefined before all options were read. */
+/** Returns a note about the searched Context IDs that no option has. Undefined if not all options were read. */
 function nowhereNote(query: OptionsQuery, { isWhole, hits }: SearchEnd): string | undefined {
   const { contextIds = [], search, empty, parent } = query;
   const held = new Set(hits.flatMap(({ matched = [] }) => matched));

@@ -40,13 +40,13 @@ interface FoundOption extends Hit {
   readonly counted: Counted;
 }
 
-/** The options that a search has found, and where it stopped. `next` is absent if all options were read. */
+/** What a search has found, and where it stopped. `next` is absent if all options were read. */
 interface Found {
   readonly hits: readonly FoundOption[];
   readonly counted: Counted;
   readonly next: WalkPosition | undefined;
   readonly stopped: boolean;
-  /** Whether earlier options may have been skipped, because the list has changed since the previous call. */
+  /** Whether earlier options may have been missed, because the list has changed since the previous call. */
   readonly isLost: boolean;
 }
 
@@ -59,12 +59,12 @@ interface SearchJob {
   readonly fresh: boolean | undefined;
 }
 
-/** A search reports progress after each this many options. */
+/** How many options a search reads between two reports of progress. */
 const PROGRESS_INTERVAL = 500;
 
 /**
- * Reads options until `most` of them match, all were read, or the call must be answered. Reads again if the list
- * changes meanwhile.
+ * Reads options until `most` of them match, all were read, or the call must be answered. If the list changes meanwhile,
+ * reads it again.
  */
 export function searchOptions(
   api: ManagementApi,
@@ -92,7 +92,7 @@ export function searchOptions(
         };
         next = step.next;
         const read = counted.topLevel + counted.subOptions;
-        // If a list changes, it is read again from the start. The reported progress must not go back then.
+        // If the list changes, it is read again from the start, but the reported progress must not go back.
         if (read >= reported + PROGRESS_INTERVAL) {
           reported = read;
           progress?.(read, undefined, `${thousands(read)} options read`);
@@ -112,8 +112,8 @@ export function searchOptions(
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
 /**
- * The cursor of a sorted list. `after`: the sort key of the last returned option. `scan`: where to continue reading, if
- * the previous call could not read all options.
+ * The content of the cursor of a sorted list. `after`: the sort key of the last returned option. `scan`: where to go on
+ * reading, if the previous call could not read all options.
  */
 const place = z.strictObject({
   after: key.optional(),
@@ -133,7 +133,7 @@ type Key = z.output<typeof key>;
 const MAX_SORTED = 100;
 const MAX_SCANS = 16;
 
-/** By ID: the matches found so far by searches that take several calls. They would not fit in a cursor. */
+/** The matches of unfinished searches, by the ID in their cursors. A cursor has no room for them. */
 const begun = new Map<string, readonly FoundOption[]>();
 
 function keep(id: string, hits: readonly FoundOption[]): void {
@@ -142,9 +142,9 @@ function keep(id: string, hits: readonly FoundOption[]): void {
 }
 
 /**
- * Returns the next options of a list that is sorted by name, or by number of Context IDs with the largest first.
- * Sorting needs all options, so if one call cannot read them, it returns only a cursor with which the next call
- * continues.
+ * Returns the next options of a list that is sorted by name, or by the number of Context IDs (largest first). All
+ * options must be read before they are sorted. If one call cannot do that, it returns only a cursor with which the next
+ * call goes on.
  */
 export async function sortedPart(
   query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },
@@ -170,7 +170,7 @@ export async function sortedPart(
     (sortBy === "name" ? byCodePoints(String(one), String(other)) : Number(other) - Number(one)) ||
     byCreation(rest, others);
   const isBehind = (hit: FoundOption): boolean => after === undefined || compare(keyOf(hit, sortBy), after) > 0;
-  // An option that moved between two calls is read twice, so options are collected by ID.
+  // An option that moved between two calls is read twice, so options are collected by their IDs.
   const all = new Map([...(kept ?? []), ...found.hits.filter(isBehind)].map((hit) => [hit.step.option._id, hit]));
   const rest = [...all.values()].sort((one, other) => compare(keyOf(one, sortBy), keyOf(other, sortBy)));
   const { topLevel, subOptions } = found.counted;
@@ -213,12 +213,12 @@ function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
 }
 
-/** Compares options by ID and thereby by the time of their creation, with which IDs begin. */
+/** Compares options by ID, which sorts them by creation, because an ID begins with its time. */
 function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
   return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }
 
-/** Compares texts by code points, because `<` compares UTF-16 units, which gives a wrong order for some characters. */
+/** Compares texts by code points. `<` compares UTF-16 units, which puts some characters in another order. */
 function byCodePoints(one: string, other: string): number {
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
@@ -228,15 +228,14 @@ function byCodePoints(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** Returns a sort key for a UTF-16 unit. Surrogates are sorted after all other units, as their code points are. */
+/** Returns a sort key for a UTF-16 unit. Surrogates come after all other units, as their code points do. */
 function inOrder(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
 
 /**
- * Returns all options that match. Throws a ToolError if one call is too short to read them. A repeated call then
- * continues.
+ * Returns all options that match. Throws a ToolError if one call is too short to read them; calling again then goes on.
  */
 export async function everyOption(
   targetingId: string,
@@ -259,7 +258,7 @@ export async function everyOption(
 
 export interface Part<Position> extends OptionsTotals {
   readonly hits: readonly (Hit & { readonly behind: Position })[];
-  /** The position at which the list continues. Undefined at the end. */
+  /** The position at which the list goes on. Undefined at the end. */
   readonly next: Position | undefined;
   readonly limit: number;
 }
@@ -267,7 +266,7 @@ export interface Part<Position> extends OptionsTotals {
 interface RowForm {
   readonly detail: "concise" | "detailed";
   readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** The name of the group if the list contains only the sub-options of one group. */
+  /** The name of the group, if the list contains only its sub-options. */
   readonly groupName?: string | undefined;
 }
 
@@ -285,7 +284,7 @@ export function rowsOf(hits: readonly Hit[], { detail, contexts, groupName: only
   });
 }
 
-/** Returns an answer with as many options as fit. If some do not fit, adds a cursor and a note that says why. */
+/** Returns an answer with as many options as fit. If some do not, adds a cursor and a note that says why. */
 export function optionsAnswer<Position>(
   query: unknown,
   part: Part<Position>,
@@ -304,11 +303,11 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows cost some tokens that are not counted. The estimate of the other tokens is too high by
-    // about as many, so the answer still fits.
+    // The marks around the rows are not counted. The estimate for the rest is too high by about as much, so the answer
+    // fits.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
-  // If the rows do not fit with complete IDs, the IDs are shortened.
+  // If the rows do not fit, the beginning that all IDs share is omitted.
   const whole = fitting(undefined);
   const brief = whole < all.length ? briefList(all.slice(0, MAX_IN_BRIEF)) : undefined;
   const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MAX_IN_BRIEF));
@@ -336,7 +335,7 @@ export interface OptionsQuery extends Wanted {
   readonly sortBy: "contextCount" | "name" | undefined;
 }
 
-/** How options are listed. With `fresh`, stored Context IDs are not used. */
+/** How options are listed. `fresh`: Context IDs are read from the service even if they are stored. */
 export interface ListForm extends PageAsked {
   readonly detail: "concise" | "detailed";
   readonly fresh: boolean | undefined;
@@ -357,8 +356,8 @@ const REMEDIES = {
 } as const;
 
 /**
- * Returns the position in a cursor, or the beginning if there is no cursor. Throws a ToolError if the cursor belongs to
- * another query.
+ * Returns the position in a cursor. Without a cursor, the beginning. Throws a ToolError if the cursor is of another
+ * query.
  */
 export function placeOf<Schema extends z.ZodType>(
   of: keyof typeof REMEDIES,
@@ -371,7 +370,7 @@ export function placeOf<Schema extends z.ZodType>(
   throw new ToolError(`cursor does not come from this ${of}`, REMEDIES[of]);
 }
 
-/** Saves the options that match a query to a file. A run does this, and may continue after the call was answered. */
+/** Saves the options that match a query to a file. This is a run, which can go on after the call was answered. */
 export async function savedList(
   { targetingId, parent, search, contextIds, empty }: OptionsQuery,
   { saveTo, delimiter }: SaveArguments,

@@ -14,10 +14,7 @@ import type { ToolContext } from "./define-tool.ts";
 
 type GivenOf = ReadonlyMap<number, unknown>;
 
-/**
- * Returns, for the objects that did not succeed, what the caller sent for them. Objects whose input is not stored are
- * missing.
- */
+/** Returns what the caller sent for the objects that did not succeed. Objects whose input is not stored are missing. */
 export async function originalItemsOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
     const standing = run.state.standing(object);
@@ -28,7 +25,7 @@ export async function originalItemsOf(run: Run, objects: readonly number[], cont
     if (isChangeRun(run)) return await givenItems(run, wanted, context);
     return isEventRun(run) ? await givenEvents(run, wanted, context) : new Map();
   } catch (thrown) {
-    // If the run failed because its file cannot be read, there are no items to return.
+    // The run failed because its file cannot be read, so it has no items.
     if (thrown instanceof FileError) return new Map();
     throw thrown;
   }
@@ -44,7 +41,7 @@ async function givenEvents(
   const { file } = call.input.events;
   const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
-  // If no events are left to send, the run stores its failed rows only in the file of failed rows, in their original
+  // When no event is left to send, the run stores only its failed rows, in the file of failed rows. They keep their
   // order.
   const isSheet = file.format === "csv" || file.format === "xlsx";
   const { delimiter: _, ...sheet } = file.sheet ?? {};
@@ -71,8 +68,7 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
       if (open.size === 0) break;
     }
   } catch (thrown) {
-    // If all events were deleted from the stored input, it is empty. Reading it as some formats then throws a
-    // FileError.
+    // If all events were deleted from the stored input, it is empty. Some formats then throw a FileError.
     if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;
@@ -114,7 +110,7 @@ async function givenItems(
 }
 
 function itemsOf({ input }: WriteCall, indexes: ReadonlySet<number>): ReadonlyMap<number, unknown> {
-  // A plan has no items that its caller sent. `get_run` shows the items of the plan.
+  // The caller of a plan did not send its items. `get_run` shows them as the changes of the plan.
   if ("plannedBy" in input) return new Map();
   const items: readonly unknown[] =
     "items" in input ? input.items : [...(input.ids ?? []), ...("names" in input ? (input.names ?? []) : [])];
@@ -139,9 +135,7 @@ function withoutSplit(row: unknown): unknown {
   return shown;
 }
 
-/**
- * Returns the items of rows. Rows that belong to one item are merged. A row that cannot be read is returned as text.
- */
+/** Returns the items of rows. Rows of one item are merged. A row that cannot be read is returned as text. */
 async function rowsAt<Item>(
   bytes: ByteSource,
   file: InputFile,

@@ -12,7 +12,7 @@ import { planInTime } from "./write/planned.ts";
 
 interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
   readonly plannedBy: PlanningTool;
-  /** The arguments of the call, with which the plan can be made again, and the digest of its file. */
+  /** The arguments with which the plan can be made again, and the digest of its file. */
   readonly from: { readonly given: object; readonly fileDigest?: string };
   readonly targetings: readonly string[];
   readonly make: (signal: AbortSignal) => Promise<Made>;
@@ -21,8 +21,8 @@ interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
 }
 
 /**
- * Returns the answer with a plan. If making it takes too long for the call, returns the answer about the run that will
- * store it. Throws a PlanningError if a read failed.
+ * Returns the answer with a plan. If making the plan takes too long for the call, returns the answer about the run that
+ * will store it. Throws a PlanningError if a read failed.
  */
 export async function planNowOrInBackground<Made extends object>(
   work: PlanWork<Made>,
@@ -42,8 +42,8 @@ export async function planNowOrInBackground<Made extends object>(
 }
 
 /**
- * Returns the answer about a new plan. The answer also says if the settings forbid this server to change the targetings
- * of the plan.
+ * Returns the answer about a new plan. If the settings do not allow this server to change the plan's targetings, says
+ * so.
  */
 export async function newPlanAnswer(
   document: PlanDocument,

@@ -70,8 +70,8 @@ export const planTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Plans a desired state and stores the plan as a run. `earlier`: the run of an interrupted call. The plan is then
- * stored in this run instead of in a new one.
+ * Plans a desired state and stores the plan as a run. `earlier`: the run of an interrupted call, in which the plan is
+ * then stored instead of in a new one.
  */
 export async function planDesiredState(
   given: DesiredArguments,
@@ -84,24 +84,25 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingArgument(given);
-  // After the plan is applied, the base next to the file is updated. It is not updated if the caller names another
-  // base, or if the file is in a folder (root) of the client, where this server does not write.
+  // When the plan was applied, the base next to the file is updated. Not if the caller named another base, or if the
+  // file is in a folder of the client (root), where this server does not write.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
   let reading: Promise<ReadDesired> | undefined = readState(bytes, source, context);
-  // Prevents an unhandled rejection. If the call is answered before the state was read, the run reports the error.
+  // Keeps a rejection from being unhandled. If the call is answered before the state was read, the run reports the
+  // error.
   reading.catch(() => undefined);
   const read = await undefinedIfLate(context, reading.then(withoutOptions));
   const notes = read === undefined ? [] : read.notes;
-  // Before the state was read, its format may be unknown, and then the sheet cannot be returned with marked problems.
+  // Before the state was read, its format may be unknown. The sheet then cannot be returned with the problems marked.
   const file = read === undefined ? unread : read.file;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
     const runId = sheet && (await storeProblems(given, { ...(await reading), digest }, sheet, context, earlier));
     return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
-  // Before the state was read, the targeting is known only if the arguments name it.
+  // Before the state was read, only arguments can tell which targeting is meant.
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
     : whichTargeting({ given: targeting, file: read?.targeting, base, byName, memory }));
@@ -114,7 +115,7 @@ export async function planDesiredState(
       targetings: targetingId === undefined ? [] : [targetingId],
       async make(signal) {
         const found = await (reading ?? readState(bytes, source, context));
-        // Frees the memory of a large state, because planning the requests needs as much memory again.
+        // Frees the memory of a large state. Planning its requests needs as much again.
         reading = undefined;
         if (found.problems.length > 0) {
           const made = sheet && (await problemsPlan(given, { ...found, digest }, context));
@@ -136,7 +137,7 @@ export async function planDesiredState(
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
       async answer({ document, there, notes }) {
         const { caller, requested } = context;
-        // This is stored with the plan. When `apply_plan` has applied the plan, it updates the base.
+        // Stored with the plan, for `apply_plan`: it updates the base after the plan was applied.
         const kept = {
           text: planBytes(document),
           plannedBy: "plan_targeting",
@@ -176,7 +177,7 @@ async function readRemembering(
   return there;
 }
 
-/** Returns what is needed of a desired state without its options, which may need much memory. */
+/** Returns what is still needed of a desired state, without its options, which may take much memory. */
 function withoutOptions(read: ReadDesired) {
   const { problems, file, desired } = read;
   return { problems, file, targeting: desired.targeting, notes: readNotes(read) };
@@ -205,12 +206,12 @@ async function readState(
   source: StateSource,
   { maxLineBytes }: Pick<ToolContext, "maxLineBytes">,
 ): Promise<ReadDesired> {
-  // Reading a large state takes long, so other calls run first.
+  // Reading a large state takes long, so other calls go first.
   await nextTurn();
   if (source.folder !== undefined) return readDesired({ bytes, ...source, maxLineBytes });
   const read = await readDesired({ bytes, ...source });
   const text = Buffer.from(bytes).toString("utf8");
-  // This state comes from the arguments, which have no lines. Only options from a file have line numbers.
+  // This state is in the arguments of the call, so it has no lines. Line numbers would look as if it were in a file.
   const options = read.desired.options.map((option) => ({ ...option, line: 0, spots: {} }));
   const problems = read.problems.map((problem) => ({
     ...problem,
@@ -282,17 +283,15 @@ async function problemsPlan(
   };
 }
 
-/**
- * Returns undefined if a read was stopped because the call must be answered. Planning then continues without the read.
- */
+/** Returns undefined if a read was stopped because the call must be answered. Planning goes on without it. */
 function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }
 
-/** While a large state is read, other calls run after each this many bytes. */
+/** While a large state is read, other calls get a turn after this many bytes. */
 const PIECE_BYTES = 4_194_304;
 
-/** Returns how to read a sheet, without reading its rows. Undefined if the desired state is not in a sheet. */
+/** Returns how to read a sheet, but does not read its rows. Undefined if the desired state is no sheet. */
 async function unreadSheet(
   bytes: Uint8Array,
   { format, path = "", sheet = {} }: StateSource,
@@ -308,7 +307,7 @@ async function unreadSheet(
   try {
     return (await unreadBytes(pieces, { path, format, maxLineBytes }, sheet)).file;
   } catch (thrown) {
-    // The FileError is ignored, because reading the rows will report it.
+    // Reading the rows will report the error.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
@@ -323,8 +322,8 @@ function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
 }
 
 /**
- * Reads the base that the call names or, if it names none, the base next to the file. With `byName`, the base next to
- * the file belongs to another targeting, so it is not read.
+ * Reads the base that the call names, or else the one next to the file. With `byName`, the latter is of another
+ * targeting, so it is not read.
  */
 async function baseOf(
   { file, base, byName }: DesiredArguments,

@@ -1,6 +1,6 @@
 import { type Tool, toolOf } from "./define-tool.ts";
 
-/** The functions that load the tools. A call needs only one tool, so each tool is loaded with its first call. */
+/** Functions that load the tools. Each tool is loaded with its first call, so that the server starts fast. */
 const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   get_targeting: async () => toolOf((await import("./get-targeting.ts")).getTargeting),
   list_options: async () => toolOf((await import("./list-options.ts")).listOptions),

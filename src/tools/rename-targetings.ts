@@ -15,7 +15,7 @@ export const renameTargetings = {
   description: "Renames targetings, given by ID or current name; names may be swapped in one call.",
   toolset: "targeting",
   effect: "changes",
-  // If items name targetings by their names, a repeated call may undo a swap of two names.
+  // If items use names for targetings, repeating the call may undo a swap of two names.
   idempotent: false,
   input,
   output: runOutput,

@@ -42,14 +42,14 @@ const RESULTS: Readonly<Record<Standing, string>> = {
   unknown: "Unknown",
 };
 
-/** The texts of the column Result in the sheet of a dry run of events. */
+/** The texts in the column Result for a dry run of events. */
 const DRY_RUN_RESULTS: typeof RESULTS = { ...RESULTS, failed: "Would fail", pending: "Would be sent" };
 
 function resultsIn({ events }: SheetRun): typeof RESULTS {
   return events?.status() === "planned" ? DRY_RUN_RESULTS : RESULTS;
 }
 
-/** Detects how to read the sheet of a run, if that was not detected before the run began. */
+/** Detects how to read the sheet of a run, if the call was answered before that was detected. */
 export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
@@ -73,7 +73,7 @@ interface SheetRows {
   readonly only?: Standing | undefined;
 }
 
-/** Yields the sheet of a run with the result of each row, and counts the results. */
+/** Yields the sheet of a run with the result of each row. Counts the results. */
 export async function* resultSheet(
   found: SheetRun,
   form: SheetFormat,
@@ -107,7 +107,8 @@ export async function* resultSheet(
       if (shown === undefined || (wanted !== undefined && !isWanted(shown, wanted, only))) return undefined;
       count?.(shown.result);
       if (only === undefined || shown.problem === undefined) return shown;
-      // The saved sheet has only some rows, so their lines differ. The problem names the line in the original sheet.
+      // The saved sheet has other line numbers, because rows are missing. So the problem names the line in the original
+      // sheet.
       return { ...shown, problem: `Line ${row.line}: ${shown.problem}` };
     },
   };
@@ -117,16 +118,16 @@ export async function* resultSheet(
 }
 
 /**
- * Returns whether a row is wanted. With `failed`, this includes rows that were not applied because another row failed,
- * because both are sent again together.
+ * Returns whether a row is wanted. `failed` includes rows that were not applied because another row failed: all of them
+ * are sent again together.
  */
 function isWanted({ result, needsFailed = false }: RowResult, wanted: string, only: Standing | undefined): boolean {
   return result === wanted || (only === "failed" && needsFailed);
 }
 
 /**
- * Returns a function that returns the ID or name by which a row names its option. Rows with the same ID or name
- * describe the same option, as in planning. The function returns undefined for a row that alone describes its option.
+ * Returns a function that returns the ID or name with which a row names its option. Rows with the same one describe the
+ * same option, as in planning. Undefined for a row that alone describes its option.
  */
 function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string | undefined {
   const [id, name] = [header.at("_id"), header.at("name")];
@@ -137,8 +138,8 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
 /**
- * Returns a function that returns the result of each event row. Rows that were or may have been sent have no result and
- * are omitted, because sending them again would record them twice.
+ * Returns a function that returns the result of each row of events. Rows that were sent, or may have been, have none
+ * and are omitted: sending them again would count them twice.
  */
 function resultsOfEvents({ state }: EventRun, results: typeof RESULTS): ResultSource["resultOf"] {
   let index = 0;
@@ -176,7 +177,7 @@ async function resultsOf(
     const howToFix = "Write the service's value into the sheet, or plan with a new base.";
     failed(conflict.line, `others have changed it: ${differenceLine(conflict)}`, { howToFix });
   }
-  // A sheet with problems was never compared with the service, so its other rows were not applied.
+  // A sheet with problems was not compared with the service. So none of its rows was applied.
   const isUncompared = problems.length > 0 && document?.plan.items.length === 0;
   const ids = new Map(adopted.map(({ name, _id }) => [name, _id]));
   const actions = { bulk_add_options: "Add", update_contexts: "Edit" } as const;
@@ -237,7 +238,7 @@ function neededSheet(run: Run): SheetRun {
   );
 }
 
-/** Throws a ToolError if the run cannot save a sheet with only the rows of this outcome. */
+/** Throws a ToolError if a sheet with only the rows of this outcome cannot be saved for the run. */
 function checkOnly({ run, events }: SheetRun, only: Standing): void {
   const { header, state } = run ?? events;
   const { runId } = header;
@@ -285,8 +286,8 @@ async function savedFailedRows(
 }
 
 /**
- * Saves the sheet of a run with the result of each row, or only the rows with one outcome. If the file of the run is
- * not a sheet, saves its failed rows.
+ * Saves the sheet of a run with the result of each row, or only the rows with one outcome. If the file of the run is no
+ * sheet, saves its failed rows.
  */
 export async function savedResults(
   run: Run,
@@ -346,7 +347,7 @@ function againCall({ run, events, file: { given = {} } }: SheetRun, file: string
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }
 
-/** Saves the results of a run to a path in a command line. A person chose the path, so every folder is allowed. */
+/** Saves the results of a run for a command line. A person chose the path, so any folder is allowed. */
 export async function savedResultsAt(
   run: Run,
   { saveTo, delimiter }: SaveArguments,

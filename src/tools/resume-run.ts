@@ -80,8 +80,8 @@ export async function resumeChange(
   await checkStarted(run, context);
   const counts = run.state.counts();
   const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
-  // If the server stopped after the last answer of the service, nothing is left to send. But the end of the run must be
-  // recorded.
+  // If the server stopped after the service's last answer, there is nothing left to send. But the end of the run must
+  // still be recorded.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context, [], { notes: usedBeforeNote(run) });
   const goOn: ResumeWith = async (decision) => {
@@ -97,7 +97,7 @@ export async function resumeChange(
 
 type ResumeWith = (decision: Decision | undefined) => Promise<ToolAnswer>;
 
-/** Resumes a run. Stores a new approval with the run, so that later reports show it. */
+/** Resumes a run. A new approval is stored with it, so that later reports show it. */
 async function resumedBy(
   run: ChangeRun,
   decision: Decision | undefined,
@@ -126,13 +126,13 @@ function resumeDigest(runId: string): string {
   return `resume ${runId}`;
 }
 
-/** Returns whether the run is a plan that was not completely stored before the server stopped. */
+/** Returns whether a run is a plan that the server had not stored completely when it stopped. */
 async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
   if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
   return (await context.runs.isUnstarted(header.runId)) === true;
 }
 
-/** Throws a ToolError if a run was never started, was undone, or was cancelled. */
+/** Throws a ToolError if a run was never started, or if it was undone or cancelled. */
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
@@ -154,7 +154,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   checkNoDryRun(run);
-  // The status of a run whose plan was completed after its call was answered is `planned`. Such a run can be resumed.
+  // `planned`: the plan was finished after the call had been answered. Such a run can be resumed.
   if (run.status() === "planned") return;
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
     const what = run.header.unplanned
@@ -165,8 +165,8 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
 }
 
 /**
- * Returns the removals that a person must approve again before a run is resumed. Undefined if there are none, or for a
- * planned change that began less than ten minutes ago.
+ * Returns what a person must approve again before a run is resumed, because it removes something. Undefined if it
+ * removes nothing, or if it is planned and began less than ten minutes ago.
  */
 export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
@@ -179,7 +179,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
-  // The run has no plan yet, so the changes that it will make may differ from those that were approved.
+  // Without a plan, it is unknown whether the run will change the same as what was approved.
   if (!state.planned) {
     const sentence = `This starts ${tool} as it was approved; it was interrupted before it was planned.`;
     const note = "It was interrupted before anything was sent. Resuming it starts it as it was requested.";
@@ -297,8 +297,8 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
 }
 
 /**
- * Returns the answer if nobody decided. If this is because the call had to be answered first, a later approval still
- * resumes the run.
+ * Returns the answer if nobody decided. If only the call had to be answered first, a later approval still resumes the
+ * run.
  */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;
@@ -320,7 +320,8 @@ const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
 /**
- * Makes a plan again if the server stopped before the plan was made. If the plan was made, only stores what is missing.
+ * Makes a plan again whose making was cut off when the server stopped. If it was made already, only stores what is
+ * missing.
  */
 export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
@@ -337,7 +338,7 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
   return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
 }
 
-/** Stores what is missing of a plan that is already made. Its server stopped after it had stored the document. */
+/** Stores what is missing of a plan that was made. The server stopped after it had stored the document. */
 async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
   const { call, caller } = header;
   if (call.tool !== "apply_plan")

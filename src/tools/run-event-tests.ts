@@ -159,7 +159,7 @@ async function runLive(
   if (before !== undefined) return notRun(kept, context, before);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? randomBytes(16).toString("base64url");
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
-    // The tests are stored under this ID, so that the call with the confirmation needs no other arguments.
+    // The tests are stored under this ID. So the call with the confirmation token needs no other arguments.
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
     const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
@@ -233,8 +233,8 @@ export async function runApprovedTests(
 }
 
 /**
- * The confirmation token approves this, the same text for all tests. The tests are stored under the run ID in the
- * token.
+ * What the confirmation token is valid for. The text is the same for all tests, because the run ID in the token says
+ * which.
  */
 const LIVE_TESTS = "live tests";
 
@@ -317,7 +317,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
-  // Tests run only during the call. When the call must be answered, the tests that have not run are stopped.
+  // Tests run only during the call. When it must be answered, those that have not run are stopped.
   await waitWithinCall(running, context);
   late.abort();
   const report = await running;

@@ -23,9 +23,8 @@ export function resultLine({ state }: Pick<Run, "state">, object: number): strin
 }
 
 /**
- * Yields the data that a run removed, as JSON lines that `bulk_add_options` and `update_contexts` accept. With
- * "not-removed", yields the data that it was going to remove but did not (`removed: "no"`) or may not have removed
- * (`"unknown"`).
+ * Yields what a run removed, as JSON lines that `bulk_add_options` and `update_contexts` accept. For "not-removed",
+ * yields what it was going to remove but did not (`removed: "no"`), or may not have removed (`"unknown"`).
  */
 export async function* removedLines(
   run: Run,
@@ -57,8 +56,8 @@ type Taken = "removed" | "notRemoved" | "unknown";
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
 
 /**
- * Returns a function that says whether a run removed the data in a line. Before a run removes data, it stores all of it
- * as such lines.
+ * Returns a function that says whether a run has removed what a line contains. The run stored these lines before it
+ * removed anything.
  */
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
@@ -72,7 +71,7 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
     const [one = "unknown", ...others] = all;
     return others.length === 0 ? one : "unknown";
   };
-  // If a line names no known object, its result is certain only if all objects of the run have the same result.
+  // A line that names no known object is only certain if all objects of the run have the same result.
   const ofAll = sameForAll(new Set(byId.values()));
   return (line) => {
     const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
@@ -109,7 +108,7 @@ export type SheetRun = { readonly file: InputFile; readonly part: "input" | "she
   | { readonly events: EventRun; readonly run?: never }
 );
 
-/** Returns the sheet from which a run or its plan was made. Undefined if it was not made from a sheet. */
+/** Returns the sheet from which a run or its plan was made. Undefined if there is none. */
 export function sheetRunOf(run: Run): SheetRun | undefined {
   if (isEventRun(run)) {
     const { file } = run.header.call.input.events;
@@ -126,7 +125,7 @@ export function isSheet({ format }: InputFile): boolean {
   return format === "csv" || format === "xlsx";
 }
 
-/** Returns whether some events were not sent. Only their rows are stored, not the rows of sent events. */
+/** Returns whether some events were not sent. The rows of sent events are no longer stored. */
 function hasOpenRows({ state }: EventRun): boolean {
   const { failed, notApplied, pending } = state.counts();
   return failed + notApplied + pending > 0 && state.reason(0)?.code !== "FILE_UNREADABLE";
@@ -136,13 +135,11 @@ interface PartContext extends Pick<ToolServices, "runs"> {
   readonly caller: string;
 }
 
-/** The maximum number of characters of one part of a resource. A message over stdio must stay far below 10 MiB. */
+/** The maximum number of characters in one part of a resource. A message over stdio must stay far below 10 MiB. */
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 
-/**
- * Returns a run of the caller. Returns "damaged" if its journal is lost; the data that it removed can still be read.
- */
+/** Returns a run of the caller. Returns "damaged" if its journal is lost; what it removed may still be readable. */
 async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promise<Run | "damaged" | undefined> {
   try {
     return await runs.findOwn(runId, caller);
@@ -153,8 +150,8 @@ async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promi
 }
 
 /**
- * Returns one part of a resource of a run: results from the object `from` on, or other data from the byte `from` on, as
- * JSON lines. If more follows, the part ends with the address of the next part.
+ * Returns a part of a resource of a run as JSON lines: results from the object `from` on, or other data from the byte
+ * `from` on. If more follows, the last line is the address of the next part.
  */
 export async function readPart(
   runId: string,

@@ -40,8 +40,8 @@ import { effectOf, endIfExpired } from "./write/waiting.ts";
 const RESULTS_READ = 50;
 
 /**
- * Returns a run of the caller. Throws a ToolError if the caller has no run with this ID, and a DamagedRunError if the
- * run cannot be read.
+ * Returns a run of the caller. Throws a ToolError if the caller has no run with this ID, or a DamagedRunError if it
+ * cannot be read.
  */
 export async function ownRun(
   runId: string,
@@ -58,7 +58,7 @@ type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly reader?: Reader;
 };
 
-/** Waits until a run ends or the call must be answered. Returns its report. */
+/** Waits until a run ends or the call must be answered. Then returns the report of the run. */
 export async function reportRun(
   run: Run | undefined,
   context: ToolContext,
@@ -67,7 +67,7 @@ export async function reportRun(
 ): Promise<ToolAnswer> {
   if (run === undefined)
     throw new ToolError("there is no run with this ID", "Check runId: get_run without it lists the runs.");
-  // The interrupted runs are read while the call waits for the run, because there is no time afterwards.
+  // Interrupted runs are read while the call waits for this run, because there is no time for it afterwards.
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);
@@ -75,7 +75,7 @@ export async function reportRun(
   return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 
-/** Returns a note that the run was applied before this call, so that the call only reports it. */
+/** Returns the note that a run was applied before, so that this call has only reported it. */
 export function usedBeforeNote({ header, state, status }: Run): readonly string[] {
   return appliedBeforeNote({ status: status(), at: state.endedAt ?? changedAt(header, state) });
 }
@@ -107,7 +107,7 @@ export async function reportedRun(
   return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
 }
 
-/** Returns the answer about the file that a run has saved. Undefined if the run has not saved a file. */
+/** Returns the answer about the file that a run has saved. Undefined if it has saved none. */
 export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "environment">): ToolAnswer | undefined {
   if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
   const { runId, call } = run.header;
@@ -124,14 +124,14 @@ const LIMIT_CODES: ReadonlySet<string> = new Set([
 async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext): Promise<readonly string[]> {
   const isMet = report.failures.some(({ outcome, errorCode }) => outcome === "failed" && LIMIT_CODES.has(errorCode));
   if (!isMet || report.status === "running" || !isChangeRun(run)) return [];
-  // Imported only when needed, because few runs reach a limit.
+  // Loaded only here, because few runs reach a limit.
   const { limitNotes } = await import("./limit-notes.ts");
   return limitNotes(run, context);
 }
 
 /**
- * Returns the data for the report of a run. If it turned out only after the call was answered that the run needs
- * approval, the report requests it.
+ * Returns the data for the report of a run. If the need for approval was found only after the call had been answered,
+ * the report asks for it.
  */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
@@ -170,8 +170,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const planned = { run: header.runId, digest: lossDigest(losses) };
   const effect = await effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   const confirmation = await askFor(planned, effectText(effect), context);
-  // The run of a plan has the call apply_plan, which takes the confirmation, and not that of the tool that made the
-  // plan.
+  // The token is for the call of the run. For a plan, that is apply_plan, not the tool that made the plan.
   const { tool } = header.call;
   const nextSteps = [confirmationStep(tool, confirmation)];
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
@@ -189,7 +188,7 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
     const note = notUndoneNote((await documentOf(header.runId, context)).wayBack?.rows ?? [], undoes);
     return { undoes, ...(note !== undefined && { notes: [note] }) };
   } catch (thrown) {
-    // If planning an undo failed, its plan was not completely stored. So a FileError is ignored.
+    // An undo whose planning failed has no stored plan, so the FileError is expected.
     if (thrown instanceof FileError) return { undoes };
     throw thrown;
   }
@@ -197,7 +196,7 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
 
 /**
  * Returns whether a run was interrupted before it was planned and cannot be planned any more. A run that only makes a
- * plan can still be planned if its input is stored.
+ * plan can still make it if its input is stored.
  */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
@@ -253,7 +252,7 @@ export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | un
   return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
 }
 
-/** Returns the part of a report that is the same for all kinds of runs, with the first results. */
+/** Returns the part of a report that all kinds of runs have, with the first results. */
 export function reported(run: Run, environment: "live" | "sandbox", reader?: Reader): ReportedRun {
   const { header, state, status } = run;
   const { call } = header;
@@ -283,10 +282,10 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
   };
 }
 
-/** Returns the file of a run, with how it was read. Undefined if the run has none. */
+/** How to read the sheet may have been detected only after the call had been answered. */
 export function fileReadBy({ header, state }: ChangeRun): InputFile | undefined {
   const file = fileOf(header.call);
-  // How to read the sheet may have been detected only after the call was answered.
+  // Returns a sentence about how a run was undone: completely or in part, and whether the undo was undone itself.
   return file && isUndetected(file) ? { ...file, ...state.facts.look } : file;
 }
 
@@ -301,9 +300,7 @@ const withFile = z.object({ file: z.object({}) });
 const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFile })]) });
 
 const DAY_MS = 86_400_000;
-/**
- * Returns a sentence about the undo of a run: whether everything was undone, and whether the undo is still in effect.
- */
+/** Returns a sentence that says whether a finished run can be undone, and until when. */
 export async function undoneWords(runId: string, state: ChangeRun["state"], context: ToolContext): Promise<string> {
   const by = undoneByRun(state);
   const undo = by === undefined ? undefined : await undefinedIfUnreadable(context.runs.find(by));
@@ -325,7 +322,7 @@ export async function undoneWords(runId: string, state: ChangeRun["state"], cont
 
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Returns a sentence that says whether a finished run can be undone, and until when. */
+/** Runs that store what they removed stay stored even if there are more runs than the maximum. */
 export async function undoNoteOf(run: Run, context: ToolContext): Promise<string | undefined> {
   const { keep } = context;
   const status = run.status();
@@ -340,7 +337,7 @@ export async function undoNoteOf(run: Run, context: ToolContext): Promise<string
     runId,
     hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // Runs that removed data are kept even if there are more runs than the maximum.
+    // Returns the error for undoing a run that is not stored. It says how long runs are stored.
     mostRuns: deleted + gone > 0 ? undefined : keep.runs,
   });
 }

@@ -13,8 +13,8 @@ import { dryRunArgument, runOutput } from "./write/write.ts";
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
 
 /**
- * Returns a schema that shows the documented types of the fields but accepts any value. The rules of the service judge
- * the values, with better messages.
+ * Returns a schema that shows the documented types of the fields but accepts any values. The values are judged by the
+ * rules of the service, which give better messages.
  */
 function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
   const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {

@@ -65,7 +65,7 @@ export const trackEvents = {
     }
     const events = given.events ?? sameAsEvents;
     const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
-    // Storing events with values that JSON cannot represent would change them, so such values are refused.
+    // JSON would change values that it cannot represent, so events with such values are refused.
     const meant = (events ?? []).map(parseNestedJson);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
@@ -81,7 +81,7 @@ export const trackEvents = {
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? countGiven(meant) : await undefinedIfLate(context, counting);
     if (counts?.items === 0) throw noEvents();
-    // Prevents an unhandled rejection. If counting takes too long for the call, the run continues to count.
+    // Keeps a rejection from being unhandled. If counting takes too long for the call, the run goes on with it.
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
@@ -102,8 +102,8 @@ export const trackEvents = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * At most this many events are compared with recently sent events one by one. More events, and files, are compared as a
- * whole.
+ * At most this many events are compared one by one with events that were sent recently. More events, and files, are
+ * compared as a whole.
  */
 const MOST_COMPARED = 50;
 

@@ -42,8 +42,8 @@ interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
 }
 
 /**
- * Plans the undo of a run and stores the plan as a run. `earlier`: the run of an interrupted call. The plan is then
- * stored in this run instead of in a new one.
+ * Plans the undo of a run and stores the plan as a run. `earlier`: the run of an interrupted call, in which the plan is
+ * then stored instead of in a new one.
  */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make, undoes, notes, undone } = await undoPlanOf(runId, context);
@@ -71,12 +71,15 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
   );
 }
 
-/** To find later changes: how many of the caller's latest runs are listed, and how many of these are read at most. */
+/**
+ * Where to look for later changes: how many of the caller's latest runs are listed, and how many of these are read at
+ * most.
+ */
 const LATER_RUNS = { listed: 100, read: 10 } as const;
 
 /**
- * Returns a note that names the caller's later runs that prevent a part of an undo. To undo that part too, these runs
- * must be undone first.
+ * Returns a note about the caller's later runs that prevent a part of an undo. If they are undone first, this part can
+ * be undone as well.
  */
 async function laterRunsNote(
   undoes: string,
@@ -115,8 +118,8 @@ async function laterRunsNote(
 }
 
 /**
- * Returns a function that says whether a later run prevents the undo of a row in the undo plan. This is so if the later
- * run changed the row's object, put options into it, or gave its previous name to another object.
+ * Returns a function that tells whether a later run is why a row of an undo plan cannot be undone: it changed the
+ * object of the row, put options into it, or gave its previous name to another object.
  */
 function preventing({ options, targetings }: Pick<Done, "options" | "targetings">): (row: UndoRow) => boolean {
   const changed = new Set([...options, ...targetings].map(({ _id }) => _id));
@@ -147,8 +150,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const { doneByRun, undoes = runId, ...more } = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
-  // The changes of the run are computed again when the plan is made, so that no copy of them uses memory next to the
-  // plan.
+  // Computed again when the plan is made, so that no copy of these changes is in memory next to the plan.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
     planUndo(
       await doneByRun(),
@@ -161,16 +163,16 @@ async function undoPlanOf(runId: string, context: ToolContext) {
 interface Undoable {
   readonly doneByRun: () => Promise<Done>;
   /**
-   * The ID of the run that is undone, if it is not the requested run itself but a later one that made its changes
-   * again.
+   * The ID of the run that is undone. Only set if it is not the requested run, but a later one that made the changes of
+   * that run again.
    */
   readonly undoes?: string;
   readonly notes?: readonly string[];
-  /** The error to throw if nothing is left to undo. Set only if the requested run was undone before. */
+  /** The error to throw if nothing is left to undo. Only set if the requested run was undone before. */
   readonly undone?: ToolError;
 }
 
-/** Returns which run to undo, and what that run changed. Throws if it cannot be undone. */
+/** Returns which run to undo, and what it changed. Throws if it cannot be undone. */
 async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<Undoable> {
   const former = context.runs.part(runId, "former");
   try {
@@ -182,8 +184,8 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // A targeting counts as deleted if it cannot be found. This is certain only if the run's header is readable, which
-    // shows that the keys belong to the run's project.
+    // A targeting that cannot be found counts as deleted. That is certain only if the run's header can be read: it
+    // shows that the key is of the run's project.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     const doneByRun = async () => {
@@ -207,7 +209,7 @@ function byUndo(runId: string) {
   return { plannedBy: "undo_run", undoes: runId } as const;
 }
 
-/** Stores an undo plan. A plan without changes is stored only in an existing run, for which it was made. */
+/** Stores an undo plan. A plan without changes is only stored if it was made for an existing run. */
 async function storeUndoPlan(
   runId: string,
   { rows, already, isEmpty, document, changes, text }: PlannedUndo,
@@ -244,7 +246,7 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
 }
 
 /**
- * Returns what can still be undone of a run that was undone before: the changes that its undo left, or the changes of a
+ * Returns what can still be undone of a run that was undone before: changes that its undo left, or the changes of a
  * later run that undid this undo and so made them again.
  */
 async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undoable> {
@@ -264,7 +266,7 @@ async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undo
   return { doneByRun, notes: [`Run ${by} has undone the rest before.`], undone: error };
 }
 
-/** Returns whether `undo_run` would still change something, for a run that was undone before. */
+/** Returns whether `undo_run` would still change something after a run was undone. */
 export async function isLeftToUndo(run: ChangeRun, context: ToolContext): Promise<boolean> {
   try {
     await undoableAgain(run, context);
@@ -282,7 +284,7 @@ function undoneError(by: string | undefined): ToolError {
   );
 }
 
-/** Returns the runs that undid a run. Throws if one of them is not finished, because its effect is not known yet. */
+/** Returns the runs that undid a run. Throws if one of them has not finished, because its effect is not known yet. */
 async function undosOf({ state }: ChangeRun, context: ToolContext): Promise<readonly EarlierUndo[]> {
   const undos = await earlierUndos(state, {
     find: (runId) => changeRunOf(runId, context),
@@ -314,8 +316,8 @@ interface LeftRun {
 }
 
 /**
- * Returns the run whose changes are in effect and can be undone: `run` itself if some of its changes were not undone,
- * or a run that undid the undo of `run`. Undefined if no changes are in effect.
+ * Returns the run whose changes are in effect and can be undone: `run` itself, if some of its changes were not undone,
+ * or a run that undid an undo of `run`. Undefined if none of the changes is in effect.
  */
 async function runToUndo(
   run: ChangeRun,
@@ -328,7 +330,7 @@ async function runToUndo(
       if (found !== undefined) return found;
     }
   }
-  // If an undo is no longer stored, its effect is unknown, so no further undo can be planned.
+  // If an undo is not stored any more, nobody knows what it did. So no further undo can be planned.
   if (undos.length < undoingRuns(run.state).length || (isUndone(run.state) && undos.length === 0)) return undefined;
   const former = context.runs.part(run.header.runId, "former");
   const left = withoutUndone(await effectsOfRun(run.state, former()), undos);

@@ -44,7 +44,10 @@ const input = () => {
   });
 };
 
-/** Returns the options from which Context IDs are removed, with these IDs, and a note about IDs that no option has. */
+/**
+ * Returns the options that have one of these Context IDs, with what to remove from each, and a note about Context IDs
+ * that no option has.
+ */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
@@ -119,12 +122,13 @@ const LINES_NAMED = 5;
 
 interface ListedItems<Item> {
   readonly items: readonly Item[];
-  /** Notes that say how files with a heading row were read. */
+  /** Notes on how files with a heading were read. */
   readonly notes: readonly string[];
 }
 
 /**
- * Adds to items the Context IDs in the files that they name. Throws a FileError if a line was damaged by a spreadsheet.
+ * Adds the Context IDs in the files that items name to these items. Throws a FileError for a line that a spreadsheet
+ * has damaged.
  */
 async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],

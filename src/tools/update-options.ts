@@ -16,7 +16,7 @@ export const updateOptions = {
     "Renames options (names may be swapped), moves them into or out of a group, sets exposeChildren of groups. For Context IDs: update_contexts.",
   toolset: "targeting",
   effect: "changes",
-  // If items name options by their names, a repeated call may undo a swap of two names.
+  // If items use names for options, repeating the call may undo a swap of two names.
   idempotent: false,
   input,
   output: runOutput,

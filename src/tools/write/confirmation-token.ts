@@ -3,7 +3,7 @@ import { CONFIRMATION_MS } from "../../changes/change-kinds.ts";
 import { ulidBytes, ulidOfBytes } from "../../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "../define-tool.ts";
 
-/** Returns a confirmation token with its effect, the text that the person approves by it. */
+/** Returns a confirmation token together with its effect: the text that a person approves by it. */
 export async function askFor(
   planned: Pick<Agreement, "run" | "digest">,
   effect: string,
@@ -14,7 +14,7 @@ export async function askFor(
   return { token, effect, expiresAt: new Date(expiresAt).toISOString() };
 }
 
-/** Reads a token, even an expired one. Throws a ToolError if this server did not issue it to this caller. */
+/** Reads a token, which may have expired. Throws a ToolError if this server did not issue it to this caller. */
 export async function confirmationIn(
   token: string,
   { sealKey, caller, clock }: Pick<ToolContext, "sealKey" | "caller" | "clock">,
@@ -27,11 +27,10 @@ export async function confirmationIn(
   );
 }
 
-/** Throws a ToolError if a token has expired, or if `confirm` is `strict` now, because no token is accepted then. */
+/** Throws a ToolError if a token has expired, or if `confirm` is `strict` now and no token is accepted. */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
-  // If more time is left than a token is valid for, the clock was ahead when the token was issued. So it is not
-  // accepted.
+  // More time left than a token is ever valid: the clock was ahead when the token was issued. Such a token is refused.
   if (leftMs < 0 || leftMs > CONFIRMATION_MS) throw expired();
   if (confirm !== "strict") return;
   throw new ToolError(
@@ -56,7 +55,7 @@ export interface Confirmation extends Pick<Agreement, "run" | "expiresAt"> {
   readonly isFor: (digest: string) => boolean;
 }
 
-/** The sizes of the four parts of a token in bytes. Their sum of 30 bytes gives 40 characters in base64url. */
+/** The sizes of the four parts of a token in bytes. The 30 bytes together are 40 characters in base64url. */
 const RUN = 16;
 const SECONDS = 3;
 const MARK = 5;
@@ -65,8 +64,8 @@ const SECONDS_ROUND = 2 ** (8 * SECONDS);
 const TOKEN_LETTERS = 40;
 
 /**
- * Returns a token of 40 characters. It contains the run, the time of expiry, and two signatures. Both cover the caller;
- * the second one also covers the effect. `key` has at least 32 bytes.
+ * Returns a token of 40 characters: the run, when the token expires, and two signatures. Both cover the caller, and the
+ * second one also covers the effect. `key`: at least 32 bytes.
  */
 export function sealConfirmation(key: Uint8Array, agreement: Agreement): string {
   const seconds = Buffer.alloc(4);
@@ -77,7 +76,7 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
 
 /**
  * Reads a token. Undefined if this server did not sign it for this caller. The time in it has only three bytes, which
- * repeat every half year, so the time nearest to `now` is taken.
+ * repeat every half year; the time nearest to `now` is meant.
  */
 function openConfirmation(
   key: Uint8Array,
@@ -85,7 +84,7 @@ function openConfirmation(
   { caller, now }: { readonly caller: string; readonly now: number },
 ): Confirmation | undefined {
   const bytes = Buffer.from(token, "base64url");
-  // Several texts decode to the same bytes. Only one of them, the encoded form of these bytes, is accepted.
+  // Several texts decode to the same bytes. Only the one that encoding these bytes gives is accepted.
   if (token.length !== TOKEN_LETTERS || bytes.toString("base64url") !== token) return undefined;
   const run = ulidOfBytes(bytes.subarray(0, RUN));
   const expiresAt = nearestTime(bytes.readUIntBE(RUN, SECONDS), now);
@@ -117,14 +116,14 @@ export interface InView {
 
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
-/**
- * Returns whether a person may decide in a view. Only the host of the client can prevent that the model decides there.
- */
+/** Returns whether a person may decide in a view. Only the client's host can keep the model from deciding there. */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
 }
 
-/** Returns the secret with which a view sends a decision. It is valid only for this run, its effect and this caller. */
+/**
+ * Returns the secret with which a view sends a decision. It is valid only for this run, this effect and this caller.
+ */
 export async function decisionFor(about: InView, sealing: Sealing): Promise<NonNullable<ToolAnswer["decision"]>> {
   return { runId: about.runId, secret: (await secretOf(about, sealing)).toString("base64url") };
 }

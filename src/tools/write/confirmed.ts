@@ -28,7 +28,7 @@ export interface GivenConfirmation {
   readonly dryRun?: boolean | undefined;
 }
 
-/** Starts the run of a confirmation token. If the run was already started, only reports it. */
+/** Starts the run of a confirmation token. If it was started before, only reports it. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);
@@ -84,8 +84,8 @@ async function startConfirmed(
 }
 
 /**
- * Plans a run, or returns "started" if another call has started it. Planning may then fail because that run has already
- * deleted objects, so the failure is ignored.
+ * Plans a run. Returns "started" if another call has started it meanwhile: planning may then fail, because the run has
+ * already deleted objects.
  */
 async function plannedOrStarted<P>(
   runId: string,

@@ -32,18 +32,21 @@ import {
 import { mayDecideInView } from "./confirmation-token.ts";
 import { effectOf, waitingAnywhere } from "./waiting.ts";
 
-/** Where a person decides. A channel only identifies the person. This file checks what the person may do. */
+/** Where a person decides. A channel only finds out who the person is; this file checks what they may do. */
 type Channel = Decided["where"];
 
 export interface Person {
   readonly who: string;
   readonly caller: string;
   /**
-   * Returns whether the person may decide about a run of another caller. Absent if the person may decide only about
-   * their own.
+   * Returns whether this person may decide about a run of another caller. Absent if they may decide only about their
+   * own.
    */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /** Set if people must not approve their own requests: the name of the caller as which this person makes requests. */
+  /**
+   * The name of the caller under which this person makes requests. Only set if people may not approve their own
+   * requests.
+   */
   readonly except?: string | undefined;
 }
 
@@ -51,7 +54,7 @@ export interface Decision {
   readonly answer: "approved" | "declined";
   readonly channel: Channel;
   readonly person: Person;
-  /** Returns whether the effect with this digest is the one that was shown to the person. */
+  /** Returns whether the person has seen the effect with this digest. */
   readonly saw: (digest: string) => boolean;
   readonly until?: number;
 }
@@ -59,14 +62,12 @@ export interface Decision {
 export interface Looked {
   readonly run: Pick<Run, "header">;
   readonly digest: string;
-  /**
-   * Starts the run. Undefined if another process has already started it. "stale" if the effect of the run has changed.
-   */
+  /** Starts the run. Undefined if it was started before by any process. "stale" if its effect has changed. */
   readonly start: (approved: Approved) => Promise<Run | "stale" | undefined>;
 }
 
 /**
- * Starts approved work other than a change. Undefined if it was already started. "stale" if its effect has changed
+ * Starts approved work that is not a change. Undefined if it was started before. "stale" if its effect has changed
  * since the approval was requested.
  */
 type Grant = (approval: ApprovalRun, approved: Approved, services: ToolServices) => Promise<Run | "stale" | undefined>;
@@ -86,8 +87,8 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * What became of a decision. "decided": another decision came first. "changed": the person saw another effect than the
- * current one. "stale": the run would do something else now.
+ * What became of a decision. "decided": there was another one before. "changed": the current effect is not the one that
+ * the person saw. "stale": the run would do something else now.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -97,8 +98,8 @@ export type Outcome =
 type Rights = Pick<ToolServices, "readOnly" | "confirm" | "trustViews" | "environment" | "project" | "page">;
 
 /**
- * Returns why a person must not decide about a run; undefined if they may. To decline it, the server needs no key of
- * the run's project.
+ * Returns why a person may not decide about a run; undefined if they may. Only approving it needs a server with the key
+ * of its project.
  */
 export function refusal(
   { caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">,
@@ -118,9 +119,9 @@ export function refusal(
 }
 
 /**
- * Carries out the decision of a person, only once even if several processes try it. Checks the person's rights and the
- * effect that they saw. Stores the decision before anything is sent. Without `looked`, the run must be waiting for a
- * decision, and is planned again.
+ * Carries out a person's decision, and only once, even if several processes try. Checks the person's rights and the
+ * effect that they saw, and stores the decision before anything is sent. Without `looked`, the run must be waiting for
+ * a decision, and is planned again.
  */
 export async function decide(
   runId: string,
@@ -139,8 +140,7 @@ export async function decide(
   if (decision.until !== undefined && decision.until < at) return { is: "expired" };
   const decided = { who: person.who, where: channel, at };
   if (answer === "declined") {
-    // The client is also asked about plans that are not stored as waiting runs, so a decision in the client is accepted
-    // without a waiting run.
+    // The client also asks about plans that are not stored as waiting runs. So its decision needs no waiting run.
     const isAsked = waiting !== undefined || channel === "client";
     return isAsked ? declined(run, decided, services) : { is: "decided" };
   }
@@ -242,7 +242,7 @@ function note(
   noteDecision?.({ at: new Date(at).toISOString(), runId, decision, where, who, caller, project });
 }
 
-/** Starts a change that was just planned. `decision` is undefined only for a change that needs no approval. */
+/** Starts a change that was just planned. `decision` is only undefined for a change that needs no approval. */
 export async function startDecided(
   header: ChangeHeader,
   plan: Plan,
@@ -260,8 +260,8 @@ export async function startDecided(
 }
 
 /**
- * Returns an approval in the client. By default it accepts every effect, because the caller has already compared the
- * effects.
+ * Returns an approval that was given in the client. By default, it is valid for any effect, because the caller of this
+ * function has already compared them.
  */
 export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: Decision["saw"] = () => true): Decision {
   return { answer: "approved", channel: "client", person: personOf(context), saw };
@@ -274,7 +274,7 @@ export function refusedError(): ToolError {
   );
 }
 
-/** Returns the person behind a call: the one who answers in the client or uses a confirmation token. */
+/** Returns the person behind a call, who replies in the client or uses a confirmation token. */
 export function personOf({ person, caller }: Pick<ToolContext, "person" | "caller">): Person {
   return { who: person ?? caller, caller };
 }
@@ -282,14 +282,14 @@ export function personOf({ person, caller }: Pick<ToolContext, "person" | "calle
 interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   readonly digest: string;
-  /** Returns the effect. Computing it takes long for a large plan, so this is called only if a person is asked. */
+  /** Returns the effect. Called only if a person is asked, because it takes long for a large plan. */
   readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
-  /** Asks the person on the web page after the client closed the question. Absent if `undecided` does that. */
+  /** Asks the person on the web page after the client has closed the question. Absent if `undecided` does that. */
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   readonly declined: () => Promise<R> | R;
-  /** Asks the person in a view or on the web page. Absent if approval there is not possible for this request. */
+  /** Asks the person in a view or on the web page. Absent if this request cannot be approved there. */
   readonly onPage?: () => Promise<R>;
   readonly token: () => Promise<R>;
 }
@@ -302,8 +302,8 @@ export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | 
 }
 
 /**
- * Returns how to continue with a request: start it, or use the first available channel to ask a person. In strict mode,
- * a token is not a channel.
+ * Returns how a request goes on: it is started, or a person is asked in the first channel that is available. In strict
+ * mode, a token is no channel.
  */
 export function chooseChannel(
   needsApproval: boolean,
@@ -317,7 +317,7 @@ export function chooseChannel(
 }
 
 /**
- * Starts a request, asks a person first, or follows the person's reply. If the effect has changed since the question,
+ * Starts a request, asks a person first, or acts on the person's reply. If the effect has changed since the question,
  * asks again.
  */
 export async function decided<R>(
@@ -376,7 +376,7 @@ const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.
 
 type Question = Readonly<z.output<typeof askedForm>>;
 
-/** Returns the question to which a token belongs. Undefined if `decided` did not create the token. */
+/** Returns the question of a token. Undefined if `decided` did not make the token. */
 export function readQuestion(token: string): Question | undefined {
   return askedForm.safeParse(parseJson(token)).data;
 }

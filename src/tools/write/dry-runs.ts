@@ -27,7 +27,7 @@ import { applySteps, type Given, planInTime, unstartedReport } from "./planned.t
 
 interface Shown {
   readonly plan: Plan;
-  /** Returns the plan without the predicted failures. When the plan is applied, the service decides what fails. */
+  /** Returns the plan without the failures that were predicted. If it is applied, the service decides what fails. */
   readonly withoutPredictions: () => Plan;
   readonly notes: readonly string[];
 }
@@ -40,7 +40,7 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
   const shown = await planToShow(given, repeats, context);
   if ("stop" in shown) return reportRun(await goOn(given, shown, context), context);
   const { plan } = shown;
-  // If the call must be answered before the first rows are found, they are left out.
+  // The first rows are omitted if the call must be answered before they are found.
   const notes = [...((await undefinedIfLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
@@ -54,8 +54,8 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
 }
 
 /**
- * Plans a dry run again before it is applied. If the effect has changed or the call only checks the dry run, returns an
- * answer instead of the plan.
+ * Plans a dry run again before it is applied. If its effect has changed, or if the call only checks the dry run,
+ * returns an answer instead of the plan.
  */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
@@ -82,8 +82,8 @@ export async function dryRunToApply(
 }
 
 /**
- * Returns planning that continues after the answer. It rejects with a FileError if the plan differs from the one that
- * was shown.
+ * Returns planning that goes on after the answer. It rejects with a FileError if the plan differs from the one that the
+ * caller saw.
  */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
@@ -105,7 +105,7 @@ function checkWhenPlanned(
   return { plan: checked(), stop };
 }
 
-/** Continues to plan a dry run in the background. Returns the run that will store the plan. */
+/** Goes on with planning a dry run in the background. Returns the run that will store the plan. */
 async function goOn({ call, bytes }: Given, planning: Planning, context: ToolContext): Promise<ChangeRun> {
   const changes = changesOf(context);
   const about = { ...context.requested, dryRun: true, unplanned: true } as const;
@@ -147,7 +147,8 @@ async function planToShow(
 }
 
 /**
- * Stores the plan of a dry run with its digest. When the dry run is applied, the digest of the new plan must be equal.
+ * Stores the plan of a dry run with its digest. The dry run can be applied only if planning it again gives the same
+ * digest.
  */
 async function propose(runId: string, plan: Plan, context: ToolContext): Promise<void> {
   const changes = changesOf(context);
@@ -169,7 +170,7 @@ function answerOf(
   const state = new RunState(plan);
   const effect = plan.losses.length > 0 ? effectText(effectOfCall(plan.losses, plan.objects, plan.facts)) : undefined;
   const asks = effect === undefined ? [] : [`${asksFirst(plan, context)}${effect}`];
-  // An effect that needs approval already lists the changes, so the answer lists them only if there is no such effect.
+  // An effect that needs approval already lists the changes. So the answer lists them only without such an effect.
   const changed = effect === undefined ? plannedChanges(state) : [];
   const same = changed.filter(changesNothing).length;
   return renderReport({
@@ -184,7 +185,7 @@ function answerOf(
   });
 }
 
-/** Returns the requests to show. Empty if no item would be applied, because there is nothing to send then. */
+/** Returns the requests to show. None if no item would be applied, because nothing is sent then. */
 function requestsToSend({ steps }: Plan, state: RunState): readonly PlannedRequest[] {
   return countsOf(state).pending === 0 ? [] : weighed(steps, plannedRequests(steps));
 }
@@ -227,7 +228,7 @@ function nameIn(side: KnownChange["from"]): string | undefined {
   return typeof side === "string" ? side : side?.name;
 }
 
-/** Returns a text with the numbers of items by which a plan differs from the one that was shown. */
+/** Returns by how many items a plan differs from the one that the caller saw, as text. */
 function changesSince(before: RunState, plan: Plan): string {
   const now = new RunState(plan);
   const items = Math.max(before.objects.length, now.objects.length);
@@ -255,7 +256,7 @@ function changesSince(before: RunState, plan: Plan): string {
   return parts.length === 0 ? "other requests would be sent" : parts.join("; ");
 }
 
-/** Returns a digest of a plan. Plans with the same digest would make the same changes. */
+/** Returns a digest of a plan. Plans that would make the same changes have the same digest. */
 function planDigest(plan: Plan): string {
   const hash = createHash("sha256").update(lossDigest(plan.losses));
   for (const entry of plan.entries()) {

@@ -24,8 +24,7 @@ import { type Given, waitWithinCall } from "./planned.ts";
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
 /**
- * Answers with a token, because nobody opened the web page. In strict mode, which accepts no tokens, throws a
- * ToolError.
+ * Answers with a token if nobody has opened the web page. In strict mode, which accepts no tokens, throws a ToolError.
  */
 export function tokenInstead(
   effect: string,
@@ -40,7 +39,7 @@ export function tokenInstead(
 }
 
 const PAGE_WAIT_MS = 24 * 3_600_000;
-/** How often a waiting call checks for a decision, in milliseconds. Another process may store the decision. */
+/** How often a waiting call looks for a decision, in milliseconds, which another process may have stored. */
 const LOOK_MS = 100;
 
 export async function keepWaiting(header: ChangeHeader, plan: Plan, context: ToolServices): Promise<void> {
@@ -54,8 +53,8 @@ export async function keepWaiting(header: ChangeHeader, plan: Plan, context: Too
 }
 
 /**
- * Stores the run of a call and waits for a decision on the web page. If nobody opens the page, answers with
- * `otherwise`.
+ * Stores the run of a call and waits for a decision on the web page. If nobody opens the page, returns what `otherwise`
+ * returns.
  */
 export async function decideOnPage(
   { call, bytes }: Given,
@@ -72,8 +71,8 @@ export async function decideOnPage(
 }
 
 /**
- * Returns a function that asks on the web page about a run whose call was already answered. If nobody opens the page, a
- * later call of the agent gets a confirmation token.
+ * Returns a function that asks on the web page about a run whose call was answered before. If nobody opens the page,
+ * the agent's next call gets a confirmation token.
  */
 export function askLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
@@ -89,8 +88,8 @@ export function askLater(context: ToolContext) {
 }
 
 /**
- * Waits for a decision on the web page about the stored run of a plan. If nobody opens the page, answers with
- * `otherwise`.
+ * Waits for a decision on the web page about the stored run of a plan. If nobody opens the page, returns what
+ * `otherwise` returns.
  */
 export async function decidePlanOnPage(
   header: ChangeHeader,
@@ -128,7 +127,7 @@ function keepApproval(
   return approvals.keep(call, caller, name, { effect: effect.sentence, waits }, requested);
 }
 
-/** Stores that work was declined in the client, so that nobody is asked again if the same call is repeated soon. */
+/** Stores that work was declined in the client. So nobody is asked again if the same call is repeated soon. */
 export async function declineApproval(work: AskedWork, context: ToolContext): Promise<void> {
   const { runId } = await keepApproval(work, context);
   await decide(runId, { ...inClient(context), answer: "declined" }, context);
@@ -139,7 +138,7 @@ export interface DeclinedBefore {
   readonly note: string;
 }
 
-/** Returns who declined the same call a short time ago. Undefined if nobody did. */
+/** Returns who declined an identical call a short time ago. Undefined if nobody did. */
 export async function declinedBefore(
   { call }: Pick<AskedWork, "call">,
   { approvals, caller, clock, confirm }: ToolContext,
@@ -150,7 +149,8 @@ export async function declinedBefore(
 }
 
 /**
- * Shows a waiting run on the web page and waits for the decision. If nobody opens the page, answers with `otherwise`.
+ * Shows a waiting run on the web page and waits for the decision. If nobody opens the page, returns what `otherwise`
+ * returns.
  */
 async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
@@ -171,7 +171,7 @@ async function askOnPage(
 
 type After = (run: Run) => Promise<ToolAnswer>;
 
-/** Asks the client to open the web page. If the client does not, uses the next channel, but never a token. */
+/** Asks the client to open the web page. If it does not, goes on with the next channel, but never with a token. */
 async function openedByClient(
   shown: { readonly runId: string; readonly tool: string },
   context: ToolContext,
@@ -190,7 +190,7 @@ async function openedByClient(
 }
 
 /**
- * Waits for a decision until the call must be answered. For a task, does not wait, because its client asks for the
+ * Waits for a decision until the call must be answered. Does not wait for a task, because its client asks for the
  * status again.
  */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
@@ -202,7 +202,7 @@ export async function waitOnPage(runId: string, context: ToolContext, after?: Af
 }
 
 /**
- * Returns the answer with which the client shows a view of a waiting run. It contains the secret with which the view
+ * Returns the answer with which the client shows a waiting run in a view. It contains the secret with which the view
  * sends the person's decision.
  */
 export async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {

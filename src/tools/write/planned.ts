@@ -59,7 +59,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
   };
 }
 
-/** For a call that adds options: returns how many existing options would get further Context IDs. */
+/** For a call that adds options: returns how many options that already exist would get more Context IDs. */
 function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?: number } {
   if (tool !== "bulk_add_options") return {};
   const objects = new Set<number>();
@@ -74,11 +74,13 @@ function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?:
 
 interface BareOptions {
   readonly count: number;
-  /** The number of new options (not groups), with and without Context IDs. */
+  /** How many new options there are, without groups. */
   readonly all: number;
 }
 
-/** For an import: returns how many of the new options, without groups, get no Context IDs. Undefined if none. */
+/**
+ * For an import: returns how many of the new options, without groups, have no Context IDs. Undefined if all have some.
+ */
 export function withoutContextIds(
   call: WriteCall,
   { steps }: RunState,
@@ -112,8 +114,8 @@ export function tookTooLong(): ToolError {
 }
 
 /**
- * Returns the answer for a client that cannot ask a person. It contains the effect, and a token with which the next
- * call starts the stored run.
+ * Returns the answer for a client that cannot ask a person: the effect, and a token with which the next call starts the
+ * stored run.
  */
 export async function answerWithToken(
   header: ChangeHeader,
@@ -149,8 +151,8 @@ export class PlanningError extends Error {
 }
 
 /**
- * Returns the plan that `make` makes, or the unfinished planning when the call must be answered. Throws a PlanningError
- * if a read failed.
+ * Returns the plan that `make` makes. When the call must be answered before, returns the planning that goes on. Throws
+ * a PlanningError if a read failed.
  */
 export async function planInTime<Made>(
   make: (signal: AbortSignal) => Promise<Made>,
@@ -183,8 +185,8 @@ export function dryRunSteps(
 }
 
 /**
- * Returns the call that applies a dry run. If no item would be applied, returns a step to fix the failing items, if
- * there are any.
+ * Returns the call that applies a dry run. If no item would be applied but some would fail, returns a step to fix
+ * these.
  */
 export function applySteps(runId: string, state: RunState): readonly string[] {
   const { pending, failed } = countsOf(state);
@@ -205,8 +207,8 @@ function applyStep(runId: string): string {
 }
 
 /**
- * Returns the answer if nobody decided. Unless the client closed the question, stores the run, so that a later reply
- * can start it. A closed question may not have been shown to a person.
+ * Returns the answer if nobody decided. The run is stored, so that a later reply can start it. Not if the client closed
+ * the question, because it may not have shown it to a person.
  */
 export async function undecided(
   { call, bytes }: Given,
@@ -242,7 +244,7 @@ export async function undecided(
         await decide(header.runId, { ...decided, answer: "declined" }, context);
         return;
       }
-      // If the run was started or cancelled in the meantime, nothing is done.
+      // If the run was started or cancelled meanwhile, the reply has no effect.
       if ((await context.runs.isUnstarted(header.runId)) !== true) return;
       const stopping = new AbortController();
       const again = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
@@ -281,7 +283,7 @@ function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolCon
   });
 }
 
-/** Returns a text about the progress of a run. Undefined as long as the number of items is unknown. */
+/** Returns the progress of a run as text. Undefined before the number of items is known. */
 export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
   if (items === 0) return undefined;
   const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
@@ -292,10 +294,7 @@ export function waitWithinCall(work: Promise<unknown>, context: ToolContext): Pr
   return waitAtMost(work, timeLeft(context), context);
 }
 
-/**
- * Waits until the work ends, until `ms` milliseconds are over, or until `gaveUp` is aborted. Rejects if the work
- * rejects.
- */
+/** Waits until the work ends, `ms` milliseconds are over, or `gaveUp` is aborted. Rejects if the work rejects. */
 async function waitAtMost(
   work: Promise<unknown>,
   ms: number,
@@ -323,7 +322,10 @@ export async function waitForEnd(
   await waitAtMost(run.rest, ms, context, context.signal).finally(unwatch);
 }
 
-/** Returns hints that name the caller's interrupted runs, so that the agent can resume them. Omits the run `runId`. */
+/**
+ * Returns hints about the caller's interrupted runs, so that the agent can resume them. The run `runId` is not among
+ * them.
+ */
 export async function interruptedHints(
   { runs, caller }: Pick<ToolContext, "runs" | "caller">,
   runId: string,
@@ -335,7 +337,7 @@ export async function interruptedHints(
 }
 
 /**
- * Returns whether resuming a run is useful. It is not if the run's only event may have been recorded, because that
+ * Returns whether resuming a run can do something. It cannot if its only event may have been recorded, because such an
  * event is not sent again.
  */
 async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
@@ -355,7 +357,7 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /**
- * Returns how many options the targeting has after a run. Undefined unless the run changed options of exactly one
+ * Returns how many options the targeting of a run has after it. Undefined unless the run changed options of exactly one
  * targeting.
  */
 export async function totalsAfter(
@@ -376,7 +378,7 @@ export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }
 
-/** Returns the result of a read. Undefined if the read fails or is not finished when the call must be answered. */
+/** Returns what `reading` returns. Undefined if it fails, or has not ended when the call must be answered. */
 export function undefinedIfFailed<Value>(reading: Promise<Value>, { signal }: ToolContext): Promise<Value | undefined> {
   const isExpected = (thrown: unknown) => isApiError(thrown) || thrown instanceof DeadlineExceeded || signal.aborted;
   return undefinedIf(isExpected, reading);

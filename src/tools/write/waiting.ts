@@ -15,8 +15,8 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../define-tool.ts";
 
 /**
- * Returns a change that waits for a decision in a view or on the web page. If it has waited too long, ends it and
- * returns undefined.
+ * Returns a change that waits for a decision in a view or on the web page. Undefined if it does not wait; a run that
+ * has waited too long is ended.
  */
 export async function waitingRun(
   runId: string,
@@ -37,7 +37,9 @@ export async function waitingOfAnyKind(
   return run !== undefined && waitsForDecision(run) ? run : undefined;
 }
 
-/** Returns a run that waits for a decision, whether in a view, on the web page, in the client or with a token. */
+/**
+ * Returns a run that waits for a decision, no matter where: in a view, on the web page, in the client or with a token.
+ */
 export async function waitingAnywhere(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -56,7 +58,7 @@ function waits(run: Run): run is ChangeRun | ApprovalRun {
   return isOne && run.state.facts.waits !== undefined;
 }
 
-/** Ends a run if nobody decided about it in time. Returns the run as it is then. */
+/** Ends a run about which nobody has decided in time. Returns the run as it is then. */
 export async function endIfExpired(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
   const { until = Number.POSITIVE_INFINITY, elsewhere } = (waits(run) && run.state.facts.waits) || {};
   if (until > clock.now()) return run;
@@ -76,7 +78,7 @@ interface Planned {
   readonly facts: Pick<RunFacts, "optionsThere">;
 }
 
-/** Returns the tool of a run and the numbers of objects that it changed, such as `update_options: 2 changed`. */
+/** Returns the tool of a run and how many objects it changed: `update_options: 2 changed`. */
 async function doneBy(runId: string | undefined, { runs }: Pick<ToolContext, "runs">): Promise<string | undefined> {
   const run = runId === undefined ? undefined : await undefinedIfUnreadable(runs.find(runId));
   if (run === undefined) return undefined;
@@ -88,17 +90,14 @@ async function doneBy(runId: string | undefined, { runs }: Pick<ToolContext, "ru
   return counts.length === 0 ? tool : `${tool}: ${counts.join(", ")}`;
 }
 
-/**
- * Returns everything that a person approves when they approve a call. Throws a FileError if the plan of the call cannot
- * be read.
- */
+/** Returns all that a person approves with a call. Throws a FileError if the plan of the call cannot be read. */
 export async function effectOf(
   { runId, call }: CallOfRun,
   { losses, objects, facts }: Planned,
   context: Pick<ToolContext, "runs">,
 ): Promise<Effect> {
   if (call.tool !== "apply_plan" || runId === undefined) return effectOfCall(losses, objects, facts);
-  // Imported only when needed, because only plans need it.
+  // Loaded only here, because only plans need it.
   const [{ documentOf }, { effectOfDocument }] = await Promise.all([
     import("../kept-plan.ts"),
     import("../../answers/plan-effects.ts"),
@@ -122,8 +121,8 @@ interface Elsewhere {
 }
 
 /**
- * Stores a run that waits for approval in the client or with a token. If the run already waits on the web page, it
- * keeps waiting there.
+ * Stores that a run waits for approval in the client or with a token. A run that already waits on the web page stays
+ * there.
  */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
@@ -140,14 +139,14 @@ export async function storeWaitingElsewhere(
 }
 
 /**
- * Returns a function that stores a run whose call was already answered, so that a later call of the agent gets a token.
- * In strict mode, which has no tokens, the client may ask the person then.
+ * Returns a function that stores a run whose call was answered before, so that the agent's next call gets a token. In
+ * strict mode, which has no tokens, the client can ask the person then.
  */
 export function tokenLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     const { confirm, clock } = context;
     const isToken = confirm !== "strict";
-    // A token can be requested for ten minutes and is then valid for ten minutes, so the run waits for twenty.
+    // The token can be requested for ten minutes and is then valid for ten minutes. So the run waits for twenty.
     const until = clock.now() + (isToken ? 2 : 1) * CONFIRMATION_MS;
     const effect = await effectOf(header, plan, context);
     await storeWaitingElsewhere(header, plan, { effect, elsewhere: isToken ? "token" : "client", until }, context);

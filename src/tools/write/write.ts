@@ -28,8 +28,8 @@ import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from 
 import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
 /**
- * Returns the output schema of the tools that write. Nested objects are not described, which saves tokens in the list
- * of tools.
+ * Returns the output schema of the tools that write. It does not describe nested objects, which saves tokens in the
+ * list of tools.
  */
 export const runOutput = () =>
   z.looseObject({
@@ -51,7 +51,7 @@ interface WriteOptions {
   readonly bytes?: ByteSource | undefined;
 }
 
-/** Plans a change, asks a person for approval if it removes data, executes it, and reports it. */
+/** Plans a change, asks a person for approval if it removes something, applies it, and reports the result. */
 export async function write(
   call: WriteCall | undefined,
   { dryRun, bytes }: WriteOptions,
@@ -63,7 +63,7 @@ export async function write(
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was deleted`, refused.remedy);
   await checkAllowed(call, bytes, context);
   if (dryRun) {
-    // Imported only when needed, because few calls are dry runs.
+    // Loaded only here, because few calls are dry runs.
     const { dryRun: planOnly } = await import("./dry-runs.ts");
     return planOnly({ call, bytes }, context);
   }
@@ -74,10 +74,10 @@ export async function write(
   return reportRun(run, context, [], { notes });
 }
 
-/** A repeated call within this time may be a mistake, so its answer names the earlier run. In milliseconds. */
+/** Within this time, in milliseconds, a repeated call may be a mistake. So its answer names the earlier run. */
 const REPEATED_MS = 3_600_000;
 
-/** Returns a note that names a recent run of the same call. */
+/** Returns a note about a recent run of an identical call. */
 async function sameCallNote({ header }: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const { repeats: runId } = header;
   const before = runId === undefined ? undefined : (await changesOf(context).runs.stored(runId))?.record.rest;
@@ -103,7 +103,7 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
   if (isGoing(plan)) return withHints(await goOn(given, plan, context), hints);
   /**
    * Runs `make`. If an identical call arrived at the same time, uses its run instead, so that the change is applied
-   * once.
+   * only once.
    */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
@@ -116,8 +116,8 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, context);
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
-        // Some hosts close questions without showing them. Then the person is asked in a view or on the web page, but
-        // no token is issued.
+        // Some hosts close a question without showing it. The person is then asked in a view or on the web page, but
+        // the agent gets no token.
         const shown = await decideOnPage(given, plan, context, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
@@ -163,8 +163,8 @@ async function goOn(given: Given, planning: Planning, context: ToolContext): Pro
     return { run: made.run };
   }
   const isPage = context.page?.isOffered() ?? false;
-  // Without the web page and (in strict mode) without tokens, a person can be asked after this answer only if the call
-  // is a task.
+  // Without the web page, and in strict mode without tokens, a person can be asked after the answer only if the call is
+  // a task.
   if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
     planning.stop();
     throw tookTooLong();
