@@ -75,7 +75,7 @@ export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** Returns the next steps while nobody has decided. If a run waits, it starts as soon as somebody approves it. */
+/** Returns the next steps while nobody has decided. If a run waits, it starts as soon as a person approves it. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want the change, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
