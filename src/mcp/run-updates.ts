@@ -120,7 +120,12 @@ async function heardBy(data: Asked, { parts, signal, http }: Listener): Promise<
     },
     begin(watcher, send) {
       const stamped: Send = ({ method, params }) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
-      for (const { look } of watched) watcher.add(() => look(stamped), signal);
+      const looks = watched.map(
+        ({ look }) =>
+          () =>
+            look(stamped),
+      );
+      watcher.add(parts.caller, looks, signal);
     },
   };
 }
@@ -183,29 +188,47 @@ function notification(method: string, params: Readonly<Record<string, unknown>>)
   return { jsonrpc: "2.0", method, params };
 }
 
-/**
- * Checks the watched runs one after another. The pauses are much longer than the checks, so that even many
- * subscriptions take little time.
- */
+type Look = () => Promise<boolean>;
+
+/** Checks the watched runs. Each caller has its own loop, so no caller waits for the runs of another one. */
 export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">) {
+  const loops = new Map<string, ReturnType<typeof watchLoop>>();
+  return {
+    /** Calls each of `looks` until it resolves to false or the signal is aborted. A failed call is repeated. */
+    add(caller: string, looks: readonly Look[], signal: AbortSignal): void {
+      if (signal.aborted || looks.length === 0) return;
+      const loop = loops.get(caller) ?? watchLoop(clock, () => loops.delete(caller));
+      loops.set(caller, loop);
+      const ends = looks.map(loop.add);
+      const endAll = (): void => {
+        for (const end of ends) end();
+      };
+      signal.addEventListener("abort", endAll, { once: true });
+    },
+  };
+}
+
+/**
+ * Checks runs one after another. The pauses are much longer than the checks, so that even many subscriptions take
+ * little time.
+ */
+function watchLoop(clock: Pick<Clock, "sleep" | "monotonic">, ended: () => void) {
   const looks = new Set<() => Promise<void>>();
+  const pausing = new AbortController();
   let isGoing = false;
-  let pausing = new AbortController();
-  const pause = (ms: number): Promise<void> => clock.sleep(ms, pausing.signal).catch(() => undefined);
   const goOn = async (): Promise<void> => {
     if (isGoing) return;
     isGoing = true;
     while (looks.size > 0) {
       const begun = clock.monotonic();
       for (const look of looks) await look();
-      await pause(Math.max(LOOK_MS, (LOOK_SHARE - 1) * (clock.monotonic() - begun)));
+      const ms = Math.max(LOOK_MS, (LOOK_SHARE - 1) * (clock.monotonic() - begun));
+      await clock.sleep(ms, pausing.signal).catch(() => undefined);
     }
-    isGoing = false;
   };
   return {
-    /** Calls `look` until it resolves to false or the signal is aborted. A failed call is repeated. */
-    add(look: () => Promise<boolean>, signal: AbortSignal): void {
-      if (signal.aborted) return;
+    /** Adds a check. Returns a function that ends it. After the last check has ended, the loop is not used again. */
+    add(look: Look): () => void {
       let isBusy = false;
       const lookNow = async (): Promise<void> => {
         isBusy = true;
@@ -221,14 +244,13 @@ export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">) {
         isDone.abort();
       };
       const end = (): void => {
-        looks.delete(lookAgain);
-        if (looks.size > 0) return;
+        if (!looks.delete(lookAgain) || looks.size > 0) return;
+        ended();
         pausing.abort();
-        pausing = new AbortController();
       };
-      signal.addEventListener("abort", end, { once: true });
       looks.add(lookAgain);
       void goOn();
+      return end;
     },
   };
 }

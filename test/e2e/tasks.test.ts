@@ -330,6 +330,22 @@ test("a stream ends without a word once its caller is no longer let in", async (
   expect(heard.map(({ params }) => params?.status)).toEqual([undefined, "working"]);
 });
 
+test("who listens to twenty tasks hears of each, and the server's log has no warning", async () => {
+  const { service, http } = await shared();
+  const { url, stderr } = await startHttp(http);
+  const host = taskHost(overHttp(url, TOKENS.agent));
+  const { targetingId } = await withOptions(service, 0);
+  const taskIds: string[] = [];
+  for (let at = 0; at < 20; at += 1) {
+    const items = [{ name: `New ${at}` }];
+    taskIds.push((await host.call("bulk_add_options", { targetingId, items })).taskId);
+  }
+  const heard = new Set<unknown>();
+  await listenOverHttp(url, TOKENS.agent)({ taskIds }, ({ params }) => heard.add(params?.taskId));
+  await expect.poll(() => taskIds.filter((one) => !heard.has(one))).toEqual([]);
+  expect(stderr()).not.toContain("Warning");
+});
+
 test("an approval that the client can ask for is asked for before there is a task", async () => {
   const { service, asks } = await shared();
   for (const [kind, declared] of [
