@@ -443,7 +443,7 @@ export interface StoredPlan {
   readonly requested?: Requested | undefined;
 }
 
-/** A plan that is still being made. `text` is its input meanwhile. */
+/** A plan that is still being made. Until it is made, `text` contains the input from which it can be made again. */
 interface UnfinishedPlan extends StoredPlan {
   readonly targetings: readonly string[];
 }

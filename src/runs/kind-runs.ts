@@ -165,7 +165,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
     const isPlanned = isUnbegun && (this.kind.isPlannedFirst || stored.header.dryRun === true);
     if (stored === undefined || isPlanned) return this.find(runId);
-    // A started run that cannot be read yet is just being stored by another process.
+    // The run cannot be read yet, because another process is just starting it.
     if (isUnbegun && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
     // If another process executes the run, this call only shows its progress, which is always allowed.

@@ -193,8 +193,8 @@ function temporaryName(
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
-  // Each object of the cycle needs the name that the next object has now. So this is the current name of the chosen
-  // object.
+  // In the cycle, each object needs the current name of the next one. So what the previous object needs is the current
+  // name of the chosen one.
   const formerName = before?.step.item?.name;
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();

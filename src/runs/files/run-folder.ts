@@ -230,7 +230,8 @@ export const INDEX_FOLDER = "calls";
 const OPEN = "open";
 const CALLERS = "callers";
 /**
- * The folder with a file for each call, named by the call's fingerprint. It contains the ID of the call's newest run.
+ * This folder has a file for each call, named by the call's fingerprint. The file contains the ID of the call's newest
+ * run.
  */
 const LAST = "last";
 
@@ -322,8 +323,8 @@ export interface KeptMark {
 }
 
 /**
- * Lists the runs of each caller. Each caller has a folder with an empty file for each run, named `<run>`. It is named
- * `<run>.removed` if the run stores what it removed from the service, which is kept longer.
+ * Lists the runs of each caller. Each caller has a folder with an empty file for each run, named `<run>`. The file is
+ * named `<run>.removed` if the run stores what it removed from the service, because such runs are kept longer.
  */
 export function callerRuns(place: string) {
   return {
