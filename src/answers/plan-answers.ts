@@ -441,8 +441,9 @@ function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = 
   const fieldWords = field === "added" && isTargeting ? "options" : field && FIELD_WORDS[field];
   const about = field === undefined ? "" : `: ${many === undefined ? fieldWords : ids}`;
   const picked = field === "parent" ? place : value;
+  const isChanged = left !== now || row.undo === "notOurs";
   const values =
-    field === undefined || left === undefined || now === undefined
+    field === undefined || left === undefined || now === undefined || !isChanged
       ? ""
       : left === now
         ? `: ${picked(now)}, as after the run, but others were added or some were changed since`

@@ -4,7 +4,7 @@ import { isJsonObject, parseJson } from "../platform/json.ts";
 import type { Reason } from "../runs/outcome.ts";
 import type { ReportedState } from "../runs/report.ts";
 import { NO_VALUE } from "./cells.ts";
-import { headingOf, plainHeading, REASON_COLUMN, type ValidColumns } from "./columns.ts";
+import { HEADINGS, headingOf, plainHeading, REASON_COLUMN, type ValidColumns } from "./columns.ts";
 import { BYTE_ORDER_MARK, csvLine, type SheetRecord } from "./delimited.ts";
 import type { InputFile } from "./input-file.ts";
 import { type FailedObject, type FileRow, type RestRow, type RowContent, type RowShape, rowsOf } from "./rows.ts";
@@ -98,6 +98,10 @@ export async function* resultRows(source: ResultSource, form: SheetFormat): Asyn
   }
 }
 
+function isHeadingOf(column: string, heading: string): boolean {
+  return [headingOf(column), column, ...(HEADINGS[column] ?? [])].map(plainHeading).includes(plainHeading(heading));
+}
+
 function oneByOne(batches: AsyncGenerator<readonly SheetRow[]>): () => Promise<SheetRow | undefined> {
   const waiting: SheetRow[] = [];
   let at = 0;
@@ -134,6 +138,9 @@ class ResultWriter {
       const own = header.at(column);
       const names = COLUMNS[column].map(plainHeading);
       const found = own >= 0 ? own : header.cells.findIndex((cell) => names.includes(plainHeading(cell)));
+      const isCallers = own >= 0 && !isHeadingOf(column, header.cells[own] ?? "");
+      // A column with another heading is the caller's own, so blank cells in it stay blank.
+      if (isCallers && (column === "action" || column === "op")) continue;
       at.set(column, found >= 0 ? found : width);
       if (found < 0) width += 1;
     }

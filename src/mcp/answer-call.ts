@@ -297,7 +297,7 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
  * Returns arguments that are ready to run, or a text with their problems. If they do not match the schema, first tries
  * to correct them. Throws a ToolError if they are nested too deeply or contain an API key.
  */
-async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
+async function checked({ tool, prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
   const prepare = async (args: unknown) => {
     const looked = cutAtIssueLimit(args, schema);
@@ -308,7 +308,10 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   const refused = (words: string) => ({ fits: false, words }) as const;
   const unknown = unknownArguments(sent, schema);
   if (redactor.holds(unknown)) throw KEY_IN_ARGUMENTS;
-  if (unknown.length > 0) return refused(unknownWords(unknown, [], schema));
+  if (unknown.length > 0) {
+    const isFileToDelete = tool.name === "delete_options" && unknown.includes("file");
+    return refused(unknownWords(unknown, [], schema) + (isFileToDelete ? DELETE_BY_FILE : ""));
+  }
   if (isTooDeep(sent)) throw TOO_DEEP;
   const given = withUpperIds(withoutAbsent(sent, schema));
   if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
@@ -321,6 +324,8 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   const validated = await prepare(read);
   return validated.fits ? validated : refused(describeIssues(validated.issues, read, schema, validated.isCut));
 }
+
+const DELETE_BY_FILE = ". To delete what a file lists: plan_targeting with Remove in the column Action, and Option IDs";
 
 /**
  * How often a person is asked during one call at most. After a reply, the person is asked again if the effect of the

@@ -189,6 +189,17 @@ test("an error about a file marks its headings, sheets and file names as foreign
   expect(absent).toMatch(/^there is no file ".*e\.csv" in ".*"\n\[\[The nearest files there: "a\.csv", .*\]\]$/);
 });
 
+test("a column that columns reads as the action keeps its blank cells in the sheet with results", async () => {
+  const { send, client, folder } = await withFiles();
+  const rows = "Name,Context IDs,What to do\nShoes,c-1,\nHats,c-2,Add\n";
+  const made = await send("bulk_add_options", "actions.csv", rows, { columns: { action: "What to do" } });
+  const saveTo = join(folder, "actions-results.csv");
+  await client.callTool("get_run", { runId: made.structuredContent?.runId, saveTo });
+  const sheet = await readFile(saveTo, "utf8");
+  expect(sheet).toMatch(/^\uFEFFName,Context IDs,What to do,/);
+  expect(sheet).toMatch(/\r\nShoes,c-1,,.*Done.*\r\nHats,c-2,Add,.*Done/);
+});
+
 test("a column Status keeps its values in the sheet with results", async () => {
   const { send, client, folder } = await withFiles();
   const made = await send("bulk_add_options", "status.csv", "Name,Context IDs,Status\nShoes,c-1,paused\n");

@@ -432,8 +432,10 @@ test("names that the service refuses are not restored", async () => {
     ["update_options", { items: [{ _id: option, name: "New" }] }, option],
     ["delete_targeting", { ids: [gone] }, gone],
   ] as const) {
-    const { data } = await call("undo_run", { runId: (await call(tool, args)).data.runId });
+    const { data, text } = await call("undo_run", { runId: (await call(tool, args)).data.runId });
     expect(data.results, tool).toMatchObject([{ _id, undo: "impossible", reasons: ["nameInvalid"] }]);
+    expect(text).toContain("the service does not accept its previous name");
+    expect(text).not.toContain("since");
     expect(data.runId).toBeUndefined();
   }
 });

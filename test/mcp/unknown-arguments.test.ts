@@ -70,6 +70,14 @@ test("an unknown argument is refused by its name alone, and so are the others th
   }
 });
 
+test("a file for delete_options is answered with the way to delete by a file", async () => {
+  const call = await start();
+  expect(await call("delete_options", { file: "old.csv" })).toContain(
+    "plan_targeting with Remove in the column Action",
+  );
+  expect(await call("delete_options", { other: 1 })).not.toContain("plan_targeting");
+});
+
 test("a key of ours as a name is not repeated, nor the beginning of one", async () => {
   const call = await start();
   const answer = await call("get_targeting", { [`${"x".repeat(50)}${SECRET}`]: 1 });

@@ -207,3 +207,17 @@ test("the file that the page shows is read", async () => {
     "Christmas",
   ]);
 });
+
+test("a field that only sheets have is a problem that says what to do instead", async () => {
+  const { problems } = await read(
+    "yaml",
+    "version: 1\noptions:\n  - {name: Hats, parentName: Season, action: Remove}\n",
+  );
+  expect(problems.map(({ message, remedy }) => [message, remedy.split(". ")[0]])).toEqual([
+    ['"parentName" is not a field of an option', "List the option in the children of its group instead"],
+    [
+      '"action" is not a field of an option',
+      "To delete an option, leave it out and call with prune, or use a sheet with a column Action",
+    ],
+  ]);
+});

@@ -78,6 +78,15 @@ export function kindOf(node: Node): string {
   return node.kind === "list" ? "a list" : "an object";
 }
 
+const IN_CHILDREN = "List the option in the children of its group instead. ";
+
+/** What to do instead of fields that only sheets and NDJSON files have. */
+const INSTEAD: ReadonlyMap<string, string> = new Map([
+  ["parentName", IN_CHILDREN],
+  ["parent", IN_CHILDREN],
+  ["action", "To delete an option, leave it out and call with prune, or use a sheet with a column Action. "],
+]);
+
 /** Returns the entries of an object by key. Reports keys that are repeated or unknown. */
 export function entriesOf(
   map: MapNode,
@@ -97,7 +106,11 @@ export function entriesOf(
       );
     } else if (valid.includes(entry.key)) entries.set(entry.key, entry);
     else
-      problems.add(entry, `${quoted(entry.key)} is not a field of ${what}`, `Fields of ${what}: ${valid.join(", ")}.`);
+      problems.add(
+        entry,
+        `${quoted(entry.key)} is not a field of ${what}`,
+        `${INSTEAD.get(entry.key) ?? ""}Fields of ${what}: ${valid.join(", ")}.`,
+      );
   }
   return entries;
 }
