@@ -318,8 +318,9 @@ class Look {
     }
     if (contexts !== undefined) {
       const held = new Set(there.contexts);
-      const { after, add } = contexts;
-      const isDone = after === undefined ? add.every((id) => held.has(id)) : there.digest === after;
+      const { after, add, remove } = contexts;
+      const isLike = add.every((id) => held.has(id)) && !remove.some((id) => held.has(id));
+      const isDone = after === undefined ? isLike : there.digest === after;
       // Without `after`, the option may also have other Context IDs, so their changes do not matter.
       const isSeen = after === undefined || there.digest === seen.digest;
       field("contexts", isDone, isSeen, seen.contexts, there.contexts.length);

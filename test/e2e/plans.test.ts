@@ -263,6 +263,17 @@ test("a plan that deletes needs a yes, given by a token that stands for it alone
   expect(JSON.stringify(options.structuredContent)).not.toContain("Hats");
 });
 
+test("a sheet that only removes single Context IDs is applied", async () => {
+  const { call, folder, targetingId } = await spring();
+  const file = join(folder, "remove.csv");
+  await writeFile(file, "Option,Context ID,Context Action\nShoes,a,Remove\nHats,d,Add\nHats,c,Remove\n");
+  const planned = await call("plan_targeting", { file, targetingId });
+  expect(planned.text).toMatch(/"Shoes".*: \+0 −1\n- "Hats".*: \+1 −1\n/);
+  const applied = await call("apply_plan", { runId: planned.data.runId });
+  expect(applied.data).toMatchObject({ status: "succeeded", counts: { succeeded: 2, alreadyDone: 0 } });
+  expect((await call("plan_targeting", { file, targetingId })).data).toMatchObject({ counts: { items: 0 } });
+});
+
 test("groups exchange their Context IDs, options their names, in one plan", async () => {
   const { call, sandbox } = await spring();
   const targetingId = await sandbox.targeting("Exchange");

@@ -4,7 +4,7 @@ import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { driftFromFile, driftSince, lookAgain } from "../../src/plans/match.ts";
 import type { StatePlan } from "../../src/plans/plan.ts";
-import { baseAt, idOf, option, plan, there } from "./sides.ts";
+import { baseAt, idOf, option, plan, planText, there } from "./sides.ts";
 
 /** Returns what prevents a plan from being applied, each with the option to change or the name to create. */
 function differencesByItem(made: StatePlan, now: ServiceTargeting) {
@@ -20,6 +20,16 @@ test("a base is read as it was written, and one that was damaged names its line"
   expect(readBase(text, "spring.base.ndjson")).toEqual(base);
   expect(() => readBase(text.replace('"atomic"', '"other"'), "x")).toThrow(/line 3/);
   expect(() => readBase("", "x")).toThrow(/line 1/);
+});
+
+test("a plan that removes single Context IDs is done only where none of them is left", async () => {
+  const state = there(option("A", { contexts: ["a", "b"] }), option("B", { contexts: ["c"] }));
+  const sheet = "Option,Context Action,Context ID\nOption A,Remove,a\nOption B,Add,c\n,Remove,d\n";
+  const made = await planText("csv", sheet, state);
+  expect(made.items).toMatchObject([{ _id: idOf("A"), contexts: { add: [], remove: ["a"] } }]);
+  expect(lookAgain(made, state)).toEqual({ stale: [], alreadyDone: new Set() });
+  const done = there(option("A", { contexts: ["b", "z"] }), option("B", { contexts: ["c"] }));
+  expect(lookAgain(made, done)).toEqual({ stale: [], alreadyDone: new Set([0]) });
 });
 
 test("a plan is stale where a field that it writes has changed, and only there", async () => {
