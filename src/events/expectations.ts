@@ -53,7 +53,7 @@ export function checkExpectations(
   const events = sortedByTime(arrived);
   const all = expect.map((expectation) => foundOf(events, expectation));
   const overall = judged(all, { start: 0, end: events.length }, inOrder).map((judgement, index) =>
-    explained(events, expect[index], judgement),
+    explained(events, all[index], judgement),
   );
   if (withinMs === undefined) return overall;
   const best = bestStretch(
@@ -134,10 +134,11 @@ function bestStretch(
   return best;
 }
 
+/** `lost`: the range of the lost events, as indexes of `Found.lost`. Absent if there are none. */
 interface Judgement {
   readonly met: boolean;
   readonly found: number;
-  readonly lost?: number;
+  readonly lost?: readonly [start: number, end: number];
   readonly isTooEarly?: true;
 }
 
@@ -145,8 +146,8 @@ function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean
   let after = start;
   return all.map(({ expectation: { count }, wanted, lost: allLost }) => {
     const found = firstFrom(wanted, end) - firstFrom(wanted, start);
-    const lost = allLost[firstFrom(allLost, start)];
-    if (lost !== undefined && lost < end) return { met: false, found, lost };
+    const lost = [firstFrom(allLost, start), firstFrom(allLost, end)] as const;
+    if (lost[0] < lost[1]) return { met: false, found, lost };
     if (count === undefined ? found === 0 : found !== count) return { met: false, found };
     if (!inOrder || count === 0) return { met: true, found };
     const last = wanted[firstFrom(wanted, after) + (count ?? 1) - 1];
@@ -170,20 +171,36 @@ function firstFrom(positions: readonly number[], least: number): number {
 
 function explained(
   events: readonly ArrivedEvent[],
-  expectation: Expectation | undefined,
+  about: Found | undefined,
   { met, found, lost, isTooEarly }: Judgement,
 ): ExpectationResult {
-  if (met || expectation === undefined) return { met, found };
+  if (met || about === undefined) return { met, found };
+  const { expectation } = about;
   const { eventName, count } = expectation;
   const reason =
     lost !== undefined
-      ? `${found > 0 ? "another" : "an"} event "${eventName}" arrived and was ${events[lost]?.verdict}`
+      ? `${lostWords(events, about.lost.slice(...lost), { eventName, found })}${foundWords(found, count)}`
       : isTooEarly
         ? "not after the events expected before it"
         : found > 0 || count === 0
           ? `expected ${count}, found ${found}`
           : whyNotFound(events, expectation);
   return { met, found, reason, ...(lost === undefined && isTooEarly && { check: "order" }) };
+}
+
+function lostWords(
+  events: readonly ArrivedEvent[],
+  lost: readonly number[],
+  { eventName, found }: { readonly eventName: string; readonly found: number },
+): string {
+  const verdicts = [...new Set(lost.map((position) => events[position]?.verdict))].join(" or ");
+  if (lost.length === 1) return `${found > 0 ? "another" : "an"} event "${eventName}" arrived and was ${verdicts}`;
+  return `${thousands(lost.length)} ${found > 0 ? "other " : ""}events "${eventName}" arrived and were ${verdicts}`;
+}
+
+function foundWords(found: number, count: number | undefined): string {
+  if (count !== undefined && count !== found) return `; ${thousands(found)} recorded, ${thousands(count)} expected`;
+  return found === 0 ? "" : `; ${thousands(found)} recorded`;
 }
 
 function whyNotFound(arrived: readonly ArrivedEvent[], { eventName, where, verdict }: Expectation): string {

@@ -48,6 +48,16 @@ describe("expectations", () => {
       { eventName: "purchase" },
       { met: false, found: 0, reason: 'an event "purchase" arrived and was ignored' },
     ],
+    [
+      "two recorded and two lost of four",
+      [purchase, lost, purchase, lost],
+      { eventName: "purchase", count: 4 },
+      {
+        met: false,
+        found: 2,
+        reason: '2 other events "purchase" arrived and were ignored; 2 recorded, 4 expected',
+      },
+    ],
     ["one of two ignored", [purchase, lost], { eventName: "purchase" }, { met: false, found: 1 }],
     ["an ignored one, as wanted", [lost], { eventName: "purchase", verdict: "ignored" }, { met: true, found: 1 }],
     [
@@ -175,7 +185,7 @@ describe("expectations within a time", () => {
     ]);
     const ignored = { ...once, verdict: "ignored", arrivedAt: 5000 } as const;
     expect(checkExpectations([once, ignored], only, { withinMs: 1000 })).toEqual([
-      { met: false, found: 1, reason: 'another event "purchase" arrived and was ignored' },
+      { met: false, found: 1, reason: 'another event "purchase" arrived and was ignored; 1 recorded' },
     ]);
   });
 
