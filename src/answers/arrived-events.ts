@@ -8,14 +8,12 @@ import {
   type WrongEvents,
   type WrongKind,
 } from "../events/coverage.ts";
-import type { EventType, EventTypeDetail, ParameterType } from "../events/event-types.ts";
 import type { ExpectationResult } from "../events/expectations.ts";
 
 import { nearestName } from "../events/spelling.ts";
 import { amount, thousands } from "../platform/text.ts";
-import { EVENT_LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
-import { type Row, takeFittingRows, tokensOf, withinTokens } from "./budget.ts";
+import { type Row, takeFittingRows, takeRows, tokensOf, withinTokens } from "./budget.ts";
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
@@ -169,6 +167,8 @@ export interface CheckRow {
 
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
+/** The maximum tokens for the uids of users who do not meet everything. They reduce those for expectations. */
+const USERS_TOKENS = 700;
 const FINDING_TOKENS = 520;
 /** The maximum tokens for findings in an answer with a coverage report and without events. */
 export const COVERAGE_FINDING_TOKENS = 700;
@@ -181,9 +181,9 @@ interface Said {
 
 /**
  * Reports which expectations are met. If not all results fit into the answer, the unmet ones come first. `expect`
- * contains the names of the events.
+ * contains the names of the events. `tokens`: the tokens that `reportUsers` took.
  */
-export function reportExpectations(results: readonly ExpectationRow[], expect: Expected): Said {
+export function reportExpectations(results: readonly ExpectationRow[], expect: Expected, tokens: number): Said {
   if (results.length === 0) return { facts: { expectations: [] }, text: [] };
   const rows = results.map((result, position) => ({
     uid: result.uid,
@@ -191,7 +191,7 @@ export function reportExpectations(results: readonly ExpectationRow[], expect: E
     line: expectationLine(result, expect, position),
     met: result.met,
   }));
-  const { picked, omitted } = fitting(rows, EXPECTATION_TOKENS);
+  const { picked, omitted } = fitting(rows, EXPECTATION_TOKENS - tokens);
   const users = new Set(results.flatMap(({ uid }) => uid ?? [])).size;
   const each = users < 2 ? "" : ` (${expect.length} for each of ${users} users)`;
   return {
@@ -215,12 +215,34 @@ function expectationLine(
   return `${about}: ${met ? `met, found ${found}` : `NOT met, ${escapeInvisible(reason ?? `found ${found}`)}`}`;
 }
 
-/** Returns how many users meet all expectations and checks. Empty if the users are not checked separately. */
-export function usersText(expectations: readonly ExpectationRow[], checks: readonly CheckRow[]): readonly string[] {
-  const users = new Set(expectations.flatMap(({ uid }) => uid ?? []));
-  if (users.size < 2) return [];
+/**
+ * Reports how many users meet every expectation and check, and names the others, starting with the user at index
+ * `from`. `next`: the index of the first user whose name does not fit. Reports nothing if users are not checked
+ * separately.
+ */
+export function reportUsers(
+  expectations: readonly ExpectationRow[],
+  checks: readonly CheckRow[],
+  from: number,
+): Said & { readonly tokens: number; readonly next?: number } {
+  const users = [...new Set(expectations.flatMap(({ uid }) => uid ?? []))];
+  if (users.length < 2) return { facts: {}, text: [], tokens: 0 };
   const failed = new Set([...expectations, ...checks].flatMap(({ uid, met }) => (met ? [] : (uid ?? []))));
-  return [`Everything asked for is true of ${users.size - failed.size} of ${users.size} users.`];
+  const counts = `Everything asked for is true of ${users.length - failed.size} of ${users.length} users`;
+  const left = users.slice(from).filter((uid) => failed.has(uid));
+  const budget = { left: USERS_TOKENS, least: 1 };
+  const uids = takeRows(left.map(cutUid), quoteUntrusted, budget);
+  if (uids.length === 0) return { facts: {}, text: [`${counts}.`], tokens: 0 };
+  const before = failed.size - left.length;
+  const further = left[uids.length];
+  const isAll = uids.length === failed.size;
+  const which = isAll ? "" : `, of which these are ${before + 1}-${before + uids.length}`;
+  return {
+    facts: { usersNotMet: { total: failed.size, uids } },
+    text: [`${counts}, not of ${failed.size}${which}:`, fenced([uids.map((uid) => quoteUntrusted(uid)).join(", ")])],
+    tokens: USERS_TOKENS - budget.left,
+    ...(further !== undefined && { next: users.indexOf(further) }),
+  };
 }
 
 /** Reports whether events arrived in order, or in time. If the users are checked separately, reports each of them. */
@@ -240,6 +262,7 @@ export function reportCheck(
     const why = whyWords(result);
     const words = unmet.get(result.uid);
     if (!result.met) return `did NOT hold${why}`;
+    if (words === undefined && name === "order" && result.uid === undefined) return `held${ONCE_WORDS}`;
     return words === undefined ? `held${why}` : `held for the events that arrived${why}, but not met: ${words}`;
   };
   const rows = results.map(({ uid, ...result }) => ({
@@ -265,12 +288,14 @@ export function reportCheck(
   return {
     facts: { [name]: { ...whole, ...reasonOf(reason), byUid, ...(omitted > 0 && { byUidOmitted: omitted }) } },
     text: [
-      `The ${what} held for ${met} of ${results.length === 1 ? "1 user" : `${results.length} users`}:`,
+      `The ${what} held${name === "order" ? " at least once" : ""} for ${met} of ${results.length === 1 ? "1 user" : `${results.length} users`}:`,
       fenced(picked.map(({ line }) => line)),
       ...moreText(rows, picked, "not so"),
     ],
   };
 }
+
+const ONCE_WORDS = ": the expected events arrived in this order at least once";
 
 /** The expected events of a call. */
 type Expected = readonly { readonly eventName: string }[];
@@ -372,8 +397,14 @@ function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], un
   const rest =
     named.length === 0
       ? "a call with fewer expectations shows all"
-      : `to see them, give uids ${named.join(", ")}${further > 0 ? ` and ${thousands(further)} more` : ""}`;
+      : `to see them, give uids ${named.join(", ")}${further > 0 ? furtherWords(further, broken(hidden) > 0) : ""}`;
   return [`(${omitted} more, ${broken(hidden)} of them ${unmet}: ${rest})`];
+}
+
+function furtherWords(further: number, isUnmet: boolean): string {
+  return isUnmet
+    ? `, then the ${thousands(further)} after these in the list of users`
+    : ` and ${thousands(further)} more`;
 }
 
 /** How many of the users whose results do not fit into the answer are named. */
@@ -439,41 +470,4 @@ function pathMeant(path: string): string | undefined {
   const isEvent = `/${found.name}` === ROUTES.trackEvent.path;
   const meant = `/${[found.name, ...(isEvent ? [] : found.rest)].join("/")}`;
   return meant === path ? undefined : meant;
-}
-
-export function eventTypesText(events: readonly EventType[]): string {
-  const lines = events.map(({ eventName, meaning, required, optional }) => {
-    const parameters = [...required.map((name) => `${name}*`), ...optional].join(", ");
-    return `${eventName} (${meaning})${parameters === "" ? "" : `: ${parameters}`}`;
-  });
-  return [
-    "The supported events. * marks required parameters: without one, the service drops the event and answers ok. Every event needs uid.",
-    ...lines,
-  ].join("\n");
-}
-
-/** Returns a reference of events as text, with the types and limits of their parameters. */
-export function eventTypesInFull(events: readonly EventTypeDetail[]): string {
-  return [
-    `* marks required parameters: without one, the service drops or refuses the event. Types are text of at most ${TEXT_LIMIT} characters, or as in brackets.`,
-    ...events.map(({ eventName, meaning, fields, parameters, itemFields }) => {
-      const entry =
-        itemFields === undefined ? "" : `; each entry of items: ${itemFields.map(parameterWords).join(", ")}`;
-      return `${eventName} (${meaning}): ${[...fields, ...parameters].map(parameterWords).join(", ")}${entry}`;
-    }),
-  ].join("\n");
-}
-
-const TEXT_LIMIT = EVENT_LIMITS.stringLength.value;
-
-function parameterWords({ name, type, required, maximum }: ParameterType): string {
-  const kind =
-    type === "items"
-      ? ` (array of${maximum === undefined ? "" : ` at most ${maximum}`} objects)`
-      : type === "string"
-        ? maximum === TEXT_LIMIT
-          ? ""
-          : ` (at most ${maximum} characters)`
-        : ` (${type})`;
-  return `${name}${required ? "*" : ""}${kind}`;
 }

@@ -10,7 +10,7 @@ import {
   reportCheck,
   reportExpectations,
   reportFindings,
-  usersText,
+  reportUsers,
 } from "../answers/arrived-events.ts";
 import { pageBudget, readCursor, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { basisNote } from "../answers/event-suites.ts";
@@ -88,6 +88,8 @@ export const inspectEvents = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 const LOOKED_AT = 100_000;
+/** The index after the last user: the events that are looked at cannot be of more users. */
+const AFTER_ALL_USERS = LOOKED_AT;
 
 /** Returns the events that a sandbox received, with the results of the checks. */
 async function inspection(given: InspectInput, context: ToolContext): Promise<ToolAnswer> {
@@ -103,15 +105,22 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
   const all = isFiltered
     ? wantedEvents(await look({ uid: filters.uid, since: filters.since }, context), isWanted)
     : listed;
-  const checked = checkedOf(all.events, isFiltered ? listed.events : undefined, given);
+  const query = { ...filters, ...(uids !== undefined && { uids }), ...(platform !== undefined && { platform }) };
+  const { expect, inOrder, withinMs } = given;
+  const queries = { ofEvents: query, ofUsers: { ...query, expect, inOrder, withinMs } };
+  const from = given.cursor ? readPosition(given.cursor, queries, listed) : { before: listed.total, user: 0 };
+  const checked = checkedOf(all.events, isFiltered ? listed.events : undefined, { ...given, user: from.user });
   const page = given.coverage
     ? undefined
-    : pageOf(listed, {
-        limit,
-        cursor: given.cursor,
-        filters: { ...filters, ...(uids !== undefined && { uids }), ...(platform !== undefined && { platform }) },
-        beside: [checked.facts, checked.text],
-      });
+    : pageOf(listed, { limit, before: from.before, beside: [checked.facts, checked.text] });
+  const next = { before: page?.next ?? 0, dropped: listed.dropped };
+  const user = checked.nextUser;
+  const cursor =
+    user !== undefined
+      ? writeCursor(queries.ofUsers, { ...next, user })
+      : next.before > 0
+        ? writeCursor(queries.ofEvents, { ...next, ...(from.user > 0 && { user: AFTER_ALL_USERS }) })
+        : undefined;
   const bases = page?.rows.flatMap(({ basis, findings = [] }) => [basis, ...findings.map((one) => one.basis)]) ?? [];
   const notes = [
     ...(page?.isCut ? [`No more than these ${page.rows.length} events fit an answer.`] : []),
@@ -124,15 +133,13 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
   const { total } = listed;
   const { environment } = context;
   const isEmpty = total === 0 && (await look({}, context, 1)).events.length === 0;
-  return renderAnswer(
-    { environment, events: page?.rows, total, ...checked.facts, notes: notes[0] && notes, cursor: page?.cursor },
-    [
-      ...checked.text,
-      ...(page === undefined ? [] : pageText(page.rows, total, isEmpty)),
-      ...notes,
-      page?.cursor !== undefined && `Older ones: the same call with cursor ${page.cursor}`,
-    ],
-  );
+  return renderAnswer({ environment, events: page?.rows, total, ...checked.facts, notes: notes[0] && notes, cursor }, [
+    ...checked.text,
+    ...(page === undefined || (from.before === 0 && total > 0) ? [] : pageText(page.rows, total, isEmpty)),
+    ...notes,
+    cursor !== undefined &&
+      `${user === undefined ? "Older ones" : `More such users${next.before > 0 ? ", and older events" : ""}`}: the same call with cursor ${cursor}`,
+  ]);
 }
 
 const MAX_UNSUPPORTED_SHOWN = 5;
@@ -144,7 +151,7 @@ const MAX_UNSUPPORTED_SHOWN = 5;
 function checkedOf(
   arrived: readonly SandboxEvent[],
   matching: readonly SandboxEvent[] | undefined,
-  given: InspectInput,
+  given: InspectInput & { readonly user: number },
 ) {
   const counted = countArrived((matching ?? arrived).map(arrivedEvent));
   const { expectations, order, within, notes } = checksOf(arrived, given);
@@ -156,8 +163,10 @@ function checkedOf(
   const kinds = wrongKinds(arrived).filter(isAskedFor(given));
   const findings = reportFindings(kinds, given.coverage ? COVERAGE_FINDING_TOKENS : undefined);
   const { expect = [] } = given;
+  const users = reportUsers(expectations, [...(order ?? []), ...(within ?? [])], given.user);
   const picked = [
-    reportExpectations(expectations, expect),
+    users,
+    reportExpectations(expectations, expect, users.tokens),
     reportCheck("order", order, { expectations, expect }),
     reportCheck("within", within, { expectations, expect }),
     findings,
@@ -169,10 +178,10 @@ function checkedOf(
     },
     text: [
       ...(coverage === undefined ? [] : eventCoverageText(coverage, summary, { isFiltered: matching !== undefined })),
-      ...usersText(expectations, [...(order ?? []), ...(within ?? [])]),
       ...picked.flatMap(({ text }) => text),
     ],
     notes,
+    nextUser: users.next,
     bases: findings.bases,
   };
 }
@@ -236,21 +245,21 @@ function instant(since: string | number | undefined): number | undefined {
 
 /**
  * The content of a cursor. The next page ends before the event with the number `before`. If the sandbox has deleted
- * events since (`dropped` differs), the cursor is invalid.
+ * events since (`dropped` differs), the cursor is invalid. `user`: the index of the first user whom the next page names
+ * if this user does not meet everything.
  */
-const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
+const position = z.object({
+  before: z.int().min(0),
+  dropped: z.int().min(0),
+  user: z.int().min(0).default(0),
+});
 
 function pageOf(
-  { events, total, dropped }: SandboxEvents,
-  asked: {
-    readonly limit: number;
-    readonly cursor: string | undefined;
-    readonly filters: Filters;
-    readonly beside: unknown;
-  },
+  { events, total }: SandboxEvents,
+  asked: { readonly limit: number; readonly before: number; readonly beside: unknown },
 ) {
   const oldest = total - events.length;
-  const { before } = asked.cursor ? readPosition(asked.cursor, asked.filters, { total, dropped }) : { before: total };
+  const { before } = asked;
   const newestFirst = events
     .slice(0, Math.max(0, before - oldest))
     .reverse()
@@ -259,16 +268,16 @@ function pageOf(
   const rows = takeRows(newestFirst, arrivedLine, pageBudget({ beside: asked.beside })).toReversed();
   const first = Math.max(before - rows.length, oldest);
   const hasMore = rows.length > 0 && first > oldest;
-  const isCut = rows.length < newestFirst.length;
-  return { rows, isCut, cursor: hasMore ? writeCursor(asked.filters, { before: first, dropped }) : undefined };
+  return { rows, isCut: rows.length < newestFirst.length, next: hasMore ? first : 0 };
 }
 
+/** Reads a cursor. One that continues a list of users belongs to a call with the same checks. */
 function readPosition(
   cursor: string,
-  filters: Filters,
+  queries: { readonly ofEvents: unknown; readonly ofUsers: unknown },
   { total, dropped }: Pick<SandboxEvents, "total" | "dropped">,
 ): z.output<typeof position> {
-  const found = readCursor(cursor, filters, position);
+  const found = readCursor(cursor, queries.ofEvents, position) ?? readCursor(cursor, queries.ofUsers, position);
   if (found === undefined) {
     throw new ToolError("cursor does not come from this query", "Leave cursor out to start at the beginning.");
   }
@@ -314,10 +323,13 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
   const expectations: ExpectationRow[] = [];
   const order: CheckRow[] = [];
   const within: CheckRow[] = [];
+  let isRepeated = false;
   for (const part of parts) {
     const events = part.events.map(arrivedEvent);
     const of = "uid" in part ? { uid: part.uid } : {};
     for (const [index, result] of checkExpectations(events, expect, given).entries()) {
+      const { eventName } = expect[index] ?? {};
+      isRepeated ||= result.found > expect.filter((one) => one.eventName === eventName).length;
       expectations.push({ ...of, ...("uid" in of && { index }), ...result });
     }
     if (inOrder) order.push({ ...of, ...checkOrder(events, expect) });
@@ -337,11 +349,17 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
     expectations,
     ...(inOrder && expect.length > 0 && { order }),
     ...(withinMs !== undefined && expect.length > 0 && { within }),
-    notes: isNothingExpected
-      ? ["inOrder and withinMs check the events that expect names: none was named, so nothing was checked."]
-      : [],
+    notes: [
+      isNothingExpected &&
+        "inOrder and withinMs check the events that expect names: none was named, so nothing was checked.",
+      inOrder && isRepeated && ROUNDS_NOTE,
+    ].filter((note) => note !== false),
   };
 }
+
+const ROUNDS_NOTE =
+  "Some expected events arrived repeatedly, and inOrder needs one sequence in this order (with count, all of one event " +
+  "before the next). To check every repetition, list the events in expect once per repetition, without count.";
 
 function usersWith(
   arrived: readonly SandboxEvent[],

@@ -1,6 +1,12 @@
 import * as z from "zod";
-import { eventTypesInFull, eventTypesText } from "../answers/arrived-events.ts";
-import { describeEventType, listEventTypes } from "../events/event-types.ts";
+import {
+  describeEventType,
+  type EventType,
+  type EventTypeDetail,
+  listEventTypes,
+  type ParameterType,
+} from "../events/event-types.ts";
+import { EVENT_LIMITS } from "../spec/limits.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 
 const MAX_IN_FULL = 6;
@@ -40,3 +46,40 @@ export const listEventTypesTool = {
     return { structured: { environment, events }, text: eventTypesInFull(events), isError: false };
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+function eventTypesText(events: readonly EventType[]): string {
+  const lines = events.map(({ eventName, meaning, required, optional }) => {
+    const parameters = [...required.map((name) => `${name}*`), ...optional].join(", ");
+    return `${eventName} (${meaning})${parameters === "" ? "" : `: ${parameters}`}`;
+  });
+  return [
+    "The supported events. * marks required parameters: without one, the service drops the event and answers ok. Every event needs uid.",
+    ...lines,
+  ].join("\n");
+}
+
+/** Returns a reference of events as text, with the types and limits of their parameters. */
+function eventTypesInFull(events: readonly EventTypeDetail[]): string {
+  return [
+    `* marks required parameters: without one, the service drops or refuses the event. Types are text of at most ${TEXT_LIMIT} characters, or as in brackets.`,
+    ...events.map(({ eventName, meaning, fields, parameters, itemFields }) => {
+      const entry =
+        itemFields === undefined ? "" : `; each entry of items: ${itemFields.map(parameterWords).join(", ")}`;
+      return `${eventName} (${meaning}): ${[...fields, ...parameters].map(parameterWords).join(", ")}${entry}`;
+    }),
+  ].join("\n");
+}
+
+const TEXT_LIMIT = EVENT_LIMITS.stringLength.value;
+
+function parameterWords({ name, type, required, maximum }: ParameterType): string {
+  const kind =
+    type === "items"
+      ? ` (array of${maximum === undefined ? "" : ` at most ${maximum}`} objects)`
+      : type === "string"
+        ? maximum === TEXT_LIMIT
+          ? ""
+          : ` (at most ${maximum} characters)`
+        : ` (${type})`;
+  return `${name}${required ? "*" : ""}${kind}`;
+}

@@ -80,11 +80,11 @@ test("each check is made for each user, and each that was asked for is answered"
   });
   const text = textOf(given);
   expect(text).toMatch(/^\d of 8 expectations met \(2 for each of 4 users\):$/m);
-  expect(text).toContain("The order held for 2 of 4 users:");
+  expect(text).toContain("The order held at least once for 2 of 4 users:");
   expect(text).toContain('"reversed": did NOT hold: "purchase" (expectation 2) arrived 1,000 ms before');
   expect(text).toContain("The time held for 2 of 4 users:");
   expect(text).toContain('"late": did NOT hold: 12,000 ms, 10,000 allowed');
-  expect(text).not.toContain("The order held.");
+  expect(text).not.toContain("The order held:");
 });
 
 test("for one user, or all events together, order and time are answered side by side", async () => {
@@ -92,7 +92,10 @@ test("for one user, or all events together, order and time are answered side by 
   const args = { uid: "in time", expect: expect_, inOrder: true };
   const held = await client.callTool("inspect_events", { ...args, withinMs: 4000 });
   expect(held.structuredContent).toMatchObject({ order: { met: true }, within: { met: true, tookMs: 4000 } });
-  expect(textOf(held)).toContain("The order held.\nThe time held: 4,000 ms.");
+  expect(textOf(held)).toContain(
+    "The order held: the expected events arrived in this order at least once.\nThe time held: 4,000 ms.",
+  );
+  expect(textOf(held)).not.toContain("repetition");
   const over = await client.callTool("inspect_events", { ...args, withinMs: 3999 });
   expect(over.structuredContent).toMatchObject({
     order: { met: true },
@@ -137,9 +140,9 @@ test("a page that ends before its limit says why, and where it goes on", async (
 test("without uid, order and time of several users are checked for each of them", async () => {
   const { client } = await threeUsers();
   const given = await client.callTool("inspect_events", { expect: expect_, inOrder: true, withinMs: 10_000 });
-  expect(textOf(given)).toContain("The order held for 2 of 3 users:");
+  expect(textOf(given)).toContain("The order held at least once for 2 of 3 users:");
   expect(textOf(given)).toContain("The time held for 2 of 3 users:");
-  expect(textOf(given)).toContain("Everything asked for is true of 1 of 3 users.");
+  expect(textOf(given)).toContain("Everything asked for is true of 1 of 3 users, not of 2:");
   expect(textOf(given)).not.toContain("but not met");
 });
 
@@ -152,4 +155,75 @@ test("an order that holds beside an expectation that is not met is said of the e
   const unmet = 'but not met: expectation 1, "view_item" (expected 0, found 1).';
   expect(textOf(given)).toContain(`The order held for the events that arrived, ${unmet}`);
   expect(textOf(given)).toContain(`The time held for the events that arrived: 0 ms, ${unmet}`);
+});
+
+test("all users who do not meet everything are named, over several answers if there are many", async () => {
+  const session = await startSession();
+  const uids = Array.from({ length: 300 }, (_, number) => `user-${number}-of-the-app`);
+  const events = uids.flatMap((uid, second) => [
+    arrived(uid, second, view),
+    ...(second % 3 === 0 ? [arrived(uid, second + 1, purchase)] : []),
+  ]);
+  await session.control("/seed", { events });
+  const call = { expect: expect_, inOrder: true, limit: 20 };
+  const answer = z.looseObject({
+    usersNotMet: z.object({ total: z.literal(200), uids: z.array(z.string()) }).optional(),
+    events: z.array(z.unknown()).optional(),
+    cursor: z.string().optional(),
+  });
+  const next = async (cursor: string | undefined, further = {}) => {
+    const given = await session.client.callTool("inspect_events", { ...call, ...further, ...(cursor && { cursor }) });
+    expect(tokensOfResult(given)).toBeLessThan(3500);
+    return { ...answer.parse(given.structuredContent), text: textOf(given) };
+  };
+  for (const further of [{}, { coverage: true }]) {
+    const named: string[] = [];
+    let page = await next(undefined, further);
+    expect(page.text).toContain("Everything asked for is true of 100 of 300 users, not of 200, of which these are 1-");
+    expect(page.text).toMatch(/, then the \d+ after these in the list of users\)$/m);
+    for (;;) {
+      named.push(...(page.usersNotMet?.uids ?? []));
+      for (const uid of page.usersNotMet?.uids ?? []) expect(page.text).toContain(`"${uid}"`);
+      if (named.length >= 200) break;
+      expect(page.text).toContain(`: the same call with cursor ${page.cursor}`);
+      page = await next(page.cursor, further);
+    }
+    expect(new Set(named)).toEqual(new Set(uids.filter((_, number) => number % 3 !== 0)));
+    expect(named).toHaveLength(200);
+  }
+  const first = await next(undefined);
+  const other = { ...call, inOrder: false, cursor: first.cursor };
+  expect(textOf(await session.client.callTool("inspect_events", other))).toContain("does not come from this query");
+});
+
+test("a list of users ends after the last event, and an order that was repeated can be checked each time", async () => {
+  const session = await startSession();
+  const long = "long words in a uid ".repeat(5);
+  const uids = Array.from({ length: 30 }, (_, number) => `${number} ${long}`);
+  const events = uids.map((uid, second) => arrived(uid, second, view));
+  const rounds = [view, purchase, view, purchase, purchase, view];
+  await session.control("/seed", { events: [...events, ...rounds.map((one, at) => arrived("again", 99 + at, one))] });
+  const named: unknown[] = [];
+  let cursor: string | undefined;
+  for (let calls = 0; calls === 0 || cursor !== undefined; calls += 1) {
+    expect(calls).toBeLessThan(50);
+    const args = { expect: expect_, inOrder: true, limit: 1000, ...(cursor !== undefined && { cursor }) };
+    const given = await session.client.callTool("inspect_events", args);
+    expect(textOf(given)).not.toContain("No events match");
+    const found = z
+      .object({ usersNotMet: z.object({ uids: z.array(z.string()) }).optional(), cursor: z.string().optional() })
+      .parse(given.structuredContent);
+    named.push(...(found.usersNotMet?.uids ?? []));
+    cursor = found.cursor;
+  }
+  expect(new Set(named).size).toBe(30);
+  expect(named).toHaveLength(30);
+  const once = { uid: "again", expect: expect_, inOrder: true };
+  const held = textOf(await session.client.callTool("inspect_events", once));
+  expect(held).toContain("The order held: the expected events arrived in this order at least once.");
+  expect(held).toContain("To check every repetition, list the events in expect once per repetition, without count.");
+  const every = { ...once, expect: [...expect_, ...expect_, ...expect_] };
+  expect(textOf(await session.client.callTool("inspect_events", every))).toContain(
+    'The order did NOT hold: "purchase" (expectation 6) arrived 1,000 ms before "view_item" (expectation 5)',
+  );
 });
