@@ -257,7 +257,7 @@ export interface PreviewRow {
   readonly option?: string | undefined;
   readonly group?: string | undefined;
   readonly isGroup?: boolean | undefined;
-  readonly contexts?: { readonly op: "add" | "remove" | "set"; readonly ids: readonly string[] } | undefined;
+  readonly contexts?: readonly { readonly op: "add" | "remove" | "set"; readonly ids: readonly string[] }[] | undefined;
   readonly isRemoved?: boolean | undefined;
   readonly event?: unknown;
   readonly reason?: Reason | undefined;
@@ -298,7 +298,7 @@ function previewRow({ line, option, group, isGroup, contexts, isRemoved, event, 
   const words = [
     option === undefined ? "no option" : `${isRemoved ? "remove " : isGroup ? "group " : ""}${quoteShort(option)}`,
     group !== undefined && `in ${quoteShort(group)}`,
-    contexts !== undefined && `${OPS[contexts.op]} ${idWords(contexts.ids)}`,
+    ...(contexts ?? []).map(({ op, ids }) => `${OPS[op]} ${idWords(ids)}`),
   ].filter((part) => part !== false);
   return `${place}${reason === undefined ? words.join(", ") : messageFor(reason).message}`;
 }

@@ -348,14 +348,17 @@ function readNotes({
 }
 
 function rowOf({ line, _id, name, parent, type, contexts, isRemoved }: Desired["options"][number]): PreviewRow {
-  const { ids = [], atLeast = false, remove } = contexts ?? {};
-  const op = remove !== undefined ? "remove" : atLeast ? "add" : "set";
+  const { ids = [], atLeast = false, remove = [] } = contexts ?? {};
+  const changes = [
+    { op: atLeast ? ("add" as const) : ("set" as const), ids },
+    { op: "remove" as const, ids: remove },
+  ];
   return {
     line,
     option: name ?? _id,
     isGroup: type === "collection",
     isRemoved,
     group: parent.kind === "name" ? parent.name : undefined,
-    contexts: contexts && { op, ids: remove ?? ids },
+    contexts: contexts && changes.filter((change, at) => change.ids.length > 0 || (at === 0 && remove.length === 0)),
   };
 }

@@ -268,6 +268,7 @@ test("a sheet that only removes single Context IDs is applied", async () => {
   const file = join(folder, "remove.csv");
   await writeFile(file, "Option,Context ID,Context Action\nShoes,a,Remove\nHats,d,Add\nHats,c,Remove\n");
   const planned = await call("plan_targeting", { file, targetingId });
+  expect(planned.text).toContain('line 3: "Hats", add 1 Context ID ("d"), remove 1 Context ID ("c").');
   expect(planned.text).toMatch(/"Shoes".*: \+0 −1\n- "Hats".*: \+1 −1\n/);
   const applied = await call("apply_plan", { runId: planned.data.runId });
   expect(applied.data).toMatchObject({ status: "succeeded", counts: { succeeded: 2, alreadyDone: 0 } });

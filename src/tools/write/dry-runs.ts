@@ -303,10 +303,10 @@ async function firstRows<Item>(
 }
 
 function addedWords({ name, parentName, type, contexts = [] }: OptionRow): Omit<PreviewRow, "line"> {
-  return { option: name, group: parentName, isGroup: type === "collection", contexts: { op: "add", ids: contexts } };
+  return { option: name, group: parentName, isGroup: type === "collection", contexts: [{ op: "add", ids: contexts }] };
 }
 
 function changeWords({ _id, name, calledName, add, remove, set }: ContextRow): Omit<PreviewRow, "line"> {
   const op = set !== undefined ? "set" : remove !== undefined ? "remove" : "add";
-  return { option: name ?? calledName ?? _id, contexts: { op, ids: set ?? remove ?? add ?? [] } };
+  return { option: name ?? calledName ?? _id, contexts: [{ op, ids: set ?? remove ?? add ?? [] }] };
 }
