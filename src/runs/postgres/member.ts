@@ -285,8 +285,19 @@ export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease
   const token = randomUUID();
   const number = await of.member.number();
   const query = "select * from targeting_mcp.take($1, $2, $3, $4)";
-  const [taken] = await of.database.rows<Taken>(query, [name, number, token, TTL]);
-  return taken && new StoredLease(of, { name, token }, taken);
+  const take = async (): Promise<StoredLease | undefined> => {
+    const [taken] = await of.database.rows<Taken>(query, [name, number, token, TTL]);
+    return taken && new StoredLease(of, { name, token }, taken);
+  };
+  const taking = beyondCall(take);
+  try {
+    return await inCallTime(taking, of.clock);
+  } catch (thrown) {
+    // A call that was answered first does not use the lease. It is released, so that no other call has to wait for its
+    // end. If it cannot be released, it expires.
+    beyondCall(() => taking.then((late) => late?.release())).catch(() => undefined);
+    throw thrown;
+  }
 }
 
 type Taken = {

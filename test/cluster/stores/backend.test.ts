@@ -155,6 +155,30 @@ test("the statement of the guide for a restored database stops the runs that wer
   await journal.close();
 });
 
+test("a lease that is given only after its call was answered is released", async () => {
+  const url = await migrated();
+  const { runs } = backendIn(url);
+  const runId = "01JABCDEFGHJKMNPQRSTVWXYZ5";
+  const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "late" } as const;
+  await runs.create({ runId, kind: "contract", call: {}, ...of });
+  // The first lease also gives the process its number.
+  await (await runs.lease(runId))?.release();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  // The database holds the next lease until this transaction ends.
+  await client.query("begin; lock table targeting_mcp.lease in exclusive mode");
+  const until = systemClock.monotonic() + 200;
+  await expect(duringCall(until, () => runs.lease(runId))).rejects.toThrow("did not answer while the call waited");
+  await client.query("commit");
+  const released = async (): Promise<unknown> =>
+    (await client.query("select epoch, released from targeting_mcp.lease where name = $1", [`run:${runId}`])).rows;
+  await expect.poll(released).toEqual([{ epoch: "2", released: true }]);
+  const next = await runs.lease(runId);
+  expect(next?.isTakenOver).toBe(false);
+  await next?.release();
+  await client.end();
+});
+
 test("a call takes over the turn of a dead process, however often callers gave up before", async () => {
   const url = await migrated();
   const { runs } = backendIn(url);
