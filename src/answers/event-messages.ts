@@ -147,7 +147,14 @@ export interface VerdictRow {
   readonly basis: RuleBasis;
   readonly observed?: string;
   readonly findings: readonly Pick<Finding, "path" | "rule" | "section" | "basis" | "message" | "fix">[];
+  readonly findingsOmitted?: number;
   readonly ofFirst?: true;
+}
+
+/** How much a row about events with the same verdict shows: how many positions, and how many findings. */
+export interface VerdictForm {
+  readonly places: number;
+  readonly findings: number;
 }
 
 /**
@@ -179,8 +186,19 @@ export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[
   };
 }
 
+export function shortVerdictRow(row: VerdictRow, { places, findings: most }: VerdictForm): VerdictRow {
+  const { indexes, lines, findings } = row;
+  return {
+    ...row,
+    indexes: indexes.slice(0, places),
+    ...(lines !== undefined && { lines: lines.slice(0, places) }),
+    findings: findings.slice(0, most),
+    ...(findings.length > most && { findingsOmitted: findings.length - most }),
+  };
+}
+
 export function verdictLine(row: VerdictRow): string {
-  const { count, indexes, lines, predicted, basis, observed, findings, ofFirst } = row;
+  const { count, indexes, lines, predicted, basis, observed, findings, findingsOmitted = 0, ofFirst } = row;
   const numbers = lines ?? indexes.map((index) => index + 1);
   const places = joinedRanges(numbers.map((place) => [place, place]));
   const words = placesWords(places, { byLine: lines !== undefined, omitted: count > indexes.length });
@@ -190,8 +208,9 @@ export function verdictLine(row: VerdictRow): string {
     ({ path, basis: known, message, fix }) =>
       `${path === "" ? "event" : path} (${BASIS_WORDS[known]}): ${message}; ${fix}`,
   );
+  const more = findingsOmitted > 0 ? [many(findingsOmitted, "more finding")] : [];
   const first = ofFirst ? " (in the first; the others break the same rule in other ways)" : "";
-  return `${place}: expected ${predicted} (${BASIS_WORDS[basis]})${seen}${found.length > 0 ? `. ${found.join(" | ")}${first}` : ""}`;
+  return `${place}: expected ${predicted} (${BASIS_WORDS[basis]})${seen}${found.length > 0 ? `. ${[...found, ...more].join(" | ")}${first}` : ""}`;
 }
 
 const MAX_CORRECTIONS_SHOWN = 10;

@@ -3,13 +3,14 @@ import { type Approval, approvalLines } from "./approvals.ts";
 import {
   ANSWER_TOKENS,
   type Budget,
+  fullest,
   type RenderedReport,
   type Row,
   renderAnswer,
   takeFittingRows,
   tokensOf,
 } from "./budget.ts";
-import { verdictLine } from "./event-messages.ts";
+import { shortVerdictRow, type VerdictForm, type VerdictRow, verdictLine } from "./event-messages.ts";
 import {
   type FailureForm,
   type FailureRow,
@@ -65,12 +66,14 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const eventPlan = eventPlanRows(run);
   // Remedies then do not say "resume": the run was undone, or a next step already contains the call.
   const resumes = run.isUndone === true || nextSteps.some((step) => step.includes("resume_run {"));
+  // Events that were not sent come last, because the failures already explain them.
+  const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other))).slice(0, most);
+  const reserve = Math.min(costOfSent(verdictRowsIn(sentFirst, SHORTEST_VERDICT)), VERDICT_TOKENS, budget.left);
+  budget.left -= reserve;
   const failures = failureRows(run, budget, resumes);
+  budget.left += reserve;
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
-  // Events that were not sent come last, because they are among the failures as well.
-  const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other)));
-  const verdictRows = sentFirst.slice(0, most).map((verdict) => ({ data: { ...verdict }, line: verdictLine(verdict) }));
-  const judged = takeFittingRows(verdictRows, budget);
+  const judged = takeFittingRows(verdictRows(sentFirst, budget), budget);
   const some = page === undefined ? fewOfEachReason(run) : run.results;
   const rows = some.map(resultRow);
   const results = page === undefined ? takeFittingRows(rows.slice(0, MAX_RESULTS), budget) : rows;
@@ -288,6 +291,32 @@ function sum(costs: readonly number[]): number {
 function costOf(row: Row | FailureRow | undefined): number {
   if (row === undefined) return 0;
   return tokensOf(JSON.stringify(row.data)) + tokensOf("lines" in row ? row.lines.join("\n") : row.line);
+}
+
+const SHORTEST_VERDICT: VerdictForm = { places: 1, findings: 1 };
+const VERDICT_FORMS: readonly VerdictForm[] = [
+  { places: Number.POSITIVE_INFINITY, findings: Number.POSITIVE_INFINITY },
+  { places: 3, findings: Number.POSITIVE_INFINITY },
+  { places: 3, findings: 1 },
+  SHORTEST_VERDICT,
+];
+/** How many tokens failures leave to the verdicts on events that were sent. */
+const VERDICT_TOKENS = 500;
+
+/** Returns rows about events with the same verdict, in the fullest form in which all events that were sent fit. */
+function verdictRows(verdicts: readonly VerdictRow[], { left }: Budget): readonly Row[] {
+  return fullest(VERDICT_FORMS, (form) => verdictRowsIn(verdicts, form), costOfSent, left);
+}
+
+function verdictRowsIn(verdicts: readonly VerdictRow[], form: VerdictForm): readonly Row[] {
+  return verdicts.map((verdict) => {
+    const short = shortVerdictRow(verdict, form);
+    return { data: { ...short }, line: verdictLine(short) };
+  });
+}
+
+function costOfSent(rows: readonly Row[]): number {
+  return sum(rows.filter(({ data }) => !isNotSent(data)).map(costOf));
 }
 
 function isNotSent({ predicted, observed }: { readonly predicted?: unknown; readonly observed?: unknown }): boolean {

@@ -81,3 +81,19 @@ test("a dry run does not take the room that its own events need", async () => {
   await call(client, "get_run", { runId: sent.runId, waitMs: 20_000 });
   expect(await sandbox.events()).toHaveLength(700);
 });
+
+test("a dry run names each kind of uncertain events beside many failures, even in short", async () => {
+  const rows = Array.from({ length: 120 }, (_, at) => {
+    const [uid, timestamp] = [at % 12 === 5 ? {} : { uid: `u${at}` }, 1_795_900_000_000 + at];
+    const cart = { eventName: "add_to_cart", item_id: "i", quantity: at % 5 === 1 ? "3" : 1 };
+    const event = at % 3 === 0 ? { eventName: "purchse" } : { ...cart, ...(at % 7 !== 3 && { price: 1 }) };
+    return { ...uid, ...event, timestamp };
+  });
+  const few = { uid: "u", eventName: "view_item", item_id: "i", price: "abc", timestamp: 1_795_900_000_000 };
+  const { client, folder } = await withLog();
+  writeFileSync(join(folder, "log.ndjson"), [...rows, few].map((row) => JSON.stringify(row)).join("\n"));
+  const { text } = await call(client, "track_events", { file: "log.ndjson", dryRun: true });
+  expect(text).toMatch(/^\d+ events \(lines 2, .*\): expected uncertain .* quantity .* is a string, not a number/m);
+  expect(text).toMatch(/^line 121: expected uncertain .* price .* is a string, not a number/m);
+  expect(text).toMatch(/^\d+ events .*: expected recorded \(assumed\)\. timestamp /m);
+});
