@@ -227,10 +227,9 @@ function freedBy({ count, subOptions }: Loss, deleted: ReadonlySet<string>): num
 function staysWords(losses: readonly Loss[]): string {
   const staying = losses.filter((loss) => !isCarriedOut(loss)).length;
   if (staying === 0) return "";
-  const other = staying < losses.length ? "other " : "";
   return staying === 1
-    ? ` 1 ${other}option stays: its group cannot be empty.`
-    : ` ${thousands(staying)} ${other}options stay: their groups cannot be empty.`;
+    ? " 1 option stays: its group cannot be empty."
+    : ` ${thousands(staying)} options stay: their groups cannot be empty.`;
 }
 
 /** Counts the deleted objects that an undo cannot restore, because it cannot use their names (management-api 8.3). */

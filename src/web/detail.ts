@@ -76,13 +76,13 @@ function waitWords({ state: { requests } }: Run): string | undefined {
 /** The reasons for which events are not sent on purpose: the service would ignore or reject them. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
-/** Returns a failure as the page shows it. `within`: the name of the run's only targeting, if it is known. */
-export function failureRow(failure: SummarizedFailure, within?: string): FailureRow {
+/** Returns a failure as the page shows it. */
+export function failureRow(failure: SummarizedFailure): FailureRow {
   const { outcome, remedy } = failure;
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   return {
     ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },
-    ...{ places: placesOf(failure), ...examplesOf(failure), cause: causeOf(failure, within) },
+    ...{ places: placesOf(failure), ...examplesOf(failure), cause: causeOf(failure) },
     ...(HELD_BACK.has(failure.errorCode) && { isHeldBack: true }),
   };
 }
@@ -197,10 +197,12 @@ function detailOf({ detail, details }: SummarizedFailure): NonNullable<Summarize
   return detail ?? details?.[0]?.reason.detail ?? {};
 }
 
+const NAME_EXISTS = "name already exists";
+
 /**
  * The words for other frequent failures, by error code. For a code without an entry, the page shows the whole message.
  */
-const CAUSES: Readonly<Record<string, (failure: SummarizedFailure, within?: string) => string | undefined>> = {
+const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | undefined>> = {
   INVALID_NAME: nameCause,
   INVALID_CONTEXT_ID: (failure) =>
     detailOf(failure).rule === "tooLong" ? `Context ID over ${LIMITS.contextIdBytes.value} bytes` : undefined,
@@ -209,8 +211,8 @@ const CAUSES: Readonly<Record<string, (failure: SummarizedFailure, within?: stri
     const key = String(damage);
     return Object.hasOwn(DAMAGE_CAUSES, key) ? `${what} ${DAMAGE_CAUSES[key]}` : undefined;
   },
-  TARGETING_CATEGORY_NAME_DUPLICATE: (failure, within) =>
-    typeof detailOf(failure).duplicateOfIndex === "number" ? "name used twice" : existsIn(within),
+  TARGETING_CATEGORY_NAME_DUPLICATE: (failure) =>
+    typeof detailOf(failure).duplicateOfIndex === "number" ? "name used twice" : NAME_EXISTS,
   DUPLICATE_IN_INPUT({ isOfFirst, message, details }) {
     if (!message.includes("same name")) return undefined;
     const isSame = message.includes("same name and Context IDs");
@@ -225,20 +227,16 @@ const CAUSES: Readonly<Record<string, (failure: SummarizedFailure, within?: stri
       ? "group does not exist"
       : message.replace("the targeting has no option group named", "no group");
   },
-  EXISTS: (_, within) => existsIn(within),
+  EXISTS: () => NAME_EXISTS,
   NEEDS_FAILED: () => "row of its group failed",
   EVENT_IGNORED: heldCause,
   EVENT_REJECTED: heldCause,
 };
 
-function existsIn(within: string | undefined): string {
-  return within === undefined ? "name exists" : `name exists in ${cutText(within, VALUE_LETTERS)}`;
-}
-
 /** Returns the cause of a failure in a few words, if there are such words. */
-function causeOf(failure: SummarizedFailure, within: string | undefined): string | undefined {
+function causeOf(failure: SummarizedFailure): string | undefined {
   const { errorCode } = failure;
-  return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode]?.(failure, within) : undefined;
+  return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode]?.(failure) : undefined;
 }
 
 /**

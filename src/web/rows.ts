@@ -259,7 +259,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   const { run, isOwn } = seen;
   const { services } = seen.shown;
   const row = await foundRow(seen, shown);
-  const failures = groupFailures(run.state, "page").map((failure) => failureRow(failure, row.targeting?.name));
+  const failures = groupFailures(run.state, "page").map(failureRow);
   return {
     run: row,
     story: storyOf(run, shown.services),

@@ -280,7 +280,7 @@ test.each([
       magnitude: { count, whole, verb: "deleted", what: "" } as const,
       counts: { created: 0, changed: 0, deleted: count },
       undo: {
-        title: "Undo (30 days) restores all; campaigns and ad products stay disconnected",
+        title: "Undo (30 days) restores all except campaign links",
         notes: [],
       },
     };
@@ -619,7 +619,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     await page.getByText("1,000 of 1,000 options").waitFor();
     expect(await page.getByText(/about .* left/).count()).toBe(0);
     await page.getByRole("main").getByRole("link", { name: "Runs" }).click();
-    await page.getByRole("combobox", { name: "Status" }).selectOption("Every status");
+    await page.getByRole("combobox", { name: "Status" }).selectOption("All statuses");
     await page.getByRole("link", { name: /spring\.yaml/ }).click();
     // What the person still has to do comes first.
     await page.getByRole("table", { name: "Failed" }).waitFor();

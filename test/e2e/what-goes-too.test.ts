@@ -76,7 +76,7 @@ test("a group that a deletion would leave empty is named, and what stays", async
   await client.callTool("delete_options", call1);
   for (const text of [planned.text, asked[0] ?? ""]) {
     expect(text).toContain("This deletes 2 options with ");
-    expect(text).toContain("1 other option stays: its group cannot be empty.");
+    expect(text).toContain("1 option stays: its group cannot be empty.");
     expect(text).toContain(`"Hats" (${id(0)}): its last sub-option "Caps" stays`);
   }
   // The last sub-option can be deleted together with its group.

@@ -290,7 +290,7 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Undo (30 days) restores all; campaigns and ad products stay disconnected",
+          title: "Undo (30 days) restores all except campaign links",
           notes: [],
         },
       },

@@ -18,11 +18,11 @@ export const STATUSES = {
 } as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
 
 export function Status({ of }: { readonly of: RunRow }) {
-  const isUndone = of.undoneBy !== undefined;
-  return <Badge tone={isUndone ? "idle" : toneOf(of)}>{isUndone ? "Undone" : statusWords(of)}</Badge>;
+  return <Badge tone={of.undoneBy === undefined ? toneOf(of) : "idle"}>{statusWords(of)}</Badge>;
 }
 
-export function statusWords({ status, isDeclined, tool }: RunRow): string {
+export function statusWords({ status, isDeclined, tool, undoneBy }: RunRow): string {
+  if (undoneBy !== undefined) return "Undone";
   if (status === "planned" && tool === "track_events") return "Dry run";
   return status === "cancelled" && isDeclined ? "Declined" : STATUSES[status][0];
 }

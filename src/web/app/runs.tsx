@@ -4,8 +4,8 @@ import type { RunRow } from "../wire.ts";
 import { Ago, ClockTime, Empty, Filters, now, Search, Steps, Table, useSteady } from "./parts.tsx";
 import { counted, dateOf, dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
-import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
-import { MAX_ROWS, narrows, route, runList, timeOf } from "./state.ts";
+import { Progress, ShortRequester, Status, statusWords, Title } from "./run-words.tsx";
+import { MAX_ROWS, narrows, route, runList, set, timeOf } from "./state.ts";
 
 /**
  * Shows all runs. If the address contains a day, shows the runs of that day; if it contains a run ID, shows that run.
@@ -20,7 +20,7 @@ type Kind = "changes" | "events" | "exports";
 
 /** The filters of the list. They stay set while the person views a run. */
 const kind = signal<Kind | "all">("all");
-const status = signal<RunRow["status"] | "">("");
+const status = signal("");
 const search = signal("");
 
 const EVENT_TOOLS: ReadonlySet<string> = new Set(["track_event", "track_events", "run_event_tests"]);
@@ -36,7 +36,7 @@ function isInFilter(run: RunRow): boolean {
   const told = [run.title, run.targeting?.name ?? "", run.client ?? "", run.runId];
   return (
     (kind.value === "all" || kindOf(run) === kind.value) &&
-    (status.value === "" || run.status === status.value) &&
+    (status.value === "" || statusWords(run) === status.value) &&
     (text === "" || told.some((one) => one.toLowerCase().includes(text)))
   );
 }
@@ -87,21 +87,11 @@ function RunTable({ day }: { readonly day: string | undefined }) {
 }
 
 function StatusChoice({ all }: { readonly all: readonly RunRow[] }) {
-  const known = [...new Set(all.map((run) => run.status))];
   return (
-    <select
-      aria-label="Status"
-      value={status.value}
-      onChange={(event) => {
-        const chosen = known.find((one) => one === event.currentTarget.value);
-        status.value = chosen ?? "";
-      }}
-    >
-      <option value="">Every status</option>
-      {known.map((one) => (
-        <option key={one} value={one}>
-          {STATUSES[one][0]}
-        </option>
+    <select aria-label="Status" value={status.value} onChange={(event) => set(status, event.currentTarget.value)}>
+      <option value="">All statuses</option>
+      {[...new Set(all.map(statusWords))].map((one) => (
+        <option key={one}>{one}</option>
       ))}
     </select>
   );

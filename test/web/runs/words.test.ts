@@ -267,7 +267,7 @@ describe("a reason why objects failed", () => {
       { errorCode: "INVALID_ROW", detail: { what: "Context ID", damage: "scientific" } },
     ],
     [undefined, { errorCode: "INVALID_ROW", detail: { problem: "noName" } }],
-    ["name exists", { errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }],
+    ["name already exists", { errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }],
     ["repeats line 2", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2" }],
     [
       "repeats line 2, other Context IDs",
@@ -330,7 +330,7 @@ describe("what an undo brings back", () => {
     objects: names.map((name) => ({ name, says: "" })),
   });
   const use = "Undo does not reconnect campaigns and ad products to deleted objects.";
-  const all = "Undo (30 days) restores all; campaigns and ad products stay disconnected";
+  const all = "Undo (30 days) restores all except campaign links";
   const refused = "Not restored: 1 of 2 options, because the service does not accept its name.";
   test.each([
     [0, ["Shoes"], [all]],
