@@ -2,7 +2,7 @@ import * as z from "zod";
 import { basisNote, suiteUri } from "../answers/event-suites.ts";
 import { pageTestNote, previewOf, suiteText } from "../answers/suite-reports.ts";
 import { contentsOf, emitSuite, type SuiteFormat } from "../events/suites/emit.ts";
-import { generateEventTests } from "../events/suites/generate.ts";
+import { generateEventTests, SEQUENCE_EVENTS } from "../events/suites/generate.ts";
 import { CASE_KINDS, MAX_SEED } from "../events/suites/suite.ts";
 import { findFreePlace } from "../files/folders.ts";
 import { saveFile } from "../files/save-file.ts";
@@ -11,6 +11,8 @@ import { emittedUrl } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 
 const FORMATS: readonly SuiteFormat[] = ["json", "vitest", "playwright", "curl"];
+
+const SEQUENCE_WORDS = `name all of its events in eventNames (${SEQUENCE_EVENTS.map((names) => names.join(", ")).join("; or ")})`;
 
 const input = () =>
   z.strictObject({
@@ -55,17 +57,19 @@ export const generateEventTestsTool = {
     const { environment, suites, caller, allowedDirs } = context;
     const suite = generateEventTests(choice);
     if (suite.cases.length === 0) {
-      throw new ToolError(
-        "no test case matches these arguments",
-        "To include a sequence, name all of its events in eventNames.",
-      );
+      throw new ToolError("no test case matches these arguments", `To include a sequence, ${SEQUENCE_WORDS}.`);
     }
     const place = saveTo ? await findFreePlace(saveTo, allowedDirs) : undefined;
     const { suiteId } = await suites.keep(caller, suite, format);
     const target = await emittedUrl(format, context);
     const text = await emitSuite(suite, format, target);
     if (place !== undefined) await saveFile(place, [text]);
-    const notes = basisNote(suite.cases.map(({ basis }) => basis));
+    const isWithoutSequence =
+      choice.kinds?.includes("sequence") === true && !suite.cases.some(({ kind }) => kind === "sequence");
+    const notes = [
+      ...(isWithoutSequence ? [`There is no test of kind sequence: to include one, ${SEQUENCE_WORDS}`] : []),
+      ...basisNote(suite.cases.map(({ basis }) => basis)),
+    ];
     const facts = {
       suiteId,
       resourceUri: suiteUri(suiteId),

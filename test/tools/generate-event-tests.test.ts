@@ -60,6 +60,12 @@ test("what cannot be generated", async () => {
   const generate = (given: object) => answerOf(generateEventTestsTool, given, context);
   await expect(generate({ eventNames: ["purchased"] })).rejects.toThrow('did you mean "purchase"?');
   await expect(generate({ eventNames: ["click"], kinds: ["sequence"] })).rejects.toThrow("no test case");
+  const { structured, text } = await generate({ eventNames: ["purchase"], kinds: ["minimal", "sequence"] });
+  const left = "There is no test of kind sequence: to include one, name all of its events in eventNames (view_item, ";
+  expect(text).toContain(left);
+  expect(structured.notes).toContainEqual(expect.stringContaining(left));
+  const sale = ["view_item", "add_to_cart", "begin_checkout", "purchase"];
+  expect((await generate({ eventNames: sale, kinds: ["minimal", "sequence"] })).text).not.toContain("no test of kind");
 });
 
 test("a Playwright file is said to hold what it holds: one test of a page, not the cases of the suite", async () => {

@@ -33,6 +33,9 @@ const SEQUENCES = [
   },
 ] as const;
 
+/** The events of each sequence. A suite contains a sequence only if all of its events are chosen. */
+export const SEQUENCE_EVENTS = SEQUENCES.map(({ eventNames }) => eventNames);
+
 /**
  * Generates tests (event-tracking-api 2, 7, 8). The same choice always gives the same tests. Throws an
  * UnsupportedEventError.
