@@ -125,7 +125,7 @@ function wordsOf<Value>(
 
 type Mismatch = ReturnType<typeof mismatchRow>;
 
-function mismatchRow({ id, title, expected, basis, rule, observed }: CaseResult) {
+function mismatchRow({ id, title, expected, basis, rule, observed, finding }: CaseResult) {
   return {
     id: cutText(id, LONGEST),
     title: cutText(title, LONGEST),
@@ -133,13 +133,14 @@ function mismatchRow({ id, title, expected, basis, rule, observed }: CaseResult)
     basis,
     ...(rule !== undefined && { rule }),
     observed,
+    ...(finding !== undefined && { finding: cutText(plain(finding), LONGEST) }),
   };
 }
 
-function mismatchLine({ id, title, expected, basis, rule, observed }: Mismatch): string {
+function mismatchLine({ id, title, expected, basis, rule, observed, finding }: Mismatch): string {
   const known = BASIS_WORDS[basis];
   const why = rule === undefined ? known : `${known}, ${rule}`;
-  return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected} (${why}), observed ${observed}`;
+  return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected} (${why}), observed ${observed}${finding === undefined ? "" : `: ${finding}`}`;
 }
 
 const LONGEST = 200;

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { approvalLines, approvalOf, declinedIn, effectText } from "../answers/approvals.ts";
+import { quoteShort } from "../answers/fence.ts";
 import { confirmationStep, confirmationText } from "../answers/run-report.ts";
 import { liveTestsEffect, suiteReportAnswer } from "../answers/suite-reports.ts";
 import { isApproval } from "../changes/approvals.ts";
@@ -127,7 +128,10 @@ async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext)
 
 function readSuite(given: unknown, what: string): EventSuite {
   const read = eventSuite.safeParse(given);
-  if (read.success) return read.data;
+  if (read.success) {
+    refuseRepeatedIds(read.data, what);
+    return read.data;
+  }
   const problems = read.error.issues
     .slice(0, PROBLEMS_SHOWN)
     .map(({ path, message }) => `${path.join(".")}: ${message}`);
@@ -135,6 +139,20 @@ function readSuite(given: unknown, what: string): EventSuite {
     `${what} does not have the form of a suite (${problems.join("; ")})`,
     `Give a suite of this form, as generate_event_tests makes it with format json: ${SUITE_FORM}. Or give its suiteId.`,
   );
+}
+
+function refuseRepeatedIds({ cases }: EventSuite, what: string): void {
+  const first = new Map<string, number>();
+  for (const [index, { id }] of cases.entries()) {
+    const earlier = first.get(id);
+    if (earlier !== undefined) {
+      throw new ToolError(
+        `two cases of ${what} have the same id, ${quoteShort(id)} (cases.${earlier} and cases.${index})`,
+        "Give each case an id of its own, because the report names cases by their id.",
+      );
+    }
+    first.set(id, index);
+  }
 }
 
 const SUITE_FORM =

@@ -44,8 +44,14 @@ describe("against the sandbox", () => {
     const { mismatched, mismatches } = report.parse(answer.structured);
     expect(mismatched).toBeGreaterThan(0);
     expect(mismatches).toContainEqual(
-      expect.objectContaining({ id: "purchase/missing/tx_id", expected: "recorded", observed: "ignored" }),
+      expect.objectContaining({
+        id: "purchase/missing/tx_id",
+        expected: "recorded",
+        observed: "ignored",
+        finding: '"purchase" needs "tx_id" (documented, event-tracking-api 7); add "tx_id"',
+      }),
     );
+    expect(answer.text).toContain('observed ignored: "purchase" needs "tx_id" (documented, event-tracking-api 7); add');
     expect(answer.isError).toBe(false);
   });
 
@@ -65,6 +71,10 @@ describe("against the sandbox", () => {
     await expect(run({ suite, suiteId: "x" })).rejects.toThrow("exactly one of suite, suiteId and file");
     await expect(run({ suiteId: "x" })).rejects.toThrow("no suite with this ID");
     await expect(run({ suite: { seed: 1 } })).rejects.toThrow("does not have the form of a suite (uid:");
+    const [one] = suite.cases;
+    await expect(run({ suite: { ...suite, cases: [...suite.cases, one] } })).rejects.toThrow(
+      `two cases of suite have the same id, "${one?.id}" (cases.0 and cases.${suite.cases.length})`,
+    );
     const ownCase = { name: "a", kind: "minimal", expected: "recorded" };
     const own = run({ suite: { seed: 1, uid: "event-tests-1", cases: [ownCase] } });
     await expect(own).rejects.toThrow(/\(cases\.0\.id: .*cases\.0\.title: .*cases\.0\.basis: /);

@@ -5,6 +5,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import { BASES, BASIS_WORDS, VERDICTS, type Verdict } from "../catalogue.ts";
 import { runEndOf } from "../run/verdicts.ts";
+import { validateEvent } from "../validate.ts";
 import { CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
 
 const caseResult = z.object({
@@ -22,6 +23,8 @@ const caseResult = z.object({
    */
   observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
+  /** If the case is mismatched: the rule that decides the verdict on its event. Absent if the event breaks none. */
+  finding: z.string().exactOptional(),
   milliseconds: z.number(),
 });
 
@@ -54,6 +57,10 @@ export interface RunSuiteOptions {
 }
 
 type Observation = Pick<CaseResult, "observed" | "reason">;
+
+interface ObservedEvent extends Observation {
+  readonly event: Readonly<Record<string, unknown>>;
+}
 
 const CONCURRENCY = 8;
 const BUSY_ATTEMPTS = 20;
@@ -88,9 +95,11 @@ export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions):
 async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseResult> {
   const { id, title, kind, expected, basis, rule } = one;
   const startedAt = options.clock.now();
-  const observations: Observation[] = [];
-  for (const event of eventsOf(one)) observations.push(await observeEvent(event, options));
-  const telling = decisiveObservation(expected, observations);
+  const observations: ObservedEvent[] = [];
+  for (const event of eventsOf(one)) observations.push({ ...(await observeEvent(event, options)), event });
+  const { event, ...telling } = decisiveObservation(expected, observations);
+  const status = statusOf(expected, telling.observed);
+  const finding = status === "mismatched" ? findingOf(event) : undefined;
   return {
     id,
     title,
@@ -99,7 +108,8 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
     basis,
     ...(rule !== undefined && { rule }),
     ...telling,
-    status: statusOf(expected, telling.observed),
+    status,
+    ...(finding !== undefined && { finding }),
     milliseconds: options.clock.now() - startedAt,
   };
 }
@@ -108,10 +118,19 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
  * Returns the observation of an event that decides the result of its case: a mismatch if there is one, or else one
  * without a verdict.
  */
-function decisiveObservation(expected: Verdict, observations: readonly Observation[]): Observation {
+function decisiveObservation(
+  expected: Verdict,
+  observations: readonly ObservedEvent[],
+): Observation & Partial<ObservedEvent> {
   const withStatus = (status: CaseStatus) =>
     observations.find(({ observed }) => statusOf(expected, observed) === status);
   return withStatus("mismatched") ?? withStatus("unobservable") ?? observations[0] ?? {};
+}
+
+/** Returns the rule that decides the verdict on an event, and how to fix it. Undefined if the event breaks none. */
+function findingOf(event: unknown): string | undefined {
+  const found = validateEvent(event).findings.find(({ severity }) => severity === "verdict");
+  return found && `${found.message} (${BASIS_WORDS[found.basis]}, event-tracking-api ${found.section}); ${found.fix}`;
 }
 
 function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStatus {
@@ -179,8 +198,8 @@ function testCase(result: CaseResult): string {
   return outcome === undefined ? `${head}/>` : `${head}>\n      ${outcome}\n    </testcase>`;
 }
 
-function outcomeOf({ status, expected, basis, observed, reason }: CaseResult): string | undefined {
-  const seen = observed ?? reason ?? "nothing";
+function outcomeOf({ status, expected, basis, observed, reason, finding }: CaseResult): string | undefined {
+  const seen = `${observed ?? reason ?? "nothing"}${finding === undefined ? "" : `: ${finding}`}`;
   const message = escaped(`expected ${expected} (${BASIS_WORDS[basis]}), seen: ${seen}`);
   if (status === "mismatched") return `<failure type="mismatch" message="${message}"/>`;
   return status === "unobservable" ? `<skipped message="${message}"/>` : undefined;
