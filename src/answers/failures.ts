@@ -312,10 +312,15 @@ export function failureRow(
   return {
     data,
     lines: [
-      ...(isApart ? [`${head}${notFailed}: ${about}`, `${head}: ${of}`] : [whole]),
+      ...(isApart ? [`${head}${notFailed}: ${about}`, `${count === 1 ? head : examplesOf(failure)}: ${of}`] : [whole]),
       ...(each === "" ? [] : [`Each: ${each}${count > others.length ? "; …" : ""}`]),
     ],
   };
+}
+
+/** Returns a heading for the examples of a failure, without its count, which the line with the reason has. */
+function examplesOf({ errorCode, places, byLine }: SummarizedFailure): string {
+  return `Examples of ${codeWords(errorCode)}, from ${byLine ? "line" : "item"} ${places[0]?.[0] ?? 1}`;
 }
 
 const DETAILS_IN_TEXT = 5;

@@ -79,6 +79,15 @@ test("a repeated row names the line of the original file, and whether it has the
   expect(JSON.stringify(rejects)).toContain("same name and Context IDs as line 2 of the original file. Leave");
 });
 
+test("the number of failed rows with one reason stands once, beside the reason and not beside the examples", async () => {
+  const { given } = await withSheets();
+  const names = Array.from({ length: 44 }, (_, at) => (at < 24 ? `bad.name ${at}` : `bad_row* ${at}`));
+  const { text } = await given("bulk_add_options", "names.csv", `Option\n${names.join("\n")}\n`);
+  expect(text).toContain("INVALID_NAME, 44 lines: 24 lines (2-25): the name has 1 character that is not allowed");
+  expect(text.match(/44 lines/g)).toHaveLength(1);
+  expect(text).toMatch(/^Examples of INVALID_NAME, from line 2: "bad\.name 0", "bad\.name 1", /m);
+});
+
 test("an import counts the new options without Context IDs, groups apart", async () => {
   const { client, folder, targetingId, given } = await withSheets();
   const rows = ["Shoes,,yes,", "Boots,Shoes,,B-1", "Clogs,Shoes,,", "Hats,,,", "Caps,,,C-1", "X,,,"].join("\n");
