@@ -277,7 +277,7 @@ const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
 const ALL_COLUMNS = "columns: ";
 
-/** Returns how the file was read, unless another note says it, with its columns and first rows. */
+/** Returns notes with the columns and first rows of a file. They also say how it was read, unless another note does. */
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));

@@ -41,7 +41,8 @@ export interface Resolved {
 
 /**
  * Returns what a run did, in order. Changes that the run itself reversed are omitted. `former`: the stored previous
- * values. Without `resolved`, unanswered steps are listed as unresolved; with it, they count as applied.
+ * values. `resolved`: what was read about steps that got no answer. With it, these steps count as applied; without it,
+ * they are listed as unresolved.
  */
 export async function effectsOfRun(state: RunState, former: Pieces, resolved?: Resolved): Promise<Done> {
   const before = await readPreviousValues(former);

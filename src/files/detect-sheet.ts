@@ -429,7 +429,7 @@ class Facts {
     }
   }
 
-  /** Returns the separator of Context IDs in a cell. Undefined if a cell has only one ID. */
+  /** Returns the separator of Context IDs in a cell. Undefined if each cell has only one ID. */
   separator(): string | undefined {
     if (this.#given !== undefined) return this.#given;
     if (this.#header.at("contextId") >= 0) return undefined;

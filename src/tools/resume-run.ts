@@ -165,8 +165,9 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
 }
 
 /**
- * Returns what a person must approve again before a run is resumed, because it removes something. Undefined if it
- * removes nothing, or if it is planned and began less than ten minutes ago.
+ * Returns what a person must approve again before a run that removes something is resumed. Undefined if the first
+ * approval is still enough: the run had planned its requests and began less than ten minutes ago. Also undefined if the
+ * run removes nothing.
  */
 export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;

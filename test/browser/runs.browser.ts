@@ -280,7 +280,7 @@ test.each([
       magnitude: { count, whole, verb: "deleted", what: "" } as const,
       counts: { created: 0, changed: 0, deleted: count },
       undo: {
-        title: "Undo (30 days) restores all except campaign links",
+        title: "Undo (30 days) restores all except use in campaigns",
         notes: [],
       },
     };

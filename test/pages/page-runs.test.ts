@@ -290,7 +290,7 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Undo (30 days) restores all except campaign links",
+          title: "Undo (30 days) restores all except use in campaigns",
           notes: [],
         },
       },

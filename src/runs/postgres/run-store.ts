@@ -122,8 +122,8 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
 }
 
 /**
- * SQL that tells whether a run is executed: a process holds its lease, or a living process continues orphaned runs of
- * its project and has not announced that it may not execute this one.
+ * SQL that tells whether some process executes a run or will take it over. Either a process holds the lease of the run,
+ * or a living process takes over orphaned runs of the same project and has not excluded this run.
  */
 const IS_DRIVEN = `
   select exists (

@@ -67,8 +67,8 @@ export interface Looked {
 }
 
 /**
- * Starts approved work that is not a change. Undefined if it was started before. "stale" if its effect has changed
- * since the approval was requested.
+ * Starts approved work other than a change, such as event tests, or resumes an approved run. Returns undefined if the
+ * work was started before. Returns "stale" if it would now do something else than what was approved.
  */
 type Grant = (approval: ApprovalRun, approved: Approved, services: ToolServices) => Promise<Run | "stale" | undefined>;
 

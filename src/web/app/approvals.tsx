@@ -319,19 +319,13 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
             </span>
           );
         })}
-      <span class="quiet small">
-        {groups.map(({ name, more, count }, at) => (
-          <Fragment key={at}>
-            {at > 0 ? ", " : hasKinds(waiting) && "Deletes "}
-            {number(count)}{" "}
-            {name === null ? (
-              "at the top level"
-            ) : (
-              <>in {more ? counted(more, "more group") : <Text of={name} most={80} />}</>
-            )}
-          </Fragment>
-        ))}
-      </span>
+      {groups.map(({ name, more, count }, at) => (
+        <Fragment key={at}>
+          {at > 0 ? ", " : hasKinds(waiting) && "Deletes "}
+          {name === null ? "top level" : more ? counted(more, "more group") : <Text of={name} most={80} />}{" "}
+          <strong>{number(count)}</strong>
+        </Fragment>
+      ))}
       {magnitude !== undefined && !hasKinds(waiting) && size}
       {!isRead && magnitude?.verb === "deleted" && (
         <span class="line quiet small">The Context IDs are being read…</span>
@@ -364,7 +358,7 @@ function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: 
       <span class="line quiet small">
         {total !== undefined && count > 1 ? (
           <>
-            {does} <strong class={verb}>{percent(count, total)}</strong> of {wholeWords(total)}
+            {does} {percent(count, total)} of {wholeWords(total)}
           </>
         ) : (
           within

@@ -330,7 +330,7 @@ describe("what an undo brings back", () => {
     objects: names.map((name) => ({ name, says: "" })),
   });
   const use = "Undo does not reconnect campaigns and ad products to deleted objects.";
-  const all = "Undo (30 days) restores all except campaign links";
+  const all = "Undo (30 days) restores all except use in campaigns";
   const refused = "Not restored: 1 of 2 options, because the service does not accept its name.";
   test.each([
     [0, ["Shoes"], [all]],
