@@ -151,11 +151,8 @@ export interface VerdictRow {
   readonly ofFirst?: true;
 }
 
-/** How much a row about events with the same verdict shows: how many positions, and how many findings. */
-export interface VerdictForm {
-  readonly places: number;
-  readonly findings: number;
-}
+/** How many positions and findings a row about events with the same verdict shows. */
+export type VerdictForm = readonly [places: number, findings: number];
 
 /**
  * Returns the row of an answer for events with the same verdict. `group.objects`: the indexes of these events in
@@ -186,7 +183,7 @@ export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[
   };
 }
 
-export function shortVerdictRow(row: VerdictRow, { places, findings: most }: VerdictForm): VerdictRow {
+export function shortVerdictRow(row: VerdictRow, [places, most]: VerdictForm): VerdictRow {
   const { indexes, lines, findings } = row;
   return {
     ...row,

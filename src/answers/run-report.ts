@@ -293,13 +293,9 @@ function costOf(row: Row | FailureRow | undefined): number {
   return tokensOf(JSON.stringify(row.data)) + tokensOf("lines" in row ? row.lines.join("\n") : row.line);
 }
 
-const SHORTEST_VERDICT: VerdictForm = { places: 1, findings: 1 };
-const VERDICT_FORMS: readonly VerdictForm[] = [
-  { places: Number.POSITIVE_INFINITY, findings: Number.POSITIVE_INFINITY },
-  { places: 3, findings: Number.POSITIVE_INFINITY },
-  { places: 3, findings: 1 },
-  SHORTEST_VERDICT,
-];
+const SHORTEST_VERDICT: VerdictForm = [1, 1];
+/** The first form shows all positions and findings that a row has. */
+const VERDICT_FORMS: readonly VerdictForm[] = [[10, 5], [3, 5], [3, 1], SHORTEST_VERDICT];
 /** How many tokens failures leave to the verdicts on events that were sent. */
 const VERDICT_TOKENS = 500;
 

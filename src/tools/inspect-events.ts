@@ -358,8 +358,8 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
 }
 
 const ROUNDS_NOTE =
-  "Some expected events arrived repeatedly, and inOrder needs one sequence in this order (with count, all of one event " +
-  "before the next). To check every repetition, list the events in expect once per repetition, without count.";
+  "Some expected events arrived repeatedly: inOrder needs one such sequence (with count, all of one event before the " +
+  "next). To check every repetition, list the events in expect once per repetition, without count.";
 
 function usersWith(
   arrived: readonly SandboxEvent[],
