@@ -5,10 +5,12 @@ import { quoteShort } from "../answers/fence.ts";
 import { confirmationStep, confirmationText } from "../answers/run-report.ts";
 import { liveTestsEffect, suiteReportAnswer } from "../answers/suite-reports.ts";
 import { isApproval } from "../changes/approvals.ts";
+import { BASIS_WORDS } from "../events/catalogue.ts";
 import { observerOf } from "../events/run/verdicts.ts";
 import { junitXml, runSuite, type SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventSuite } from "../events/suites/suite.ts";
 import type { KeptSuite } from "../events/suites/suite-store.ts";
+import { validateEvent } from "../events/validate.ts";
 import { findFile, findFreePlace, type Place } from "../files/folders.ts";
 import { saveFile } from "../files/save-file.ts";
 import { textOf } from "../files/text.ts";
@@ -331,6 +333,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   const running = runSuite(kept.suite, {
     api: bench.events,
     clock,
+    explain: findingOf,
     observe: "sandbox" in bench ? observerOf(bench.sandbox) : undefined,
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
@@ -341,6 +344,12 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   const report = await running;
   await suites.keepReport(caller, kept, report);
   return report;
+}
+
+/** Returns the rule that decides the verdict on an event, and how to fix it. Undefined if the event breaks none. */
+function findingOf(event: unknown): string | undefined {
+  const found = validateEvent(event).findings.find(({ severity }) => severity === "verdict");
+  return found && `${found.message} (${BASIS_WORDS[found.basis]}, event-tracking-api ${found.section}); ${found.fix}`;
 }
 
 function notRun(kept: KeptSuite, context: ToolContext, before?: DeclinedBefore): ToolAnswer {

@@ -5,7 +5,6 @@ import type { Clock } from "../../platform/clock.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import { BASES, BASIS_WORDS, VERDICTS, type Verdict } from "../catalogue.ts";
 import { runEndOf } from "../run/verdicts.ts";
-import { validateEvent } from "../validate.ts";
 import { CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
 
 const caseResult = z.object({
@@ -51,6 +50,8 @@ export interface RunSuiteOptions {
    * verdicts.
    */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
+  /** Returns why the verdict on an event is as it is, for the report on a mismatched case. */
+  readonly explain?: (event: unknown) => string | undefined;
   /** If aborted, the remaining cases are not run, and are `unobservable`. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, cases: number) => void;
@@ -99,7 +100,7 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   for (const event of eventsOf(one)) observations.push({ ...(await observeEvent(event, options)), event });
   const { event, ...telling } = decisiveObservation(expected, observations);
   const status = statusOf(expected, telling.observed);
-  const finding = status === "mismatched" ? findingOf(event) : undefined;
+  const finding = status === "mismatched" ? options.explain?.(event) : undefined;
   return {
     id,
     title,
@@ -125,12 +126,6 @@ function decisiveObservation(
   const withStatus = (status: CaseStatus) =>
     observations.find(({ observed }) => statusOf(expected, observed) === status);
   return withStatus("mismatched") ?? withStatus("unobservable") ?? observations[0] ?? {};
-}
-
-/** Returns the rule that decides the verdict on an event, and how to fix it. Undefined if the event breaks none. */
-function findingOf(event: unknown): string | undefined {
-  const found = validateEvent(event).findings.find(({ severity }) => severity === "verdict");
-  return found && `${found.message} (${BASIS_WORDS[found.basis]}, event-tracking-api ${found.section}); ${found.fix}`;
 }
 
 function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStatus {
