@@ -490,8 +490,10 @@ function withoutMs(iso: string): string {
   return iso.replace(/\.\d+/, "");
 }
 
-export function runsText(runs: readonly RunRow[], cursor: string | undefined): string {
-  if (runs.length === 0) return "There are no such runs.";
+export function runsText(runs: readonly RunRow[], cursor: string | undefined, dryRuns = 0): string {
+  const omitted = dryRuns === 0 ? [] : [`${amount(dryRuns, "dry run")} not listed: give status "planned".`];
+  if (runs.length === 0) return ["There are no such runs.", ...omitted].join(" ");
   const more = cursor === undefined ? [] : [`There is more: call again with cursor ${cursor}`];
-  return [`${amount(runs.length, "run")}, the newest first:`, ...fenceIfForeign(runs.map(runLine)), ...more].join("\n");
+  const head = `${amount(runs.length, "run")}, the newest first:`;
+  return [head, ...fenceIfForeign(runs.map(runLine)), ...omitted, ...more].join("\n");
 }

@@ -179,17 +179,13 @@ export function checkHeader(
     );
   }
   const shown = cells.map((cell) => cell.trim().slice(0, LONGEST_HEADING)).filter((cell) => cell !== "");
-  const headings = `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}.`;
-  if (header.absent.length > 0) {
+  const { absent, unfound } = header;
+  if (absent.length + unfound.length > 0) {
+    const isAbsent = absent.length > 0;
+    const names = listed(isAbsent ? absent : unfound);
     throw new FileError(
-      `the argument columns leaves out ${listed(header.absent)}, but the header on line ${line} of the file has no such column; nothing was sent`,
-      `${headings} Leave one of them out, or take ${listed(header.absent)} from columns.`,
-    );
-  }
-  if (header.unfound.length > 0) {
-    throw new FileError(
-      `the argument columns names ${listed(header.unfound)}, but the header on line ${line} of the file has no such heading; nothing was sent`,
-      `${headings} Give one of them as it is written there, one for each column.`,
+      `the argument columns ${isAbsent ? "leaves out" : "names"} ${names}, but the header on line ${line} of the file has no such column; nothing was sent`,
+      `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}. ${isAbsent ? "Leave one of them out" : "Name one of them"}, or take ${names} from columns.`,
     );
   }
   const ignored = header.ignored.filter((heading) => !header.omitted.includes(heading));

@@ -224,9 +224,14 @@ async function listRuns(
   const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
   const runs: RunRow[] = [];
   let more = false;
+  let dryRuns = 0;
   for await (const run of context.runs.list(context.caller)) {
     const listed = run.status === "needs_confirmation" ? await currentRow(run, context) : run;
-    if (!isWanted(listed) || (isDryRun(listed) && status !== "planned")) continue;
+    if (!isWanted(listed)) continue;
+    if (isDryRun(listed) && status !== "planned") {
+      dryRuns += 1;
+      continue;
+    }
     more = runs.length === limit;
     if (more) break;
     runs.push(listedRow(listed, names));
@@ -234,7 +239,7 @@ async function listRuns(
   const shown = takeRows(runs, runLine, pageBudget());
   const last = shown.at(-1);
   const next = (more || shown.length < runs.length) && last !== undefined ? writeCursor(asked, last.runId) : undefined;
-  return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next)]);
+  return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next, dryRuns)]);
 }
 
 async function currentRow(listed: ListedRun, context: ToolContext): Promise<ListedRun> {

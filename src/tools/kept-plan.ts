@@ -114,7 +114,7 @@ function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonl
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId)];
   if (plan.limits.some(({ fits }) => fits > 0)) {
-    return ["plan less, as the limits above allow: the same call of plan_targeting with fewer changes"];
+    return ["plan fewer changes, as the limits above allow"];
   }
   if (!isApplicable(plan) || itemCount(plan) === 0 || readOnly) return [];
   return [`show the plan to the person; apply_plan ${JSON.stringify({ runId })} applies it`];

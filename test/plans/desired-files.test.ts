@@ -217,7 +217,7 @@ test("a field that only sheets have is a problem that says what to do instead", 
     ['"parentName" is not a field of an option', "List the option in the children of its group instead"],
     [
       '"action" is not a field of an option',
-      "To delete an option, leave it out and call with prune, or use a sheet with a column Action",
+      "To delete an option, leave it out and use prune, or use a sheet with a column Action",
     ],
   ]);
 });

@@ -84,7 +84,7 @@ const IN_CHILDREN = "List the option in the children of its group instead. ";
 const INSTEAD: ReadonlyMap<string, string> = new Map([
   ["parentName", IN_CHILDREN],
   ["parent", IN_CHILDREN],
-  ["action", "To delete an option, leave it out and call with prune, or use a sheet with a column Action. "],
+  ["action", "To delete an option, leave it out and use prune, or use a sheet with a column Action. "],
 ]);
 
 /** Returns the entries of an object by key. Reports keys that are repeated or unknown. */
