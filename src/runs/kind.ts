@@ -37,7 +37,7 @@ export interface RunView<Entry> extends ReportedState {
   settleUnanswered?(): unknown;
 }
 
-/** The state of a run with one object. Subclasses apply the entries. */
+/** The state of a run that has a single object. Subclasses read the state from the entries of the journal. */
 export class SingleObjectState {
   objects: readonly ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -290,7 +290,7 @@ export interface ExecutableRun {
 /** Returns why a run may not be executed now: the settings or the caller's rights forbid it. Undefined if it may. */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/** This process may not execute a run. It has not taken the lease of the run and has sent nothing. */
+/** Thrown if this process is not allowed to execute a run. It has not taken the lease of the run and has sent nothing. */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {

@@ -195,8 +195,8 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
 }
 
 /**
- * Returns whether a run was interrupted before it was planned and cannot be planned any more. A run that only makes a
- * plan can still make it if its input is stored.
+ * Returns whether a run was interrupted before it was planned and cannot be planned any more. A run of apply_plan can
+ * still be planned as long as its plan is stored.
  */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;

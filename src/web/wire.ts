@@ -423,7 +423,7 @@ export const PATHS = {
    * A POST returns an address of the authorization server, where the person logs in and is redirected to `callback`.
    */
   issuer: "/login/issuer",
-  /** Returns the page. Its script sends the query of the redirect in a POST to the same path. */
+  /** The path to which the authorization server redirects the browser. A POST of the query of that address logs in. */
   callback: "/callback",
   /** A POST checks the person's rights again and returns a new token for the session. */
   renew: "/page/renew",

@@ -47,8 +47,8 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
 }
 
 /**
- * Returns the options that a request has certainly created, as ends of their creates, if other options of it are
- * missing. Empty if none is certain.
+ * Decides about a request whose answer was lost and of which only some options exist. Returns an entry `done` for each
+ * option that this request has certainly created. Empty if that is certain for none.
  */
 async function createdWith(
   driver: ChangeDriver,
