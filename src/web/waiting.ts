@@ -114,7 +114,7 @@ export function withOverlap(
   const [name] = shared.values();
   if (name === undefined) return waiting;
   const some = count === 1 ? quoteShort(name) : `${thousands(count)} of these`;
-  const which = whole === 1 ? "It" : count >= whole ? `All ${thousands(whole)}` : some;
+  const which = whole === 1 ? `The ${nounOf(partsOf(run))}` : count >= whole ? `All ${thousands(whole)}` : some;
   const words = `${which} ${count === 1 ? "is" : "are"} also in another request.`;
   return { ...waiting, consequence: consequenceOf(waiting.consequence, words) };
 }

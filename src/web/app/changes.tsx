@@ -241,7 +241,7 @@ function OneSide({ row }: { readonly row: ChangeRow }) {
   return (
     <tr class={rowClass(row)}>
       <Mark row={row} />
-      <td class={row.isHead ? "" : "inside"}>
+      <td class={row.isHead || side.says === ITSELF ? "" : "inside"}>
         <SideName side={side} />
         {isInName && side.says !== undefined && <span class="quiet"> {side.says}</span>}
       </td>
