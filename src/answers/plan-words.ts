@@ -126,7 +126,7 @@ function idList(verb: string, ids: NonNullable<Difference["contextIds"]>["onlyFi
 
 export function obstacles({ conflicts, problems, limits }: StatePlan): string {
   const few = limits.map(({ limit, of, there, wanted, fits }) =>
-    limit.startsWith(SETTING)
+    isSetting(limit)
       ? `it has ${count(wanted)} ${of}, and ${limit} allows ${count(fits)} of ${count(there)}`
       : `${limit}: ${count(wanted)} wanted, ${count(fits)} fit`,
   );
@@ -140,11 +140,14 @@ export function obstacles({ conflicts, problems, limits }: StatePlan): string {
     .join(", ");
 }
 
-const SETTING = "TARGETING_MCP_";
+/** Returns whether a limit comes from the settings of this server, not from the service. */
+export function isSetting(limit: string): boolean {
+  return limit.startsWith("TARGETING_MCP_");
+}
 
 /** Returns a line about a limit that the plan would exceed, with the current number and how many more fit. */
 export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
-  if (limit.startsWith(SETTING)) {
+  if (isSetting(limit)) {
     const enough = limit.endsWith("_PERCENT") ? Math.ceil((100 * wanted) / there) : wanted;
     return (
       `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}; ` +

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readCursor } from "../answers/budget.ts";
 import { pagesOf, planAnswer, planPage, rowsOfPlan, undoAnswer } from "../answers/plan-answers.ts";
-import { limitLine } from "../answers/plan-words.ts";
+import { isSetting, limitLine } from "../answers/plan-words.ts";
 import { blockedText } from "../answers/run-report.ts";
 import { needsConfirmation } from "../changes/change-kinds.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
@@ -109,11 +109,14 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** Returns the next steps for a plan. If it exceeds limits: planning less, because only a person can raise limits. */
+/**
+ * Returns the next steps for a plan. None if it exceeds only limits of the settings: the texts of these limits say what
+ * to do.
+ */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId)];
-  if (plan.limits.some(({ fits }) => fits > 0)) {
+  if (plan.limits.some(({ limit, fits }) => fits > 0 && !isSetting(limit))) {
     return ["plan fewer changes, as the limits above allow"];
   }
   if (!isApplicable(plan) || itemCount(plan) === 0 || readOnly) return [];

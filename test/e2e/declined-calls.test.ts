@@ -43,7 +43,8 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
     );
     expect(asked).toHaveLength(1);
     const shown = checkedReport(await session.client.callTool("get_run", { runId: declined.runId }));
-    expect(shown).toMatchObject({ status: "cancelled", notes: [expect.stringContaining("the question was: ")] });
+    expect(shown.status).toBe("cancelled");
+    expect(shown.notes).toContainEqual(expect.stringContaining("the question was: "));
     // A call with other arguments asks again.
     await session.client.callTool("delete_options", { ids: [two] });
     expect(asked).toHaveLength(2);

@@ -166,7 +166,7 @@ test("rows that join a row with a wrong name are counted, and each repeated name
     "line 3: same name as line 2, with other Context IDs; line 5: same name as line 4",
   );
   expect(textOf(repeated)).not.toContain("Each: line 6: the name has");
-  expect(textOf(repeated)).toContain('INVALID_NAME, 2 lines (6-7): "Ti_es", "Be_ts"');
+  expect(textOf(repeated)).toContain('Examples of INVALID_NAME, from line 6: "Ti_es", "Be_ts"');
 });
 
 test("an error about a file marks its headings, sheets and file names as foreign text, but not the given path", async () => {
