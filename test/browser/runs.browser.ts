@@ -82,6 +82,8 @@ test("a run that waits is shown with its exact effect, and is approved or declin
   const made = await serveMadeRuns({ details: ALL });
   await onPage(`${made.url}/#/approvals`, async (page) => {
     await page.getByRole("heading", { name: "Delete 25 options from Spring?" }).waitFor();
+    // The changes are read after the heading is shown.
+    await page.getByRole("button", { name: "Show 21 more" }).waitFor();
     const said = await page.locator("main").innerText();
     for (const words of [
       ...["Requested by ci (calls itself “Claude Code”)", "Deletes 3 options of Spring"],
