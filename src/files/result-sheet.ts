@@ -138,9 +138,9 @@ class ResultWriter {
       const own = header.at(column);
       const names = COLUMNS[column].map(plainHeading);
       const found = own >= 0 ? own : header.cells.findIndex((cell) => names.includes(plainHeading(cell)));
-      const isCallers = own >= 0 && !isHeadingOf(column, header.cells[own] ?? "");
       // A column with another heading is the caller's own, so blank cells in it stay blank.
-      if (isCallers && (column === "action" || column === "op")) continue;
+      const isFilled = column === "action" || column === "op";
+      if (isFilled && own >= 0 && !isHeadingOf(column, header.cells[own] ?? "")) continue;
       at.set(column, found >= 0 ? found : width);
       if (found < 0) width += 1;
     }

@@ -38,7 +38,7 @@ export function orStopped<T>(work: Promise<T>, asked: Promise<void>): Promise<T 
 
 export class QuestionInterrupted extends Error {}
 
-/** Asks a yes-or-no question in the terminal. Only "yes" approves. After Ctrl-C, throws a QuestionInterrupted. */
+/** Asks a person for approval in the terminal. Throws a QuestionInterrupted after Ctrl-C. */
 export function askInTerminal(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   return new Promise((resolve, reject) => {
