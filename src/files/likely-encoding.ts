@@ -31,6 +31,9 @@ class KoreanLikeness {
   #signs = 0;
   #rare = 0;
   #invalid = 0;
+  /** How many pairs are kana in EUC-JP, and whether each byte would be half-width kana in Shift_JIS. */
+  #kana = 0;
+  #isHalfKana = true;
 
   take(chunk: Uint8Array): void {
     for (const byte of chunk) {
@@ -43,12 +46,15 @@ class KoreanLikeness {
       else if (this.#lead >= 0xa1 && byte >= 0xa1) this.#signs += 1;
       else if (this.#lead > 0x80 && this.#lead <= 0xc6 && isLetter(byte)) this.#rare += 1;
       else this.#invalid += 1;
+      if (this.#lead === 0xa4 || this.#lead === 0xa5) this.#kana += 1;
+      if (this.#lead < 0xa1 || Math.max(this.#lead, byte) > 0xdf) this.#isHalfKana = false;
       this.#lead = 0;
     }
   }
 
   isKorean(): boolean {
-    if (this.#lead !== 0 || this.#invalid > 0) return false;
+    if (this.#lead !== 0 || this.#invalid > 0 || this.#kana > this.#common) return false;
+    if (this.#isHalfKana && this.#chinese > 0) return false;
     if (this.#common === 0) return this.#rare === 0 && this.#chinese === 0;
     return this.#common + this.#signs >= Math.max(this.#rare, this.#chinese);
   }
@@ -108,13 +114,28 @@ class JapaneseLikeness {
   }
 }
 
-/** Bytes that Windows-1252 does not define. */
-const UNDEFINED: ReadonlySet<number> = new Set([0x81, 0x8d, 0x8f, 0x90, 0x9d]);
-/** Signs of Windows-1252 that are never next to letters such as é, nor before a small letter. */
-const ODD_SIGNS: ReadonlySet<number> = new Set([
-  ...[0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa8, 0xac, 0xaf],
-  ...[0xb1, 0xb2, 0xb3, 0xb6, 0xb8, 0xb9],
-]);
+/**
+ * Matches bytes that no Western text in Windows-1252 has, or not with these neighbours. Each byte is a character.
+ */
+const NOT_WESTERN = new RegExp(
+  [
+    // Bytes that Windows-1252 does not define, and too many accented letters in a row.
+    /[\x81\x8d\x8f\x90\x9d]|[\xc0-\xff]{5}/,
+    // Signs such as ¢ and ³ before a small letter, or beside an accented one.
+    /[\xa2-\xa6\xa8\xac\xaf\xb1-\xb3\xb6\xb8\xb9][a-z\xc0-\xff]|[\xc0-\xff][\xa2-\xa6\xa8\xac\xaf\xb1-\xb3\xb6\xb8\xb9]/,
+    // Other signs between letters. In ISO 8859-15, ½ is œ.
+    /[\xc0-\xff][\xa1-\xaa\xac-\xba\xbc-\xbf][\xc0-\xff]|[a-z][\xbc-\xbe][a-z]/,
+    // Letters that are õ, ì, ù, è, ã, û and ø in Windows-1252, but ő, ě, ů, č, ă, ű and ř in Windows-1250.
+    /[\xd5\xf5][^Ee]|[\xcc\xec\xd9\xf9][A-Za-z]|[^A-Za-z\xc0-\xff]\xe8[aeiltou]/,
+    /[\xc3\xe3][A-DF-HJ-NP-RT-Za-df-hj-np-rt-z]|[\xdb\xfb][Zz]|\xf8[\xe1\xed]/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+);
+/** The number of characters that `NOT_WESTERN` needs to match, less one. */
+const NEIGHBOURS = 4;
+/** š and ž. In Windows-1250, they are in texts with č, ě, ř, ů, ć, ň and ď, which are letters in Windows-1252, too. */
+const [CARON, AMBIGUOUS] = [/[\x9a\x9e]/, /[\xe6\xe8\xec\xef\xf2\xf8\xf9]/];
 /** The six letters in which Windows-1254 (Turkish) differs from Windows-1252 (Icelandic): Ğ, İ, Ş, ğ, ı, ş. */
 const TURKISH: ReadonlySet<number> = new Set([0xd0, 0xdd, 0xde, 0xf0, 0xfd, 0xfe]);
 /** Letters of Icelandic and Czech that Turkish does not have: Á, É, Í, Ó, Ú, Æ, á, é, í, ó, ú, æ. */
@@ -122,32 +143,34 @@ const NOT_TURKISH: ReadonlySet<number> = new Set([
   ...[0xc1, 0xc6, 0xc9, 0xcd, 0xd3, 0xda],
   ...[0xe1, 0xe6, 0xe9, 0xed, 0xf3, 0xfa],
 ]);
-/** The most accented letters in a row that a Western language has. */
-const MOST_ACCENTED = 4;
-
 /** Decides whether bytes are Western text in Windows-1252, and not text of a language that needs another encoding. */
 class WesternLikeness {
   readonly #turkish = new Set<number>();
   #isOther = false;
   #isNotTurkish = false;
-  #accented = 0;
-  #before = 0;
+  #hasCaron = false;
+  #hasAmbiguous = false;
+  #before = "\n";
 
   take(chunk: Uint8Array): void {
     for (const byte of chunk) {
-      const isAccented = byte >= 0xc0;
-      this.#accented = isAccented ? this.#accented + 1 : 0;
-      const touches = ODD_SIGNS.has(this.#before) && (isAccented || (byte >= 0x61 && byte <= 0x7a));
-      if (touches || (ODD_SIGNS.has(byte) && this.#before >= 0xc0)) this.#isOther = true;
-      if (this.#accented > MOST_ACCENTED || UNDEFINED.has(byte)) this.#isOther = true;
       if (TURKISH.has(byte)) this.#turkish.add(byte);
       else if (NOT_TURKISH.has(byte)) this.#isNotTurkish = true;
-      this.#before = byte;
     }
+    this.#judge(Buffer.from(chunk).toString("latin1"));
+  }
+
+  #judge(text: string): void {
+    const all = this.#before + text;
+    this.#isOther ||= NOT_WESTERN.test(all);
+    this.#hasCaron ||= CARON.test(text);
+    this.#hasAmbiguous ||= AMBIGUOUS.test(text);
+    this.#before = all.slice(-NEIGHBOURS);
   }
 
   encoding(): Encoding | undefined {
-    if (this.#isOther) return undefined;
+    this.#judge("\n");
+    if (this.#isOther || (this.#hasCaron && this.#hasAmbiguous)) return undefined;
     if (this.#isNotTurkish || this.#turkish.size === 0) return "windows-1252";
     return this.#turkish.size > 1 ? "windows-1254" : undefined;
   }
@@ -180,7 +203,9 @@ class MacLikeness {
   }
 
   isMac(): boolean {
-    return this.#hasMacLines === true || (this.#letters.size > 1 && !this.#hasWestern);
+    // In Windows-1250 and Windows-1252, 9A and 9E are š and ž.
+    const isClear = [...this.#letters].some((byte) => byte !== 0x9a && byte !== 0x9e);
+    return this.#hasMacLines === true || (this.#letters.size > 1 && isClear && !this.#hasWestern);
   }
 }
 

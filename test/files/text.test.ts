@@ -78,6 +78,20 @@ const IN_OTHERS = {
   "鞋子|運動鞋 (Big5)": ["be63a46c7cb942b0cabe63", undefined],
   "鞋子 (GBK)": ["d0acd7d3", undefined],
   "a byte that Windows-1252 lacks": ["61819d61", undefined],
+  "kůže (Windows-1250)": ["6bf99e65", undefined],
+  "pěkná taška (Windows-1250)": ["70ec6b6ee120746161", undefined],
+  "čtvercová (Windows-1250)": ["e874766572636f76e1", undefined],
+  "ženské čizme (Windows-1250)": ["9e656e736b6520e8697a6d65", undefined],
+  "boží kolač (Windows-1250)": ["626f9eed206b6f6c61e8", undefined],
+  "bőr táska|cipő (Windows-1250)": ["62f57220746173", undefined],
+  "cipő at the end (Windows-1250)": ["636970f5", undefined],
+  "tűz (Windows-1250)": ["74fb7a", undefined],
+  "tří (Windows-1250)": ["74f8ed", undefined],
+  "bărbat (Windows-1250)": ["62e37262", undefined],
+  "cœur (ISO 8859-15)": ["63bd7572", undefined],
+  "รองเท้า (Windows-874)": ["c3cda7e0b7e9d2", undefined],
+  "ﾎﾞｳｼ (Shift_JIS)": ["cedeb3bc", undefined],
+  "スニーカー (EUC-JP)": ["a5b9a5cba1bca5aba1bc", undefined],
 } as const;
 
 test.each(Object.entries(IN_OTHERS))("%s is not taken for a Western text", async (_text, [hex, encoding]) => {
@@ -89,13 +103,20 @@ test("a text of which no encoding is certain is refused with what to do", () => 
   expect(certainEncoding("big5")).toBe("big5");
 });
 
-test.each(["Kód;Nový;Žižek", "þjóð;Ísland", "Økonomi;æøå", "naïve;Çà;ÄÖÜ", "£12;½l;5 m³;±2 °C;µm;¿Qué?"])(
-  "%s may be Western",
-  async (text) => {
-    const latin = text.replaceAll("Ž", "\u008E").replaceAll("ž", "\u009E");
-    expect(await encodingOf(Buffer.from(`${latin}\n`, "latin1"))).toBe("windows-1252");
-  },
-);
+test.each([
+  "Kód;Nový;Žižek",
+  "þjóð;Ísland",
+  "Økonomi;æøå",
+  "naïve;Çà;ÄÖÜ",
+  "£12;½l;5 m³;±2 °C;µm;¿Qué?",
+  "põe;São;irmã;mês;às",
+  "più;lunedì;è;caffè;où;août;époque",
+  "Søen;høje;Röd",
+  "koš;nož",
+])("%s may be Western", async (text) => {
+  const latin = text.replaceAll("Ž", "\u008E").replaceAll("ž", "\u009E").replaceAll("š", "\u009A");
+  expect(await encodingOf(Buffer.from(`${latin}\n`, "latin1"))).toBe("windows-1252");
+});
 
 test.each(["Größe;Preis\nFüße;1", "Option;Straße\n", "«Été»;Île\n", "señor,año\n", "Prix €;é\n", "Maße und Höhe"])(
   "%j is taken for Windows-1252, also where two of its letters stand beside each other",
