@@ -20,6 +20,11 @@ const COMMON = {
   legalComments: "none",
   logLevel: "warning",
 };
+/** Calls of preact's `h` are shorter than calls of its JSX runtime, against which the types are checked. */
+const JSX = {
+  tsconfigRaw: { compilerOptions: { jsx: "react", jsxFactory: "h", jsxFragmentFactory: "Fragment" } },
+  inject: [`${APP}/jsx.ts`],
+};
 
 const FILES = { page: ["page.html", "page.js", "page.css"], view: ["page.html", "view.js", "view.css"] };
 
@@ -34,6 +39,7 @@ export async function buildPage(folder) {
     ],
     outdir: folder,
     ...COMMON,
+    ...JSX,
     metafile: true,
   });
   await writeFile(`${folder}/page.html`, await readFile(`${APP}/page.html`, "utf8"));
