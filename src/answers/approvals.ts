@@ -290,7 +290,7 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
           _id: loss._id,
           says: describeLoss(loss, kind === "optionGroup" ? freedBy(loss, deleted) : 0),
           ...(loss.kind === "targeting"
-            ? { options: loss.count }
+            ? { options: loss.count, ...(loss.groups !== undefined && { groups: loss.groups }) }
             : { contextIds: kind === "optionGroup" ? (loss.ownContextIds ?? 0) : loss.count }),
           ...(kind === "optionGroup" && { freed: freedBy(loss, deleted) }),
         })),

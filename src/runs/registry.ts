@@ -10,7 +10,6 @@ import {
   isUnstarted,
   moveRun,
   type OrphanedRuns,
-  type RunHeader,
   type RunPart,
   type RunRecord,
   type RunStore,
@@ -115,13 +114,14 @@ export class Runs {
     } catch (thrown) {
       if (!(thrown instanceof DamagedRunError)) throw thrown;
       if (!(await this.#isOf(runId, caller))) return undefined;
-      const header = thrown.header ?? (await this.#headerOf(runId));
+      const header = thrown.header ?? (await undefinedIfUnreadable(this.stored(runId)))?.header;
       throw new DamagedRunError(runId, { holdsRemoved: await this.#holdsWholeRemoved(runId), header });
     }
   }
 
-  async #headerOf(runId: string): Promise<RunHeader | undefined> {
-    return (await undefinedIfUnreadable(this.#store.read(runId)))?.header;
+  /** Returns what is stored of a run. */
+  stored(runId: string): Promise<StoredRun | undefined> {
+    return this.#store.read(runId);
   }
 
   async #holdsWholeRemoved(runId: string): Promise<boolean> {

@@ -2,6 +2,7 @@ import { many } from "../answers/message-words.ts";
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { isChangeRun } from "../changes/change-run.ts";
+import { thousands } from "../platform/text.ts";
 import { findOptions } from "../reads/option-contents.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import { type PlacedOption, placedOptions, withContexts } from "../reads/saved-options.ts";
@@ -112,7 +113,7 @@ const WORDS = { deleted: "Deleted", changed: "Changed", created: "New" } as cons
 
 /** Returns all changes of a run as a CSV file, with all Context IDs that are known. */
 export async function* changeLines(run: Run, services: ToolServices): AsyncGenerator<Uint8Array> {
-  const { rows } = await madeChanges(run, services).whole;
+  const { rows, freed: { count, names } = { count: 0, names: [] } } = await madeChanges(run, services).whole;
   const { csvLine, BYTE_ORDER_MARK } = await import("../files/delimited.ts");
   const { inertCell } = await import("../files/written-rows.ts");
   const line = (cells: readonly string[]) => csvLine(cells.map(inertCell));
@@ -125,6 +126,9 @@ export async function* changeLines(run: Run, services: ToolServices): AsyncGener
         .join(""),
     );
   }
+  const unnamed = count > names.length ? [`${thousands(count - names.length)} more`] : [];
+  for (const name of [...names, ...unnamed])
+    yield Buffer.from(line(["Moved", "", name, "", "", "", "to the top level, because its group is deleted"]));
 }
 
 function cellsOf({ kind, group, before, after }: Placed): readonly string[] {
@@ -326,7 +330,7 @@ function holds({ before, after, group }: Placed, text: string): boolean {
 const MAX_READ = 2000;
 const MAX_LISTED = 20_000;
 const MAX_MS = 60_000;
-const MAX_FREED = 20;
+const MAX_FREED = 500;
 
 interface LostOption {
   readonly _id: string;

@@ -1,14 +1,16 @@
 import { approvalWords } from "../answers/approvals.ts";
-import { messageFor, OUTCOME_WORDS, type SummarizedFailure } from "../answers/failures.ts";
+import { messageFor, OPERATION_WORDS, OUTCOME_WORDS, type SummarizedFailure } from "../answers/failures.ts";
 import { placesWords, placeWords } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { undoLine } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
 import { isApproval } from "../changes/approvals.ts";
-import { isChangeRun } from "../changes/change-run.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
+import { type JournalEntry, journalEntry } from "../changes/rows/entries.ts";
 import type { Difference } from "../plans/plan.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
-import { characterList, cutText, thousands } from "../platform/text.ts";
+import { parseJson } from "../platform/json.ts";
+import { capitalized, characterList, cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
@@ -24,6 +26,8 @@ import type {
   PlanView,
   ProblemList,
   ProblemRow,
+  RequestList,
+  RequestRow,
   RunDetail,
   RunFile,
   RunRow,
@@ -295,6 +299,48 @@ export function problemList({ state }: Run, query: URLSearchParams): ProblemList
 
 function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
   return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
+}
+
+/** Returns one page of the requests that a run sent, from its journal. Undefined if the run changes no targetings. */
+export async function requestList(
+  run: Run,
+  query: URLSearchParams,
+  { runs }: Pick<ToolServices, "runs">,
+): Promise<RequestList | undefined> {
+  if (!isChangeRun(run)) return undefined;
+  const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
+  const all: RequestRow[] = [];
+  for await (const text of (await runs.stored(run.header.runId))?.entries ?? []) {
+    const { data: entry } = SENDING.test(text) ? journalEntry.safeParse(parseJson(text)) : {};
+    const last = all.at(-1);
+    const result = entry && resultWords(entry);
+    if (entry?.t === "send") all.push({ at: entry.at, what: requestWords(run, entry.steps), result: UNANSWERED });
+    else if (entry?.t === "withheld") all.pop();
+    else if (result !== undefined && last?.result === UNANSWERED) all.splice(-1, 1, { ...last, result });
+  }
+  return { rows: all.slice(from, from + MAX_ROWS), total: all.length };
+}
+
+/** Matches the journal entries that say what was sent and answered. The others can be long. */
+const SENDING = /^\{"t":"(?:send|answer|withheld|waited)"/;
+const UNANSWERED = "no answer";
+
+function requestWords({ state }: ChangeRun, steps: readonly number[]): string {
+  const operation = state.steps.partAt(steps[0] ?? 0)?.operation;
+  const what = operation === undefined ? "a request" : OPERATION_WORDS[operation];
+  return `${capitalized(what)}: ${many(steps.length, "item")}`;
+}
+
+/** Describes the result of a request that this entry shows. Undefined if it shows none. */
+function resultWords(entry: JournalEntry): string | undefined {
+  if (entry.t === "waited") {
+    const what = entry.statusCode === undefined ? UNANSWERED : `answered with status ${entry.statusCode}`;
+    return `${what}; sent again after ${(entry.ms / 1000).toFixed(1)} s`;
+  }
+  // An answer that decides about no item is followed by a pause, after which the request is sent again.
+  if (entry.t !== "answer" || (entry.changes.length === 0 && entry.made === undefined)) return undefined;
+  const failed = entry.changes.filter(({ to }) => to !== "done" && to !== "alreadyDone").length;
+  return failed === 0 ? "done" : `answered: ${many(failed, "item")} not applied`;
 }
 
 /** The maximum number of entries in each list of a plan on the page. `omitted` counts the others. */

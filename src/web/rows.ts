@@ -476,8 +476,10 @@ const LISTS = {
     changeList(run, query, shown.services),
   failures: ({ run, isOwn }: SeenRun, query: URLSearchParams): ProblemList | undefined =>
     isOwn ? problemList(run, query) : undefined,
+  requests: async ({ run, shown }: SeenRun, query: URLSearchParams) =>
+    (await files()).requestList(run, query, shown.services),
 } as const;
-export const LIST_NAMES = ["effect", "changes", "failures"] as const satisfies readonly (keyof typeof LISTS)[];
+export const LIST_NAMES: readonly (keyof typeof LISTS)[] = ["effect", "changes", "failures", "requests"];
 
 export async function listOfRun(
   name: keyof typeof LISTS,

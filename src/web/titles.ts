@@ -11,6 +11,7 @@ import {
   countsOfWaiting,
   DELETED,
   deletionWords,
+  groupsWithin,
   isUndoPlan,
   kindsOfWaiting,
   type OtherKinds,
@@ -32,7 +33,9 @@ export interface TitleParts extends OtherKinds {
   readonly targeting?: string | undefined;
   /** The name of the run's only object. Absent if there are several. */
   readonly only?: string | undefined;
+  /** How many options are deleted or created with their targetings, and how many of these are groups, if known. */
   readonly options?: number | undefined;
+  readonly groupsInside?: number | undefined;
   /** The names of the objects that a waiting run would delete. Absent if they are too many for a title. */
   readonly deletes?: string | undefined;
   readonly to?: string | undefined;
@@ -153,7 +156,7 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
         return `${verb("delete")} ${names.groups === undefined ? "" : "group "}${only}${within("from")}`;
       return `${verb("delete")} ${names.deletes || countOf("option")}${within("from")}`;
     case "delete_targeting":
-      return `${verb("delete")} ${targetings}${withOptions(only !== undefined || items === 1, names.options)}`;
+      return `${verb("delete")} ${targetings}${withOptions(only !== undefined || items === 1, names.options, names.groupsInside)}`;
     case "create_targetings":
       return `${verb("create")} ${targetings}${withOptions(only !== undefined || items === 1, names.options)}`;
     case "rename_targetings":
@@ -230,7 +233,8 @@ function changeParts(how: ChangeKinds, objects: ChangedObjects, of: "items" | "c
   return parts;
 }
 
-function withOptions(isOne: boolean, options = 0): string {
+function withOptions(isOne: boolean, options = 0, groups = 0): string {
+  if (groups > 0) return ` with ${many(groups, "group")} and ${many(options - groups, "option")}`;
   return options === 0 ? "" : ` and ${isOne ? "its" : "their"} ${many(options, "option")}`;
 }
 
@@ -289,12 +293,13 @@ export function actOf(run: ChangeRun | ApprovalRun): string {
 export function waitingTitle(
   run: Run,
   of?: string,
-): Pick<TitleParts, "plan" | "options" | "deletes" | "how"> & OtherKinds {
+): Pick<TitleParts, "plan" | "options" | "groupsInside" | "deletes" | "how"> & OtherKinds {
   const parts = partsOf(run);
   const how = changeKindsOf(run.state);
   if (isChangeRun(run) && run.header.call.tool === "apply_plan")
     return { plan: { isUndo: isUndoPlan(run), changes: countsOfWaiting(run), of }, how, ...kindsOfWaiting(run) };
-  return { how, options: optionsWithin(parts), deletes: deletedNames(parts) ?? deletionWords(parts) };
+  const inside = { options: optionsWithin(parts), groupsInside: groupsWithin(parts) };
+  return { how, ...inside, deletes: deletedNames(parts) ?? deletionWords(parts) };
 }
 
 const MAX_NAMED = 3;

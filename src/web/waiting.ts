@@ -80,7 +80,8 @@ export function undoOf(
   const title = undoTitle(counts, many(days, "day"), { isUndo, back });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
-  if (isDeletion && lost === 0) return { title: `${title} except use in campaigns`, notes: [] };
+  if (isDeletion && lost === 0)
+    return { title: `${title} except use in campaigns`, notes: [newIdsNote(deleted, parts)] };
   const notes = [
     lost > 0 && `Not restored: ${thousands(lost)} of ${many(deleted, nounOf(parts))}, because ${refused}.`,
     counts.newIds > 0 && "Undo does not reconnect campaigns and ad products to deleted objects.",
@@ -104,19 +105,21 @@ export function withOverlap(
   if (waiting === undefined || run === undefined) return waiting;
   const own = deletionsOf(run);
   const shared = new Map<string, string>();
+  let runId = "";
   for (const other of waits) {
     const { options, targetings, within = "" } = deletionsOf(other);
     if (other === run) continue;
+    const before = shared.size;
     for (const [id, name] of options) if (own.options.has(id) || own.targetings.has(within)) shared.set(id, name);
     if (targetings.has(own.within ?? "")) for (const [id, name] of own.options) shared.set(id, name);
+    if (shared.size > before) runId = other.header.runId;
   }
   const [count, whole] = [shared.size, optionsWithin(partsOf(run)) || own.options.size];
   const [name] = shared.values();
   if (name === undefined) return waiting;
   const some = count === 1 ? quoteShort(name) : `${thousands(count)} of these`;
   const which = whole === 1 ? `The ${nounOf(partsOf(run))}` : count >= whole ? `All ${thousands(whole)}` : some;
-  const words = `${which} ${count === 1 ? "is" : "are"} also in another request.`;
-  return { ...waiting, consequence: consequenceOf(waiting.consequence, words) };
+  return { ...waiting, also: { runId, what: `${which} ${count === 1 ? "is" : "are"} also` } };
 }
 
 /**
@@ -152,15 +155,19 @@ function deletedIn(parts: readonly EffectPart[]): EffectPart["objects"] {
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const targetings = parts.find(({ title }) => title === TARGETINGS)?.count ?? 0;
   const noun = nounOf(parts);
-  const one = targetings === 1 ? "the targeting" : "one of the targetings";
-  const refused = targetings > 0 ? `The service refuses this while an approved campaign uses ${one}. ` : "";
+  const its = targetings === 1 ? "the targeting's" : "their";
+  const refused =
+    targetings > 0 ? `The service refuses this while an approved campaign uses one of ${its} options. ` : "";
   const [what, them] = count === 1 ? [`the ${noun}`, "it"] : [`these ${noun}s`, "them"];
-  const lost = targetings < count ? `Campaigns and ad products that use ${what} lose ${them} at once. ` : "";
-  const inside = optionsWithin(parts) > 0;
-  const newIds =
-    count === 1 && !inside ? `A restored ${noun} gets a new ID.` : `Restored ${inside ? "object" : noun}s get new IDs.`;
-  const restored = unrestorable(deletedIn(parts)) < count ? ` ${newIds}` : "";
-  return `${refused}${lost}Check first in the web console of the ad platform which campaigns use ${lost ? them : what}: the API does not show it.${restored}`;
+  const lost = `${refused === "" ? "Campaigns" : "Other campaigns"} and ad products that use ${what} lose ${them} at once. `;
+  return `${refused}${lost}Check first in the web console of the ad platform which campaigns use ${them}: the API does not show it.`;
+}
+
+function newIdsNote(count: number, parts: readonly EffectPart[]): string {
+  const [inside, noun] = [optionsWithin(parts) > 0, nounOf(parts)];
+  return count === 1 && !inside
+    ? `A restored ${noun} gets a new ID.`
+    : `Restored ${inside ? "object" : noun}s get new IDs.`;
 }
 
 /** Returns what it means that restored objects get new IDs. Undefined if no objects are restored. */
@@ -437,6 +444,11 @@ export function partsOf(run: Run): readonly EffectPart[] {
 
 export function optionsWithin(parts: readonly EffectPart[]): number {
   return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
+}
+
+/** Returns how many groups are among the options of deleted targetings. Those of some targetings may be unknown. */
+export function groupsWithin(parts: readonly EffectPart[]): number {
+  return parts.flatMap(({ objects }) => objects).reduce((sum, { groups = 0 }) => sum + groups, 0);
 }
 
 /** Returns how many objects an effect creates, changes and deletes. An object in several parts counts once. */

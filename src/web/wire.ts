@@ -160,10 +160,11 @@ export interface Waiting {
   /** How many Context IDs are removed, including those of deleted options. */
   readonly contextIds?: number | undefined;
   /**
-   * What approving means for objects that are not deleted or that come back, such as the sub-options of deleted groups,
-   * and how much of the effect other waiting runs would have as well.
+   * What approving means for objects that are not deleted or that come back, such as the sub-options of deleted groups.
    */
   readonly consequence?: string | undefined;
+  /** Set if another waiting run would delete some of the same objects: that run, and which ones: `The group is also`. */
+  readonly also?: { readonly runId: string; readonly what: string } | undefined;
   /** What to check about campaigns before a deletion is approved. The API does not show campaigns. */
   readonly check?: string | undefined;
   /** The text that a person must type to approve a large deletion, usually the name of the targeting. */
@@ -289,6 +290,19 @@ export interface ProblemRow {
   readonly value: string;
   readonly problem: string;
   readonly suggestion: string;
+}
+
+/** The answer of `GET /page/runs/{runId}/requests?from=N`: one page of the requests that the run sent, in order. */
+export interface RequestList {
+  readonly rows: readonly RequestRow[];
+  readonly total: number;
+}
+
+export interface RequestRow {
+  readonly at: number;
+  /** What the request does, and with how many items: `add options: 50 items`. */
+  readonly what: string;
+  readonly result: string;
 }
 
 /** The answer of `GET /page/runs/{runId}`: a run with all its details. */

@@ -108,7 +108,9 @@ async function changesOf(person: Person, runId: string, search = "") {
 }
 
 const CHECK =
-  "Check first in the web console of the ad platform which campaigns use the targeting: the API does not show it.";
+  "The service refuses this while an approved campaign uses one of the targeting's options. Other campaigns and ad " +
+  "products that use the targeting lose it at once. Check first in the web console of the ad platform which campaigns " +
+  "use it: the API does not show it.";
 
 describe("a deletion that waits", () => {
   test("names its targeting, which nobody read before, and finds each Context ID that goes", async () => {
@@ -255,9 +257,9 @@ describe("a deletion that waits", () => {
     const { runId } = await newlyWaiting(person);
     const second = client.callTool("delete_options", { ids: ["D3", "D4"].map(id) });
     const other = await newlyWaiting(person);
-    const consequence = (of: string) => person.runs().find((run) => run.runId === of)?.waiting?.consequence;
-    await expect.poll(() => consequence(runId)).toBe('"Option 3" is also in another request.');
-    expect(consequence(other.runId)).toBe('"Option 3" is also in another request.');
+    const also = (of: string) => person.runs().find((run) => run.runId === of)?.waiting?.also;
+    await expect.poll(() => also(runId)).toEqual({ runId: other.runId, what: '"Option 3" is also' });
+    expect(also(other.runId)).toEqual({ runId, what: '"Option 3" is also' });
     await expect.poll(async () => (await changesOf(person, runId)).isReading).toBeUndefined();
     expect((await changesOf(person, runId)).groups).toEqual([
       { name: "Group 1", count: 2 },
@@ -283,15 +285,13 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
       consequence: "2 sub-options move to the top level.",
-      check: expect.stringMatching(
-        /^Campaigns and ad products that use these objects lose them at once\..* Restored objects get new IDs\.$/,
-      ),
+      check: expect.stringMatching(/^Campaigns and ad products that use these objects lose them at once\. Check first/),
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
           title: "Undo (30 days) restores all except use in campaigns",
-          notes: [],
+          notes: ["Restored objects get new IDs."],
         },
       },
     });
@@ -302,6 +302,10 @@ describe("a deletion that waits", () => {
       ["Bags", undefined],
     ]);
     expect([freed, unchanged]).toEqual([{ count: 2, names: ["Jackets", "Jeans"] }, 1]);
+    const { text } = await download(person, runId, "list");
+    const [, ...lines] = text.trimEnd().split("\r\n");
+    const end = ',,,,"to the top level, because its group is deleted"';
+    expect(lines.slice(2)).toEqual([`Moved,,Jackets${end}`, `Moved,,Jeans${end}`]);
     await person.press(runId, "approve");
     await answer;
     // The sub-options are still named, but do not count as changes of the run.
@@ -357,7 +361,8 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
-      check: `The service refuses this while an approved campaign uses the targeting. ${CHECK} Restored objects get new IDs.`,
+      check: CHECK,
+      undo: { notes: ["Restored objects get new IDs."] },
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     expect(waiting).not.toHaveProperty("consequence");
@@ -397,6 +402,26 @@ describe("a run on the page", () => {
     expect(failures[0]?.places).toBe(
       `items ${items.flatMap(({ name }, at) => (name.startsWith("bad") ? [at + 1] : [])).join(", ")}`,
     );
+  });
+
+  test("lists its requests, with those that were sent again and those of which items failed", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targetingId = await sandbox.targeting("Requested");
+    await control("/seed", { options: [{ targeting: targetingId, name: "Good 1500" }] });
+    await control("/faults", { faults: [{ on: "write", times: 1, kind: "busy", retryAfterMs: 50 }] });
+    const items = Array.from({ length: 1600 }, (_, at) => ({ name: `Good ${at}` }));
+    const { runId = "", counts } = checkedReport(
+      await client.callTool("bulk_add_options", { targetingId, items, onExisting: "fail" }),
+    );
+    expect(counts).toMatchObject({ succeeded: 1599, failed: 1 });
+    const list = await download(person, runId, "requests?from=0");
+    const { rows, total } = z
+      .object({ rows: z.array(z.object({ what: z.string(), result: z.string() })), total: z.number() })
+      .parse(JSON.parse(list.text));
+    expect([total, rows.length]).toEqual([2, 2]);
+    expect(rows[0]?.result).toMatch(/^answered with status 409; sent again after \d+\.\d s$/);
+    expect(rows[1]).toEqual({ what: "Add options: 1,600 items", result: "answered: 1 item not applied" });
+    expect(JSON.parse((await download(person, runId, "requests?from=1")).text).rows).toHaveLength(total - 1);
   });
 
   test("that saved a file says where the file is and what it contains", async () => {

@@ -72,13 +72,15 @@ async function lossOfTargeting(
   const first: LostOption[] = [];
   let last: LostOption[] = [];
   let contextIds: number | undefined = 0;
+  let groups = 0;
   for await (const { contextCount, ...option } of readOptions(api, _id, signal)) {
+    if (option.type === "collection") groups += 1;
     contextIds = contextCount === undefined || contextIds === undefined ? undefined : contextIds + contextCount;
     const lost = { name: option.name, _id: option._id, contextIds: contextCount ?? 0 };
     if (first.length < NAMED.first) first.push(lost);
     else last = [...last.slice(1 - NAMED.last), lost];
   }
-  return contextIds === undefined ? loss : { ...loss, contextIds, options: [...first, ...last] };
+  return contextIds === undefined ? loss : { ...loss, contextIds, groups, options: [...first, ...last] };
 }
 
 /** Returns the targetings that were given by name and found. The others are recorded in the plan as failed. */

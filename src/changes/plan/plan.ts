@@ -44,6 +44,8 @@ export interface Loss {
    */
   readonly contextIds?: number;
   readonly options?: readonly LostOption[];
+  /** For a targeting: how many of its options are groups, if known. */
+  readonly groups?: number;
   /**
    * The group whose last sub-option this is. The service refuses the deletion, because the group would be empty
    * (management-api 7.4, case 6).

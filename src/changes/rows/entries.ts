@@ -242,9 +242,13 @@ const effectPart = z.object({
       name: z.string(),
       _id: z.string().exactOptional(),
       says: z.string(),
-      /** How many Context IDs the object has. For a targeting, `options` is the number of its options. */
+      /**
+       * How many Context IDs the object has. For a targeting: how many options it has, and how many of these are
+       * groups.
+       */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
+      groups: z.number().exactOptional(),
       /** For a deleted group: how many of its sub-options remain. */
       freed: z.number().exactOptional(),
     }),

@@ -211,15 +211,10 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
           <Part key={part.title} runId={runId} place={at} part={part} />
         ) : null,
       )}
-      <div class="row quiet small">
-        <Request run={run} />
-        <span>
-          expires <Ago at={waiting.expiresAt} />
-        </span>
-      </div>
       <p class="card note small">
         <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> If something changes before
         you approve, nothing is sent.
+        {waiting.also !== undefined && " Once one of the two requests is approved, the other must be requested again."}
       </p>
       <Foot run={run} waiting={waiting} isRead={isRead} />
     </>
@@ -300,7 +295,7 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
 
 /** Shows how much of the targeting a run changes, and what an undo would restore. */
 function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead }: SummaryProps) {
-  const { undo, consequence, magnitude } = waiting;
+  const { undo, consequence, also, magnitude } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
   const isSaid = contextIds.startsWith("0") || `${run.title} ${undo?.title}`.includes(contextIds);
   const size = <Size of={waiting} isUndo={run.isUndo} />;
@@ -309,12 +304,17 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
       {hasKinds(waiting) && size}
       {!isSaid && <span class="line deleted">Removes {contextIds}</span>}
       {consequence !== undefined && <span class="line">{consequence}</span>}
+      {also !== undefined && (
+        <span class="line">
+          {also.what} in <a href={`#/approvals/${also.runId}`}>another request</a>.
+        </span>
+      )}
       {undo !== undefined &&
-        [undo.title, ...undo.notes].map((note) => {
+        [undo.title, ...undo.notes].map((note, at) => {
           const [label = "", ...rest] = note.split(/(?<=:)/);
           return (
             <span key={note} class="line">
-              <strong>{label}</strong>
+              {at === 0 || rest.length > 0 ? <strong>{label}</strong> : label}
               {rest}
             </span>
           );
@@ -327,6 +327,12 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
         </Fragment>
       ))}
       {magnitude !== undefined && !hasKinds(waiting) && size}
+      <span class="row quiet small">
+        <Request run={run} />
+        <span>
+          expires <Ago at={waiting.expiresAt} />
+        </span>
+      </span>
       {!isRead && magnitude?.verb === "deleted" && (
         <span class="line quiet small">The Context IDs are being read…</span>
       )}

@@ -74,7 +74,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, s
         )}
         <span class="push row">
           <Search label={`Search ${where}`} value={search.value} change={narrows(search, from)} />
-          {all > FIRST_ROWS && (
+          {all + (freed?.count ?? 0) > FIRST_ROWS && (
             <button type="button" class="plain" onClick={() => void save(runPath(runId, "list"))}>
               Download list
             </button>
@@ -191,13 +191,27 @@ interface TableProps extends Pick<ChangeList, "rows" | "unchanged" | "freed"> {
 
 /** Names the sub-options that move to the top level because their group is deleted. */
 function Freed({ count, names, areAhead }: NonNullable<ChangeList["freed"]> & { readonly areAhead: boolean }) {
-  const more = count - names.length;
+  const isOpen = useSignal(false);
+  const shown = isOpen.value ? names : names.slice(0, FIRST_ROWS);
+  const more = count - shown.length;
   return (
     <>
-      {names.length > 0 && <Text of={names.join(", ")} most={1000} />}
-      {names.length > 0 && more > 0 && " and "}
-      {more > 0 && (names.length > 0 ? `${number(more)} more` : counted(more, "sub-option"))}
-      {areAhead ? (count === 1 ? " moves" : " move") : " moved"} to the top level
+      {counted(count, "sub-option")} {areAhead ? (count === 1 ? "moves" : "move") : "moved"} to the top level
+      {shown.length > 0 && ": "}
+      {shown.map((name, at) => (
+        <Fragment key={at}>
+          {at > 0 && ", "}
+          <Text of={name} most={120} />
+        </Fragment>
+      ))}
+      {shown.length > 0 && more > 0 && " and "}
+      {shown.length < names.length ? (
+        <button type="button" class="plain" onClick={() => set(isOpen, true)}>
+          {number(more)} more
+        </button>
+      ) : (
+        shown.length > 0 && more > 0 && `${number(more)} more`
+      )}
     </>
   );
 }

@@ -121,7 +121,7 @@ function Endpoint() {
   if (sandbox.value === undefined || sandbox.value.readOnly) return null;
   const address = `${sandbox.value.address}/event`;
   return (
-    <span class="quiet small wide">
+    <span class="quiet small">
       POST {address} <Copy of={address} />
     </span>
   );

@@ -89,7 +89,6 @@ export function Frame() {
             </span>
           )}
           {view !== undefined && <Keys view={view} />}
-          <Connection />
           {known?.logsOut && (
             <button type="button" onClick={logOut}>
               Log out
@@ -116,7 +115,10 @@ function shownOf({ environment, sandbox = environment }: Hello, view: ViewName |
   return view !== undefined && OF_SANDBOX.has(view) ? sandbox : environment;
 }
 
-/** Shows the environment: red for live and violet for a sandbox, so that people cannot confuse them. */
+/**
+ * Shows the environment, and whether the page is connected to it. Live is red and a sandbox violet, so that people
+ * cannot confuse them.
+ */
 function Environment({ of }: { readonly of: ShownEnvironment }) {
   const { kind, project, address } = of;
   return (
@@ -135,6 +137,7 @@ function Environment({ of }: { readonly of: ShownEnvironment }) {
             <Text of={address} most={80} />
           </span>
         )}
+        <Connection />
       </span>
     </div>
   );
@@ -187,7 +190,7 @@ function Keys({ view }: { readonly view: ViewName }) {
 function Connection() {
   const state = link.value.is === "live" ? "good" : isConnected.value ? "idle" : "bad";
   return (
-    <span>
+    <span class="link">
       <i class={`dot ${state}`} /> {{ good: "Connected", idle: "Connecting…", bad: "Not connected" }[state]}
     </span>
   );

@@ -83,6 +83,12 @@ function Waiting() {
             <Title run={run} />
             <span class="line quiet small">
               <ShortRequester run={run} /> · <Ago at={run.startedAt} />
+              {run.waiting !== undefined && (
+                <>
+                  {" · expires "}
+                  <Ago at={run.waiting.expiresAt} />
+                </>
+              )}
               {run.waiting?.stale !== undefined && ` · ${STALE}`}
             </span>
           </div>

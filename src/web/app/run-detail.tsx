@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
-import type { RunAction, RunDetail, RunRow, StoryStep } from "../wire.ts";
+import type { RequestList, RunAction, RunDetail, RunRow, StoryStep } from "../wire.ts";
 import { Decision, UndoButton } from "./approvals.tsx";
 import { Changes, Differences } from "./changes.tsx";
-import { Ago, Bar, ClockTime, Copy, Empty, Filters, now, Sentences, Text, visible } from "./parts.tsx";
+import { Ago, Bar, ClockTime, Copy, Empty, Filters, now, Sentences, Steps, Table, Text, visible } from "./parts.tsx";
 import { counted, durationWords, number } from "./plain-words.ts";
-import { actOnRun, runPath, save, useDetail } from "./requests.ts";
+import { actOnRun, runPath, save, useDetail, useRead } from "./requests.ts";
 import { FailedNote, FILES, failedTitle, OUTCOMES, Problems } from "./run-problems.tsx";
 import {
   doneOf,
@@ -43,11 +43,11 @@ export function OneRun({ id }: { readonly id: string }) {
   return <Body detail={{ ...known, run: shown }} />;
 }
 
-type Tab = "changes" | "failed" | "unknown" | "others" | "files";
+type Tab = "changes" | "failed" | "unknown" | "others" | "requests" | "files";
 
 function Body({ detail: known }: { readonly detail: RunDetail }) {
   const { run, story, plan, downloads, saved } = known;
-  const { did, counts } = run;
+  const { did, counts, requests: { sent } = { sent: 0 } } = run;
   const { unknown } = counts;
   const failed = counts.failed + counts.notApplied + (counts.skipped ?? 0);
   const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
@@ -59,6 +59,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
     ...(failed > 0 ? [{ name: "failed", title: failedTitle(counts), count: failed } as const] : []),
     ...(unknown > 0 ? [{ name: "unknown", title: OUTCOMES.unknown, count: unknown } as const] : []),
     ...(others > 0 ? [{ name: "others", title: othersTitle, count: others } as const] : []),
+    ...(hasChanges && sent > 0 ? [{ name: "requests", title: "Requests", count: sent } as const] : []),
     ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
   ];
   // The failures are shown first, because the person must still handle them.
@@ -99,6 +100,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
       {chosen === "failed" && <Problems detail={known} of="failed" title={failedTitle(counts)} total={failed} />}
       {chosen === "unknown" && <Problems detail={known} of="unknown" title={OUTCOMES.unknown} total={unknown} />}
       {chosen === "others" && plan !== undefined && <Differences plan={plan} />}
+      {chosen === "requests" && <Requests run={run} />}
       {chosen === "files" && <Files detail={known} />}
       <Technical run={run} />
     </>
@@ -178,7 +180,7 @@ function Origin({ run }: { readonly run: RunRow }) {
 function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]>): string {
   const parts = [
     counted(sent, "request"),
-    resent > 0 && `${number(resent)} of them ${resent === 1 ? "a retry" : "retries"}`,
+    resent === 0 ? "none retried" : `${number(resent)} of them ${resent === 1 ? "a retry" : "retries"}`,
     waitedMs >= 1000 && `${number(Math.round(waitedMs / 1000))} s waited for the service`,
   ];
   return parts.filter((part) => part !== false).join(", ");
@@ -271,6 +273,28 @@ function timeLeft(run: RunRow): string | undefined {
   const passed = Math.max(0, now.value - timeOf(run));
   const left = Math.ceil((passed * (counts.items - done)) / done / 1000);
   return left <= 1 ? undefined : left < 10 ? `${left} s` : durationWords(left * 1000);
+}
+
+function Requests({ run }: { readonly run: RunRow }) {
+  const from = useSignal(0);
+  const list = useRead<RequestList>(runPath(run.runId, `requests?from=${from.value}`), { version: `${run.updatedAt}` });
+  if (list.value === undefined) return <p class="quiet">Reading the list…</p>;
+  return (
+    <>
+      <Table caption="Requests" heads={["Sent", "Request", "Result"]}>
+        {list.value.rows.map(({ at, what, result }, place) => (
+          <tr key={place}>
+            <td>
+              <ClockTime at={at} to="second" />
+            </td>
+            <td>{what}</td>
+            <td>{result}</td>
+          </tr>
+        ))}
+      </Table>
+      <Steps from={from} total={list.value.total} rows={100} of="requests" />
+    </>
+  );
 }
 
 function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {

@@ -110,6 +110,9 @@ function Reason(shown: CauseProps) {
       <details>
         <summary>
           <Cause {...shown} />
+          <span class="quiet small remedy">
+            <Text of={remedy} most={400} />
+          </span>
         </summary>
         <p class="small">
           {examples.map((value, at) => (
@@ -121,9 +124,11 @@ function Reason(shown: CauseProps) {
             </Fragment>
           ))}
           {examples.length > 0 && !areAll && count > examples.length && ", …"}
-          <span class="line">
-            <Text of={cause === undefined ? remedy : `${message}. ${remedy}`} most={800} />
-          </span>
+          {cause !== undefined && (
+            <span class="line">
+              <Text of={message} most={800} />
+            </span>
+          )}
         </p>
       </details>
     </li>

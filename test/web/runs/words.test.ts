@@ -138,6 +138,13 @@ describe("a run as a sentence", () => {
       { tool: "delete_targeting", status: "needs_confirmation", only: "Winter Sale", options: 333 },
     ],
     [
+      "Delete the targeting Winter Sale with 1 group and 64 options",
+      {
+        ...{ tool: "delete_targeting", status: "needs_confirmation", only: "Winter Sale" },
+        ...{ options: 65, groupsInside: 1 },
+      },
+    ],
+    [
       "Created 3 of 4 targetings and their 20 options",
       { tool: "create_targetings", status: "partial", items: 4, done: 3, options: 20, targeting: undefined },
     ],
@@ -333,8 +340,8 @@ describe("what an undo brings back", () => {
   const all = "Undo (30 days) restores all except use in campaigns";
   const refused = "Not restored: 1 of 2 options, because the service does not accept its name.";
   test.each([
-    [0, ["Shoes"], [all]],
-    [0, ["Shoes", "Hats"], [all]],
+    [0, ["Shoes"], [all, "A restored option gets a new ID."]],
+    [0, ["Shoes", "Hats"], [all, "Restored options get new IDs."]],
     [0, ["Shoes", "bad_name"], ["Undo (30 days) restores 1 of 2 options", refused, use]],
     [
       2,
@@ -386,7 +393,9 @@ describe("what an undo brings back", () => {
   ])("%i targetings with %i options come back", (count, options) => {
     const parts = [{ title: "Targetings deleted", count, objects: [{ name: "Spring", says: "", options }] }];
     const counts = { created: 0, changed: 0, deleted: count };
-    expect(undoOf(counts, parts, { days: 30 })).toEqual({ title: all, notes: [] });
+    const note = count + options === 1 ? "A restored targeting gets a new ID." : undefined;
+    const several = options > 0 ? "Restored objects get new IDs." : "Restored targetings get new IDs.";
+    expect(undoOf(counts, parts, { days: 30 })).toEqual({ title: all, notes: [note ?? several] });
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {
