@@ -128,7 +128,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
     return {
       message,
       remedy: texts(
-        `${its}To create this group, add to the same call an item or row with its name and type "collection". If you cannot add a row to the file: first create the group in a call with items, with one of its sub-options in children. Then send the file again with onExisting "addContexts", because this sub-option exists then.`,
+        `${its}To create this group, add to the same call an item or row with its name and type "collection". If you cannot add a row to the file, create the group in a call with items first. A new group needs content, so give it one of the file's sub-options in children. Then send the file again with onExisting "addContexts", because that sub-option now exists.`,
         `${its}To create this group, add a row with its name and with yes in a column Is Group.`,
       ),
     };

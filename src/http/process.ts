@@ -150,8 +150,8 @@ export function servedFigures(text: () => string, access: Access) {
     contentType: "text/plain; version=0.0.4; charset=utf-8",
     text,
     /**
-     * Returns the response that refuses metrics to a sender; undefined if the sender may read them. `from` is the
-     * sender's address.
+     * Returns an error response if the client may not read the metrics, otherwise undefined. `from`: the address of
+     * the client.
      */
     async refuse(request: Request, from: string | undefined): Promise<Response | undefined> {
       if (isFromHere(request, from)) return undefined;

@@ -212,7 +212,7 @@ export async function isCreated(making: Promise<void>): Promise<boolean> {
 
 const PIECE_CHARACTERS = 65_536;
 
-/** Joins short texts to longer ones, because each write to the disk takes time. Byte arrays stay as they are. */
+/** Combines short texts into longer ones, to write to the disk less often. Byte arrays stay as they are. */
 export async function* inPieces<Piece extends string | Uint8Array>(
   pieces: AsyncIterable<Piece> | Iterable<Piece>,
 ): AsyncGenerator<Piece | string> {

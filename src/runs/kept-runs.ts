@@ -266,7 +266,10 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     await moveRun(this.#of.store, header.runId, () => ({ ...to, rest }), { lease, record });
   }
 
-  /** Marks requests that a crash left unanswered. The state already contains the returned entries. */
+  /**
+   * Sets the items of requests that a crash left unanswered to unknown. Returns the journal entries for this. They are
+   * already applied to the state, so the caller must only write them.
+   */
   #asLeft(state: State): readonly Entry[] {
     const lost = this.#kind.lost?.(state) ?? [];
     for (const entry of lost) state.apply(entry);

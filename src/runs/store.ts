@@ -54,8 +54,8 @@ export interface RunJournal {
   /** Resolves when all added entries are on disk and the lease is still held. Throws a LeaseLostError if it is not. */
   flush(): Promise<void>;
   /**
-   * Flushes the journal, which then announces a request, and renews both leases. The request may be sent only while the
-   * returned clock readings are fresh.
+   * Writes the journal entry of the next request to disk, and renews the lease of the run and that of the write lock.
+   * Returns the time of the renewal. The request may be sent only until these leases can expire.
    */
   intend(turn: Turn): Promise<Intent>;
   /**
@@ -134,7 +134,7 @@ export interface RunStore {
   readonly stops: StopStore;
   readonly sizes: SizeStore;
   readonly retention: RetentionStore;
-  /** Access to runs whose process has ended. Absent if such runs wait for a call that resumes them. */
+  /** The runs whose process has ended, for processes that continue them. Absent if only a call can resume them. */
   readonly left?: OrphanedRuns;
 }
 

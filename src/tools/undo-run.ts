@@ -184,8 +184,8 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // A targeting that cannot be found counts as deleted. That is certain only if the run's header can be read: it
-    // shows that the key is of the run's project.
+    // A targeting is not found if it was deleted, or if the key is of another project. The header of the run, if it can
+    // be read, shows that the key is of the right project.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     const doneByRun = async () => {

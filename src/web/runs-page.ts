@@ -82,7 +82,7 @@ export function watchSession(
   };
 }
 
-/** What a person with a session sees, and the watch of their streams. */
+/** What a person with a session may see. `watch` ends their streams when the session ends. */
 export interface Viewing {
   readonly viewer: Viewer;
   readonly about: About;

@@ -84,7 +84,7 @@ test("a file whose groups do not exist goes in as the answer says", async () => 
   const file = { targetingId, file: join(folder, "groups.csv") };
   const failed = await client.callTool("bulk_add_options", file);
   expect(textOf(failed)).toContain(
-    'first create the group in a call with items, with one of its sub-options in children. Then send the file again with onExisting "addContexts"',
+    'create the group in a call with items first. A new group needs content, so give it one of the file\'s sub-options in children. Then send the file again with onExisting "addContexts"',
   );
   const items = [{ name: "Shoes", children: [{ name: "Boots" }] }];
   expect(checkedReport(await client.callTool("bulk_add_options", { targetingId, items })).status).toBe("succeeded");

@@ -132,7 +132,7 @@ async function namesOf(
   try {
     for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   } catch (thrown) {
-    // These options lose no Context IDs, so the change does not need this read.
+    // The names are only for messages. The change can be planned without them.
     if (!isApiError(thrown)) throw thrown;
   }
   return names;

@@ -160,8 +160,8 @@ const MAX_CORRECTION_LENGTH = 160;
 const GONE = { cells: ["-"], text: "{}" } as const;
 
 /**
- * Yields a copy of the events in which only the wanted ones remain. The others are replaced, so that the indexes stay
- * the same. Line numbers may change.
+ * Yields a copy of the events. A placeholder replaces each event that is not wanted, so every other event keeps its
+ * index. Its line number may differ from that in the source.
  */
 export async function* filterEvents(
   { kept, bytes }: EventSource,

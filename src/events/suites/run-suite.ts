@@ -50,7 +50,7 @@ export interface RunSuiteOptions {
    * verdicts.
    */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
-  /** Returns why the verdict on an event is as it is, for the report on a mismatched case. */
+  /** Explains the verdict on an event. The report contains this if the verdict is not the expected one. */
   readonly explain?: (event: unknown) => string | undefined;
   /** If aborted, the remaining cases are not run, and are `unobservable`. */
   readonly signal?: AbortSignal;

@@ -80,7 +80,7 @@ export function kindOf(node: Node): string {
 
 const IN_CHILDREN = "List the option in the children of its group instead. ";
 
-/** What to do instead of fields that only sheets and NDJSON files have. */
+/** For the error about a field that only sheets and NDJSON files have: by field name, what to write instead. */
 const INSTEAD: ReadonlyMap<string, string> = new Map([
   ["parentName", IN_CHILDREN],
   ["parent", IN_CHILDREN],

@@ -191,8 +191,8 @@ export function Kinds(kinds: {
 /** Returns the items of a run by outcome, as segments of a bar. */
 export function sharesOf({ counts, did, isUndo }: RunRow): readonly Share[] {
   const { succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
-  // The successful items are divided by kind of change. Not possible if the run has made more changes than it has
-  // items.
+  // The bar shows the successful items by kind of change. If there are more changes than items, the counts would not
+  // fit, and the items are shown as done.
   const split = did === undefined || totalOf(did) > succeeded ? NO_CHANGES : did;
   return [
     ...changeShares(split, isUndo ? split.created : 0),
