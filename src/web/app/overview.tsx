@@ -48,6 +48,9 @@ export function Overview() {
         </button>
       </div>
       {hasEnded.value && <span class="quiet">This is what it reported last. Nothing can be decided here.</span>}
+      {length > 0 && !hasEnded.value && (
+        <span class="quiet">Agents cannot continue with {length === 1 ? "it" : "them"} until you decide.</span>
+      )}
       {waitingRuns.value.length > 0 && !hasEnded.value && <Waiting />}
       <div class="grid two top">
         <Attention />
