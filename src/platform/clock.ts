@@ -24,35 +24,39 @@ export const systemClock: Clock = {
 };
 
 interface WaitedCall {
-  readonly until: number;
-  isAnswered: boolean;
+  /** When the call must be answered, on the monotonic clock. Undefined after its answer. */
+  until: number | undefined;
+  /** Called when the call ends. Gets the error of the call, if it failed, and returns the error to report. */
+  end?: (thrown: unknown) => unknown;
 }
 
 const calls = new AsyncLocalStorage<WaitedCall | undefined>();
 
 /**
  * Runs `work` as a tool call that must be answered at the time `until` of the monotonic clock. Inside `work`,
- * `callUntil` returns this time.
+ * `presentCall` returns the call.
  */
 export async function duringCall<T>(until: number, work: () => Promise<T>): Promise<T> {
-  const call = { until, isAnswered: false };
+  const call: WaitedCall = { until };
+  const end = (thrown?: unknown): unknown => {
+    call.until = undefined;
+    return call.end ? call.end(thrown) : thrown;
+  };
   try {
-    return await calls.run(call, work);
-  } finally {
-    call.isAnswered = true;
+    const answer = await calls.run(call, work);
+    end();
+    return answer;
+  } catch (thrown) {
+    throw end(thrown);
   }
 }
 
-/**
- * Returns when the present tool call must be answered, on the monotonic clock. Undefined outside a call, and after its
- * answer.
- */
-export function callUntil(): number | undefined {
-  const call = calls.getStore();
-  return call === undefined || call.isAnswered ? undefined : call.until;
+/** Returns the present tool call. Undefined outside a call. */
+export function presentCall(): WaitedCall | undefined {
+  return calls.getStore();
 }
 
-/** Runs work that may continue after the answer to its tool call. In it, `callUntil` returns undefined. */
+/** Runs work that may continue after the answer to its tool call. In it, `presentCall` returns undefined. */
 export function beyondCall<T>(work: () => T): T {
   // AsyncLocalStorage slows down each asynchronous step, so it is not used outside tool calls.
   return calls.getStore() === undefined ? work() : calls.run(undefined, work);

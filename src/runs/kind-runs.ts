@@ -140,6 +140,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const { store } = this.#context;
     const header = { ...this.#headerOf(call, caller), ...requested };
     const { runId } = header;
+    store.mention?.(runId);
     const open = async (): Promise<HeldRecord> => {
       await this.checkExecutable(header);
       await store.create(header);

@@ -123,6 +123,8 @@ export interface RunStore {
    * journal has no effect.
    */
   lease(runId: string): Promise<Lease | undefined>;
+  /** If the store is too slow for the present call, its error names this run. Absent for a store of this machine. */
+  mention?(runId: string): void;
   isDriven(runId: string): Promise<boolean>;
   journal(runId: string, lease: Lease): Promise<RunJournal>;
   discard(runId: string): Promise<void>;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { call, optionItems, reportOf, restOf, startReplica, withService } from "./cluster.ts";
+import { statement } from "./postgres.ts";
 import { type StoreProxy, storeProxy } from "./store-proxy.ts";
 
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask" });
@@ -57,4 +58,37 @@ test("a call whose run goes on answers running, although the store is away by th
   await expect.poll(() => cluster.gate.writes.length).toBe(1);
   way.hang();
   expect(reportOf(await calling).status).toBe("running");
+});
+
+/** Delays each statement of one kind in the store, until the returned function is called. */
+async function delayed(event: string, on: string, condition: string): Promise<() => Promise<unknown>> {
+  await statement(
+    cluster.store,
+    `create function delay_statement() returns trigger language plpgsql as 'begin perform pg_sleep(3); return new; end';
+     create trigger delayed before ${event} on ${on} for each row when (${condition}) execute function delay_statement()`,
+  );
+  return () => statement(cluster.store, `drop trigger delayed on ${on}; drop function delay_statement`);
+}
+
+test("a call that a slow store answers too late names its run, which is removed unless it has started", async () => {
+  const one = await startReplica({ ...cluster.settings, TARGETING_MCP_WAIT_MS: "1000" });
+  const targetingId = await cluster.service.targeting("Slow");
+  const add = async (prefix: string): Promise<string> => {
+    const answer = await call(one.url, "bulk_add_options", { targetingId, items: optionItems(3, prefix) });
+    expect(answer).toMatchObject({ isError: true, structuredContent: { error: { errorCode: "STORE_UNAVAILABLE" } } });
+    const text = JSON.stringify(answer.content);
+    expect(text).not.toContain("nothing was sent");
+    return /run (\w{26}) may have started/.exec(text)?.[1] ?? "no run";
+  };
+  const runs = async () => (await statement(cluster.store, "select id, status from targeting_mcp.run")).rows;
+  const end = await delayed("insert", "targeting_mcp.lease", "new.name like 'run:%'");
+  const unstarted = await add("unstarted");
+  await expect.poll(runs).toEqual([]);
+  await end();
+  expect((await call(one.url, "get_run", { runId: unstarted })).isError).toBe(true);
+  await delayed("update", "targeting_mcp.run", "new.status = 'running'");
+  const started = await add("started");
+  await expect.poll(runs).toEqual([{ id: started, status: "finished" }]);
+  expect(await restOf(one.url, started)).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
+  expect(await cluster.service.options(targetingId)).toEqual(optionItems(3, "started").map(({ name }) => name));
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { beyondCall, callUntil, duringCall } from "../../src/platform/clock.ts";
-import { inCallTime } from "../../src/runs/postgres/database.ts";
+import { beyondCall, duringCall } from "../../src/platform/clock.ts";
+import { callUntil, inCallTime } from "../../src/runs/postgres/database.ts";
 import { StoreUnavailableError } from "../../src/runs/store.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { type Clock, callUntil, systemClock } from "../../platform/clock.ts";
+import { type Clock, presentCall, systemClock } from "../../platform/clock.ts";
 import { RunStoreError, StoreUnavailableError } from "../store.ts";
 
 const PATIENCE_MS = 5000;
@@ -87,6 +87,22 @@ async function commitsDurably(client: pg.ClientBase): Promise<void> {
   // Without the timeout, a dead connection would block this statement forever.
   const statement = { text, query_timeout: ANSWER_MS };
   await client.query(statement);
+}
+
+/** Returns when the present tool call must be answered. Undefined outside a call, and after its answer. */
+export function callUntil(): number | undefined {
+  return presentCall()?.until;
+}
+
+/**
+ * Registers what happens when the present tool call ends. `then` gets the error of the call, if it failed, and returns
+ * the error to report.
+ */
+export function atEndOfCall(then: (thrown: unknown) => unknown): void {
+  const call = presentCall();
+  if (call === undefined) return;
+  const { end: before = (thrown: unknown) => thrown } = call;
+  call.end = (thrown) => then(before(thrown));
 }
 
 /**

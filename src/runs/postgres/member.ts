@@ -281,7 +281,15 @@ export function driverOf(runId: string): string {
   return `run:${runId}`;
 }
 
-export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
+/**
+ * Takes a lease. Undefined while another process holds it. If the call must be answered first, throws a
+ * StoreUnavailableError, and `onLate` gets a promise that settles when the unused lease is released.
+ */
+export async function takeLease(
+  of: LeasesOf,
+  name: string,
+  onLate?: (released: Promise<unknown>) => void,
+): Promise<StoredLease | undefined> {
   const token = randomUUID();
   const number = await of.member.number();
   const query = "select * from targeting_mcp.take($1, $2, $3, $4)";
@@ -295,7 +303,8 @@ export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease
   } catch (thrown) {
     // A call that was answered first does not use the lease. It is released, so that no other call has to wait for its
     // end. If it cannot be released, it expires.
-    beyondCall(() => taking.then((late) => late?.release())).catch(() => undefined);
+    const released = beyondCall(() => taking.then((late) => late?.release())).catch(() => undefined);
+    onLate?.(released);
     throw thrown;
   }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { beyondCall, callUntil } from "../../platform/clock.ts";
+import { beyondCall } from "../../platform/clock.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
@@ -25,7 +25,7 @@ import {
   wholeLines,
 } from "../store.ts";
 import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
-import { type Database, IS_NAMED, inCallTime } from "./database.ts";
+import { atEndOfCall, callUntil, type Database, IS_NAMED, inCallTime } from "./database.ts";
 import { driverOf, type LeasesOf, refusedRun, STOPS, StoredLease, storedLease, TTL, takeLease } from "./member.ts";
 import type { Sweeper } from "./side-stores.ts";
 
@@ -42,14 +42,28 @@ export function storedRuns(
   { left, sweeper }: { readonly left: OrphanedRuns; readonly sweeper: Sweeper },
 ): RunStore {
   const { database } = of;
+  /**
+   * By run ID: the runs that calls in progress have stored, but not yet planned or started. If a call ends first, its
+   * run is removed once the promise has settled.
+   */
+  const unstarted = new Map<string, Promise<unknown>>();
   return {
     async create(given) {
       const { runId, project, caller, environment, fingerprint } = given;
-      await database.rows(
-        `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header)
-         values ($1, $2, $3, $4, $5, $6) on conflict (id) do nothing`,
-        [runId, project, caller, environment, fingerprint, JSON.stringify({ version: VERSION, ...given })],
+      const header = JSON.stringify({ version: VERSION, ...given });
+      const storing = beyondCall(() =>
+        database.rows(CREATE, [runId, project, caller, environment, fingerprint, header]),
       );
+      unstarted.set(runId, storing);
+      atEndOfCall((thrown) => {
+        // If the run cannot be removed now, the daily cleanup removes it.
+        const removed = unstarted.get(runId)?.then(() => removeUnstarted(database, runId));
+        removed?.catch(() => undefined);
+        unstarted.delete(runId);
+        return thrown;
+      });
+      mention(runId);
+      await inCallTime(storing, of.clock);
     },
     async update(runId, record, lease) {
       const held = lease === undefined ? undefined : storedLease(lease);
@@ -60,10 +74,12 @@ export function storedRuns(
       ]);
       if (changed.length === 0) await held?.check();
       if (changed.length === 0) return false;
+      unstarted.delete(runId);
       of.member.changed(runId);
       if (record.rest !== undefined) sweeper.rested(record.rest.caller);
       return true;
     },
+    mention,
     record: (runId) => recordOf(database, runId),
     journal: (runId, lease) => openStoredJournal(of, runId, lease),
     parts: {
@@ -83,7 +99,13 @@ export function storedRuns(
     },
     list: (query) => idsOf(database, ...queryOf(query)),
     withCallLock: (fingerprint, work) => turns.hold(`turn:${callGroupOf(fingerprint)}`, work, callEnds(of.clock)),
-    lease: (runId) => takeLease(of, driverOf(runId)),
+    lease: (runId) => {
+      mention(runId);
+      return takeLease(of, driverOf(runId), (released) => {
+        const before = unstarted.get(runId);
+        if (before !== undefined) unstarted.set(runId, Promise.all([before, released]));
+      });
+    },
     async isDriven(runId) {
       const values = [runId, driverOf(runId), SEEN_WITHIN, refusedRun(runId)];
       const [row] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
@@ -100,6 +122,33 @@ export function storedRuns(
     left,
     watch: (runId, listener) => of.member.watch(runId, listener),
   };
+}
+
+const CREATE = `
+  insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header)
+  values ($1, $2, $3, $4, $5, $6) on conflict (id) do nothing`;
+
+const REMOVE_UNSTARTED = `
+  delete from targeting_mcp.run where id = $1 and status = 'planning'
+    and not exists (select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp())`;
+/** How long the removal of a run is tried again, in milliseconds. */
+const REMOVING_MS = 60_000;
+
+/** Removes a run whose call ended before it was planned or started. A run that is being planned now is kept. */
+async function removeUnstarted(database: Database, runId: string): Promise<void> {
+  await database.rows(REMOVE_UNSTARTED, [runId, driverOf(runId)], AbortSignal.timeout(REMOVING_MS));
+}
+
+/** Names a run in the error of the present call, if the store is too slow for it, because the run may have started. */
+function mention(runId: string): void {
+  atEndOfCall((thrown) => {
+    if (!(thrown instanceof StoreUnavailableError)) return thrown;
+    return new StoreUnavailableError(
+      `the store of TARGETING_MCP_STORE did not answer in time; run ${runId} may have started`,
+      `When it answers, get_run {"runId":"${runId}"} shows what was done. If there is no such run, make the call again.`,
+      { cause: thrown },
+    );
+  });
 }
 
 const STORED_BYTES = `
