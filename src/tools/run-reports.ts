@@ -200,7 +200,7 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
  */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
-  if (header.call.tool !== "apply_plan") return header.unplanned === true;
+  if (header.call.tool !== "apply_plan") return header.unplanned === true || state.objects.length === 0;
   for await (const _ of runs.part(header.runId, "input")()) return false;
   return true;
 }

@@ -92,3 +92,21 @@ test("a call that a slow store answers too late names its run, which is removed 
   expect(await restOf(one.url, started)).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
   expect(await cluster.service.options(targetingId)).toEqual(optionItems(3, "started").map(({ name }) => name));
 });
+
+test("a run whose process ended before it was planned says so", async () => {
+  const one = await startReplica(cluster.settings);
+  const targetingId = await cluster.service.targeting("Ended");
+  const { runId } = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: optionItems(3) }));
+  const left = `${runId.slice(0, -1)}${runId.endsWith("0") ? "1" : "0"}`;
+  const columns = "project, caller, environment, fingerprint";
+  await statement(
+    cluster.store,
+    `insert into targeting_mcp.run (id, ${columns}, header)
+     select '${left}', ${columns}, replace(header, id, '${left}') from targeting_mcp.run where id = '${runId}'`,
+  );
+  const { structuredContent } = await call(one.url, "get_run", { runId: left });
+  expect(structuredContent).toMatchObject({
+    status: "interrupted",
+    nextSteps: ["make the call again: the server ended before the call was planned, and nothing was sent"],
+  });
+});
