@@ -77,6 +77,28 @@ export function eventStream<Message>(
   return new Response(stream, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } });
 }
 
+const MAX_STREAMS = 256;
+
+/**
+ * Limits how many streams are open at a time. The returned function counts one more for a person, who can have half of
+ * all, and returns a function that ends this. Undefined if there are too many.
+ */
+export function streamLimit(): (who: string) => (() => void) | undefined {
+  const openBy = new Map<string, number>();
+  let all = 0;
+  const count = (who: string, more: number): void => {
+    all += more;
+    const streams = (openBy.get(who) ?? 0) + more;
+    if (streams === 0) openBy.delete(who);
+    else openBy.set(who, streams);
+  };
+  return (who) => {
+    if (all >= MAX_STREAMS || (openBy.get(who) ?? 0) >= MAX_STREAMS / 2) return undefined;
+    count(who, 1);
+    return () => count(who, -1);
+  };
+}
+
 function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal | undefined) {
   let isChanged = true;
   let isOver = signal?.aborted ?? false;

@@ -11,7 +11,7 @@ import { checkApplicable } from "../tools/kept-plan.ts";
 import { decide, type Outcome, type Person, type Refused } from "../tools/write/decide.ts";
 import { keepWaiting } from "../tools/write/on-page.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
-import { eventStream, type StreamSource } from "./event-stream.ts";
+import { eventStream, type StreamSource, streamLimit } from "./event-stream.ts";
 import { dataAnswer, orRefused, type PageApp, RefusedRequest } from "./page.ts";
 import {
   canBeDriven,
@@ -93,13 +93,19 @@ const RUN = `${PATHS.runs}/:runId{[0-9A-Z]{26}}` as const;
 
 /** Adds the routes for the data of runs and for decisions. All of them require a session. */
 export function addRuns<Session extends Viewing>(app: PageApp<Session>): void {
+  const openStream = streamLimit();
   app.get(PATHS.stream, ({ req, var: { session } }) => {
     const { viewer, about, watch } = session;
+    const counted = orRefused(openStream(viewer.who), "Too many pages are open. Close some of them.", 503);
     const closed = watch.opened();
     const first: readonly Message[] = [helloOf(viewer.shown, about)];
     const runs = runUpdates(viewer.shown, watch.notice);
     const source = about.sandbox === undefined ? runs : mergeSources(runs, about.sandbox.updates());
-    return eventStream(req.raw, source, { first, signal: watch.signal, ended: closed });
+    const ended = (): void => {
+      counted();
+      closed();
+    };
+    return eventStream(req.raw, source, { first, signal: watch.signal, ended });
   });
   app.use(async ({ req, var: { session, posted } }, next) => {
     return (await session.about.sandbox?.answer(req.raw, posted)) ?? next();

@@ -11,7 +11,7 @@ import type { World } from "../sandbox/world.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { eventDetail, eventFigures, type Figures, matchingEvents, rowsAfter } from "./event-figures.ts";
-import { eventStream, type StreamSource } from "./event-stream.ts";
+import { eventStream, type StreamSource, streamLimit } from "./event-stream.ts";
 import { dataAnswer, fileAnswer, notRead, orRefused, type PageApp, pageApp, RefusedRequest } from "./page.ts";
 import type {
   CoverageRow,
@@ -61,7 +61,11 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
   });
   addChanges(app, world);
   addReads(app, { world, figures, url });
-  app.get(PATHS.stream, ({ req }) => eventStream(req.raw, updates, { first }));
+  const openStream = streamLimit();
+  app.get(PATHS.stream, ({ req }) => {
+    const ended = orRefused(openStream("local"), "Too many pages are open. Close some of them.", 503);
+    return eventStream(req.raw, updates, { first, ended });
+  });
   return async (request) => app.fetch(request);
 }
 

@@ -4,10 +4,10 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, type ToolResult, textOf } from "../support/clients.ts";
-import { perFile } from "../support/ends.ts";
+import { atEnd, perFile } from "../support/ends.ts";
 import { startHttp } from "../support/http-server.ts";
 import { clientOf, loggedIn, postLogin, startApproved, TOKENS, writeAccess } from "../support/page-http.ts";
-import { browserOfTest, personAt } from "../support/page-person.ts";
+import { browserOfTest, personAt, sessionOf } from "../support/page-person.ts";
 import { startStub } from "../support/stub-server.ts";
 import { connected } from "../support/view-hosts.ts";
 import { checkedReport } from "../support/writing.ts";
@@ -387,4 +387,21 @@ test("without callers who say who they are the page opens in the browser of this
   expect(checkedReport(await answer).approval).toMatchObject({ decision: "approved", channel: "page" });
   const [line] = await decisions(server.stateDir, runId);
   expect(line).toMatchObject({ where: "page", caller: "local" });
+});
+
+test("a person has at most 128 open pages in all their sessions, and others can still open theirs", async () => {
+  const server = await startApproved([BOSS, { name: "chief", approves: true }]);
+  let closing = new AbortController();
+  const open = async (name: "boss" | "chief"): Promise<number> => {
+    const headers = { "x-page-token": await sessionOf(await postLogin(server.origin, TOKENS[name])) };
+    return (await fetch(`${server.origin}/page/stream`, { headers, signal: closing.signal })).status;
+  };
+  for (let pages = 0; pages < 128; pages += 1) expect(await open("boss")).toBe(200);
+  expect(await open("boss")).toBe(503);
+  expect(await open("chief")).toBe(200);
+  closing.abort();
+  const again = new AbortController();
+  atEnd(() => again.abort());
+  closing = again;
+  await expect.poll(() => open("boss")).toBe(200);
 });
