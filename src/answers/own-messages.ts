@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { damageWords, isDamage } from "../files/cells.ts";
+import { damageWords, isDamage } from "../files/damage.ts";
 import { capitalized, nameProblemWords } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
@@ -362,10 +362,16 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     });
     return { message: `the ${String(what)}${shownValue} ${message}`, remedy };
   },
-  notAList: ({ value }) => ({
-    message: `the cell of Context IDs ${quotedCell(value)} begins with [ but is not a JSON array of texts`,
-    remedy: 'Write ["a", "b"], or separate Context IDs by |.',
-  }),
+  notAList: ({ what, value }) =>
+    what === "items"
+      ? {
+          message: `the cell of items ${quotedCell(value)} is not a JSON array`,
+          remedy: 'Write [{"item_id": "a"}], with these quotation marks, or use columns such as items.0.item_id.',
+        }
+      : {
+          message: `the cell of Context IDs ${quotedCell(value)} begins with [ but is not a JSON array of texts`,
+          remedy: 'Write ["a", "b"], or separate Context IDs by |.',
+        },
   otherTargeting: ({ value }) => ({
     message: `the row belongs to another targeting, ${quotedCell(value)}`,
     remedy: texts(

@@ -83,6 +83,8 @@ export interface ValidColumns {
   readonly required: readonly (readonly string[])[];
   /** If set, unknown columns are errors, because their data would be lost. */
   readonly isStrict?: true;
+  /** Returns whether a column has numbers, which are read from a workbook as they are stored. */
+  readonly isNumeric?: (column: string) => boolean;
   readonly spelt?: (name: string) => string | undefined;
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }

@@ -2,17 +2,9 @@ import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/names-and-contexts.ts";
-import {
-  BETWEEN_CONTEXTS,
-  composedHangul,
-  contextActionIn,
-  contextsReader,
-  DECIMAL_COMMA,
-  damageIn,
-  oneText,
-  splitter,
-} from "./cells.ts";
+import { BETWEEN_CONTEXTS, contextActionIn, contextsReader, oneText, splitter } from "./cells.ts";
 import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
+import { composedHangul, DECIMAL_COMMA, damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { columnCount, headerReader, isWhole, listed, similarHeading } from "./headers.ts";
 import {
@@ -37,6 +29,7 @@ import {
   unusualSeparator,
 } from "./sheet-rows.ts";
 import { certainEncoding, EncodingDetector, textOf } from "./text.ts";
+import { isDate } from "./total-rows.ts";
 
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
@@ -349,8 +342,6 @@ async function idsOfSheet(
 const NAMED = 12;
 /** Matches a number with separators between thousands, as spreadsheets may show it. */
 const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
-/** Matches a date, with or without a time, as spreadsheets may show it. */
-const DATE = /^(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{2,4})(?: \d{1,2}:\d{2}(?::\d{2})?)?$/;
 /** Matches a Context ID that has only digits. If other IDs in the column are longer, it may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
@@ -399,7 +390,7 @@ class Facts {
     const contexts = (cells[this.#at.contexts] ?? "").trim();
     if (GROUPED.test(contexts)) this.#grouped += 1;
     else if (contexts !== "" && !contexts.startsWith("[")) {
-      if (DATE.test(contexts)) this.#dates += 1;
+      if (isDate(contexts)) this.#dates += 1;
       for (const separator of ["\n", "|", ";", ","]) {
         if (contexts.includes(separator) && damageIn(contexts) === undefined)
           this.#holding.set(separator, (this.#holding.get(separator) ?? 0) + 1);

@@ -1,7 +1,7 @@
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { composedHangul, type TextCells } from "./cells.ts";
 import { type Header, headingOf, plainHeading, type ValidColumns } from "./columns.ts";
+import { composedHangul, type TextCells } from "./damage.ts";
 import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import {
   checkHeader,
@@ -261,7 +261,8 @@ class RowReader {
     this.#found = skipped;
   }
 
-  take(record: SheetRecord, ready: SheetRow[]): void {
+  take(shown: SheetRecord, ready: SheetRow[]): void {
+    const record = this.#withStored(shown);
     if (isBlank(record)) {
       this.#blank += 1;
       return;
@@ -304,6 +305,14 @@ class RowReader {
     this.#before = raw;
     this.#textsBefore = asText;
     this.#blank = 0;
+  }
+
+  #withStored(record: SheetRecord): SheetRecord {
+    const { stored } = record;
+    const { isNumeric } = this.#shape;
+    if (stored === undefined || isNumeric === undefined) return record;
+    const { names } = this.#header;
+    return { ...record, cells: record.cells.map((cell, at) => (isNumeric(names[at] ?? "") && stored.get(at)) || cell) };
   }
 
   end(): readonly SheetRow[] {

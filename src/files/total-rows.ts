@@ -1,4 +1,4 @@
-import { NO_VALUE } from "./cells.ts";
+import { NO_VALUE } from "./damage.ts";
 import { type SheetRecord, SUM_FORMULA } from "./delimited.ts";
 
 /**
@@ -27,6 +27,24 @@ const NUMBER = new RegExp(`^(?:[\\d.,'\\s%-]|${CURRENCIES.source})+$`, "u");
 /** Returns whether a cell is a number as people write it, with separators, a percent sign or a currency. */
 export function isNumber(cell: string): boolean {
   return NUMBER.test(cell) && /\d/.test(cell);
+}
+
+const MONTH =
+  "(?:jan|feb|fév|fev|mar|mär|mrz|apr|avr|abr|may|mai|jun|juin|jul|juil|aug|août|ago|sep|oct|okt|nov|dec|dez|dic)\\p{L}*\\.?";
+/** Matches a date, with or without a time, as spreadsheets may show it. */
+const DATE = new RegExp(
+  `^(?:(?:\\p{L}+, )?(?:${[
+    "(?:19|20)\\d\\d([-/.]) ?\\d{1,2}\\1 ?\\d{1,2}\\.?|\\d{1,2}([./])\\d{1,2}\\2\\d{2,4}",
+    "(?:\\d{4}|\\p{Script=Han}{2}\\d{1,2})[년年] ?\\d{1,2}[월月] ?\\d{1,2}[일日]",
+    `\\d{1,2}(?:\\.? |-)${MONTH}[ -]\\d{2,4}|${MONTH} \\d{1,2}, \\d{4}`,
+  ].join("|")}))(?:[ T](?:오전 |오후 )?\\d{1,2}:\\d{2}(?::\\d{2})?(?: ?[AP]M)?)?$`,
+  "iu",
+);
+
+const LONGEST_DATE = 60;
+
+export function isDate(text: string): boolean {
+  return text.length <= LONGEST_DATE && DATE.test(text);
 }
 
 /**

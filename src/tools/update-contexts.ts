@@ -2,7 +2,7 @@ import * as z from "zod";
 import { quoteUntrusted } from "../answers/fence.ts";
 import { ARGUMENTS } from "../changes/call.ts";
 import { contextRows } from "../changes/rows/input-rows.ts";
-import { damageIn, damageWords } from "../files/cells.ts";
+import { damageIn, damageWords } from "../files/damage.ts";
 import type { ContextIdList } from "../files/detect-sheet.ts";
 import { findFile } from "../files/folders.ts";
 import { FileError } from "../platform/files.ts";

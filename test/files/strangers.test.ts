@@ -427,6 +427,57 @@ describe("workbooks of other programs", () => {
     expect(rows.map((one) => Array.isArray(one) && one[1])).toEqual(ids);
   });
 
+  test.each([
+    ["0.00E+00", "4012345000011", "4012345000011"],
+    ["0.0,,", "4012345", "4012345"],
+    ["General&quot; kg&quot;", "12", "12"],
+    ["[DBNum1]0", "12", "12"],
+    ["&quot;SKU-&quot;0000", "42", "SKU-0042"],
+    ["[$-411]ggge&quot;年&quot;m&quot;月&quot;d&quot;日&quot;", "46085", "2026-03-04"],
+    ["bbbb/mm/dd", "46085", "2026-03-04"],
+    ["[$-407]d. mmmm yyyy h:mm", "46085.5", "2026-03-04 12:00"],
+    ["[$-409]d mmm yyyy", "46085", "4 Mar 2026"],
+    ["[$-412]yyyy&quot;년&quot; m&quot;월&quot; d&quot;일&quot;", "46085", "2026년 3월 4일"],
+    ["[h]:mm", "1.5", "36:00"],
+  ])("a number with the format %s is read as it is shown, or as it is stored", async (code, value, id) => {
+    const content = rowsOf(row("Option", "Context ID"), row("One", `<c s="0"><v>${value}</v></c>`));
+    const { rows, notes } = await read("a.xlsx", workbook(content, { formats: [code] }));
+    expect(rows).toEqual([["One", id]]);
+    expect(notes.includes("1 Context ID that is a date")).toBe(value.startsWith("46085"));
+  });
+
+  test("numbers of events are those that a cell stores, not those that it shows", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const { context } = await eventTools({ allowedDirs: [folder] });
+    const cells = ["0000", "0", "&quot;$&quot;#,##0", "0%"].map((_, at) => `<c s="${at}"><v>12.5</v></c>`);
+    const content = rowsOf(
+      row("uid", "eventName", "item_id", "price", "quantity", "items.0.price"),
+      row("u", "add_to_cart", ...cells),
+    );
+    await writeFile(
+      join(folder, "events.xlsx"),
+      workbook(content, { formats: ["0000", "0", "&quot;$&quot;#,##0", "0%"] }),
+    );
+    const { text: said } = await answerOf(trackEvents, { file: "events.xlsx", dryRun: true }, context);
+    expect(said).toContain('item_id "0013", price 12.5, quantity 12.5');
+    expect(said).toContain('price\\":12.5');
+  });
+
+  test.each([
+    "2026. 3. 4.",
+    "2026/03/04 9:31 AM",
+    "令和8年3月4日",
+    "4. März 2026",
+    "Wednesday, March 4, 2026",
+    "04-Mar-26",
+  ])("a Context ID %s is a date, which is said", async (date) => {
+    expect((await read("a.tsv", `Option\tContext ID\nOne\t${date}\n`)).notes).toContain("1 Context ID that is a date");
+  });
+
+  test.each(["4711/1/2", "Model 12, 2026", "1.2.3", "20-12345-6"])("a Context ID %s is no date", async (id) => {
+    expect((await read("a.tsv", `Option\tContext ID\nOne\t${id}\n`)).notes).not.toContain("date");
+  });
+
   test("hidden rows are read, which is said, and cells beside the table are not", async () => {
     const hidden = row("Two", "b").replace("<row>", '<row hidden="1">');
     const content = rowsOf(row("Option", "Context ID"), row("One", "a", "", "ask Kim"), hidden);
@@ -464,6 +515,14 @@ describe("files of events", () => {
       'both a column "items"',
     );
     await expect(dryRun("uid,eventName,items.0.colour\nu1,purchase,x\n")).rejects.toThrow("unknown column");
+  });
+
+  test("a cell of items that is no JSON is not sent", async () => {
+    const { text: said } = await dryRun(
+      'uid,eventName,tx_id,items\nu1,purchase,T-1,[{\'item_id\': \'A\'}]\nu2,purchase,T-2,"[{""item_id"":""A""}]"\n',
+    );
+    expect(said).toContain("line 2: the cell of items \"[{'item_id': 'A'}]\" is not a JSON array");
+    expect(said).toContain("Would send 1 of 2 events; 1 would fail");
   });
 
   test("numbers of German sheets are numbers where they leave no doubt", async () => {

@@ -1,5 +1,5 @@
 import type { ManagementApi } from "../../api/management.ts";
-import { invisibleIn } from "../../files/cells.ts";
+import { invisibleIn } from "../../files/damage.ts";
 import { placeOf } from "../../files/rows.ts";
 import type { ResolvedRun } from "../../plans/planned-undo.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";

@@ -6,10 +6,10 @@ import {
   contextsReader,
   damagedName,
   type SplitCells,
-  type TextCells,
   truthIn,
 } from "../../files/cells.ts";
 import { type Header, NONE } from "../../files/columns.ts";
+import type { TextCells } from "../../files/damage.ts";
 import {
   fieldProblem,
   groupIn,

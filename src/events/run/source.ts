@@ -1,6 +1,6 @@
 import { createHash, hash } from "node:crypto";
-import { DECIMAL_COMMA, damageIn } from "../../files/cells.ts";
 import { plainHeading } from "../../files/columns.ts";
+import { DECIMAL_COMMA, damageIn } from "../../files/damage.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { withDetectedForm } from "../../files/detected-form.ts";
 import {
@@ -241,21 +241,25 @@ function itemColumn(heading: string): string | undefined {
   return Object.hasOwn(ITEM_PARAMETERS, field) ? `items.${Number(item)}.${field}` : undefined;
 }
 
+/** Returns what a column contains: a parameter, or a field of the item with this index. */
+function partsOf(column: string) {
+  const [, item, field = ""] = ITEM_COLUMN.exec(column) ?? [];
+  if (item === undefined) return { column, parameter: PARAMETERS.get(column), field };
+  return { column, parameter: ITEM_PARAMETERS[field], item: Number(item), field };
+}
+
 /** How to read files of events. An empty cell means that the event does not have the parameter. */
 const eventRows: RowShape<EventRow> = {
   columns: EVENT_COLUMNS,
   required: [["uid"], ["eventName"]],
   // An unknown column is an error. Otherwise, a misspelt parameter would be lost.
   isStrict: true,
+  isNumeric: (column) => partsOf(column).parameter?.type === "number",
   spelt: itemColumn,
   nearest: nearestName,
   fromCells(header, { delimiter, decimalCommas = [] }) {
-    const columns = EVENT_COLUMNS.filter((column) => header.at(column) >= 0);
-    const ofItems = header.names.flatMap((column) => {
-      const [, item, field = ""] = ITEM_COLUMN.exec(column) ?? [];
-      return item === undefined ? [] : [{ column, item: Number(item), field }];
-    });
-    if (ofItems.length > 0 && header.at("items") >= 0) {
+    const columns = header.names.filter((column) => column !== "").map(partsOf);
+    if (columns.some(({ item }) => item !== undefined) && header.at("items") >= 0) {
       throw new FileError(
         'the file has both a column "items" and columns such as "items.0.item_id"',
         "Keep only one of these two forms.",
@@ -264,27 +268,14 @@ const eventRows: RowShape<EventRow> = {
     return (cells) => {
       const event: Record<string, unknown> = {};
       const items: Record<string, unknown>[] = [];
-      for (const column of columns) {
-        const cell = cells[header.at(column)] ?? "";
-        const parameter = PARAMETERS.get(column);
-        if (cell === "") continue;
-        const damaged = damagedCell(column, cell, parameter);
-        if (damaged !== undefined) return damaged;
-        const fault = parameter?.type === "items" ? jsonFault(cell, parseJson(cell)) : undefined;
-        if (fault !== undefined) return invalidJson(fault);
-        event[column] = cellValue(cell, parameter, decimalCommas.includes(column) ? COMMA : delimiter);
-      }
-      for (const { column, item, field } of ofItems) {
+      for (const { column, parameter, item, field } of columns) {
         const cell = cells[header.at(column)] ?? "";
         if (cell === "") continue;
-        const damaged = damagedCell(column, cell, ITEM_PARAMETERS[field]);
-        if (damaged !== undefined) return damaged;
-        items[item] ??= {};
-        items[item][field] = cellValue(
-          cell,
-          ITEM_PARAMETERS[field],
-          decimalCommas.includes(column) ? COMMA : delimiter,
-        );
+        const invalid = damagedCell(column, cell, parameter) ?? invalidItems(column, cell, parameter);
+        if (invalid !== undefined) return invalid;
+        const value = cellValue(cell, parameter, decimalCommas.includes(column) ? COMMA : delimiter);
+        if (item === undefined) event[column] = value;
+        else items[item] = { ...items[item], [field]: value };
       }
       const filled = items.filter((item) => item !== undefined);
       return { item: filled.length === 0 ? event : { ...event, items: filled } };
@@ -316,9 +307,17 @@ function damagedCell(column: string, cell: string, parameter: Parameter | undefi
   return invalidRow("damaged", { what: column, value: cell.slice(0, 40), ...found });
 }
 
+function invalidItems(what: string, cell: string, parameter: Parameter | undefined) {
+  if (parameter?.type !== "items") return undefined;
+  const value = parseJson(cell);
+  if (value === undefined) return invalidRow("notAList", { what, value: cell.slice(0, 40) });
+  const fault = jsonFault(cell, value);
+  return fault === undefined ? undefined : invalidJson(fault);
+}
+
 /** Parses numbers and `items`. Any other text stays a string, which the validator judges. */
 function cellValue(cell: string, parameter: Parameter | undefined, delimiter: string | undefined): unknown {
-  if (parameter?.type === "items") return parseJson(cell) ?? cell;
+  if (parameter?.type === "items") return parseJson(cell);
   return parameter?.type === "number" ? (numberIn(cell.trim(), delimiter) ?? cell) : cell;
 }
 

@@ -1,13 +1,19 @@
 import { formatValue } from "hucre";
 import { groupedBy } from "../../platform/by-key.ts";
 import { FileError } from "../../platform/files.ts";
-import { mayBeConverted, NO_VALUE } from "../cells.ts";
+import { mayBeConverted, NO_VALUE } from "../damage.ts";
 import { type SheetRecord, SUM_FORMULA } from "../delimited.ts";
 import { type Archive, readXml, unescaped } from "./archive.ts";
 
+export interface NumberFormat {
+  readonly code: string;
+  readonly isDate: boolean;
+}
+
 export interface SheetParts {
   readonly strings: readonly string[];
-  readonly formats: readonly (string | undefined)[];
+  /** The number format of each cell style. Undefined: numbers are read as they are stored. */
+  readonly formats: readonly (NumberFormat | undefined)[];
   /** For each cell style, whether it formats cells as text. */
   readonly areTexts: readonly boolean[];
   readonly is1904: boolean;
@@ -109,6 +115,7 @@ class RowReader {
   #hasSum = false;
   #isHidden = false;
   #asText = new Set<number>();
+  #stored = new Map<number, string>();
 
   constructor(parts: SheetParts, merged: readonly MergedRange[]) {
     this.#parts = parts;
@@ -128,6 +135,7 @@ class RowReader {
       this.#column = 0;
       this.#hasSum = false;
       this.#asText = new Set();
+      this.#stored = new Map();
       this.#isHidden = isTrue(attribute("hidden"));
     } else if (name === "c") {
       const letters = /^[A-Z]{1,3}/.exec(attribute("r") ?? "")?.[0];
@@ -207,6 +215,7 @@ class RowReader {
       line: this.#line,
       cells: this.#cells,
       ...(this.#asText.size > 0 && { asText: this.#asText }),
+      ...(this.#stored.size > 0 && { stored: this.#stored }),
       ...(this.#hasSum && { hasSum: true }),
       ...(this.#isHidden && { isHidden: true }),
     });
@@ -241,8 +250,8 @@ class RowReader {
     const days =
       Date.parse(/T.*[^Z]$/.test(value) ? `${value}Z` : value) / DAY_MS - (this.#parts.is1904 ? JAN_1904 : DEC_1899);
     if (Number.isNaN(days)) return value;
-    const format = this.#parts.formats[this.#style] ?? (Number.isInteger(days) ? "yyyy-mm-dd" : "yyyy-mm-dd h:mm");
-    return formatValue(days, format, { is1904: this.#parts.is1904 }).trim();
+    const code = this.#parts.formats[this.#style]?.code ?? (Number.isInteger(days) ? "yyyy-mm-dd" : "yyyy-mm-dd h:mm");
+    return formatValue(days, code, { is1904: this.#parts.is1904 }).trim();
   }
 
   #shownNumber(value: string): string {
@@ -250,12 +259,19 @@ class RowReader {
     if (value.trim() === "" || !Number.isFinite(number)) return value;
     const format = this.#parts.formats[this.#style];
     const isRounded = Math.abs(number) >= EXACT;
-    if (format !== undefined && !isRounded) return formatValue(number, format, { is1904: this.#parts.is1904 }).trim();
+    if (format !== undefined && !isRounded) {
+      const shown = formatValue(number, format.code, { is1904: this.#parts.is1904 }).trim();
+      if (!format.isDate && Number(shown) !== number) this.#stored.set(this.#column, plainNumber(number));
+      return shown;
+    }
     // Spreadsheet programs keep only fifteen digits, so a longer number has been rounded.
-    if (Number.isInteger(number) && !isRounded) return String(number);
-    if (isRounded) return number.toExponential(14).replace("e", "E");
-    return String(Number(number.toPrecision(15)));
+    return isRounded ? number.toExponential(14).replace("e", "E") : plainNumber(number);
   }
+}
+
+/** Returns a number with the fifteen digits that spreadsheet programs keep. */
+function plainNumber(number: number): string {
+  return String(Number.isInteger(number) ? number : Number(number.toPrecision(15)));
 }
 
 function tooLarge(what: string): FileError {

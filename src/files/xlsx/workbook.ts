@@ -4,7 +4,7 @@ import type { SheetRecord } from "../delimited.ts";
 import { HEADER_WITHIN, listed } from "../headers.ts";
 import type { SheetForm, SheetSeen } from "../input-file.ts";
 import { type Archive, openArchive, readWholeXml, unescaped, unreadableWorkbook } from "./archive.ts";
-import { isTrue, readSheet, type SheetParts } from "./sheet.ts";
+import { isTrue, type NumberFormat, readSheet, type SheetParts } from "./sheet.ts";
 
 const MEGABYTE = 1_048_576;
 /** The largest part that is read into memory completely, in bytes when unpacked. */
@@ -207,15 +207,7 @@ async function cellStyles(archive: Archive, part: string): Promise<Pick<SheetPar
       if (name === "cellXfs") isCells = false;
     },
   });
-  return {
-    areTexts: formats.map((format) => format === TEXT),
-    formats: formats.map((format) =>
-      // Removes thousands separators from the format: the number may be an ID, which must not have any.
-      format === undefined || /^general$/i.test(format) || format === TEXT || isTooLong(format)
-        ? undefined
-        : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),
-    ),
-  };
+  return { areTexts: formats.map((format) => format === TEXT), formats: formats.map(readFormat) };
 }
 
 const TEXT = "@";
@@ -229,6 +221,26 @@ const MAX_FORMAT = 255;
  */
 function isTooLong(format: string): boolean {
   return format.length > MAX_FORMAT || /\.[?#0]{31}|\/[?#0]{4}/.test(format);
+}
+
+/**
+ * Returns the format in which numbers are shown. Undefined if they are read as they are stored, because the format hides
+ * digits (1.23E+12, or 1.2 for millions), or is not supported.
+ */
+function readFormat(format: string | undefined): NumberFormat | undefined {
+  if (format === undefined || format === TEXT || isTooLong(format)) return undefined;
+  const signs = format.replaceAll(/"[^"]*"|\\.|_.|\*.|\[[^\]]*\]|A(?:M\/P)?M?/gi, "");
+  const letters = signs.replaceAll(/[^a-z]/gi, "").toLowerCase();
+  if (/e[+-]|general|\[dbnum/i.test(format) || /[#0?],+(?![#0?,])/.test(signs)) return undefined;
+  if (letters === "") {
+    // Removes thousands separators from the format: the number may be an ID, which must not have any.
+    return { code: format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""), isDate: false };
+  }
+  // Dates of other calendars, and names of months in other languages, are not supported.
+  const isKnown = !/[^ymdhs]|m{5}/.test(letters) && !(/\[\$-(?!en|0?[48]09)/i.test(format) && /mmm|ddd/.test(letters));
+  if (isKnown) return { code: format, isDate: true };
+  if (!/[ydegba]/.test(letters)) return undefined;
+  return { code: /[hs]/.test(letters) ? "yyyy-mm-dd h:mm" : "yyyy-mm-dd", isDate: true };
 }
 
 /** The formats with fixed numbers, which workbooks do not store (ECMA-376, 18.8.30). */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { extname, isAbsolute } from "node:path";
 import { setFlagsFromString } from "node:v8";
-import { damageIn, damageWords, NO_VALUE } from "../../files/cells.ts";
+import { damageIn, damageWords, NO_VALUE } from "../../files/damage.ts";
 import { type BoundedUnit, BYTE_ORDER_MARK, lineLimit, QuoteFault } from "../../files/delimited.ts";
 import type { ListedContextId, SheetArguments } from "../../files/detect-sheet.ts";
 import { findFile } from "../../files/folders.ts";

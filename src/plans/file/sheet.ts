@@ -1,5 +1,6 @@
-import { actionIn, BETWEEN_CONTEXTS, contextActionIn, damageIn, splitter, truthIn } from "../../files/cells.ts";
+import { actionIn, BETWEEN_CONTEXTS, contextActionIn, splitter, truthIn } from "../../files/cells.ts";
 import { NONE, type ValidColumns } from "../../files/columns.ts";
+import { damageIn } from "../../files/damage.ts";
 import type { OpenedFile } from "../../files/rows.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
 import { detached } from "../../platform/text.ts";
