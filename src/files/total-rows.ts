@@ -24,6 +24,13 @@ const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis
 const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
 const NUMBER = new RegExp(`^(?:[\\d.,'\\s%-]|${CURRENCIES.source})+$`, "u");
 
+/** Matches a number of options with its unit, such as "5 rows". */
+const COUNTED = /^\(?(\d+) ?(?:rows?|items?|options?|건|개|件|個)(?: in set| selected| affected)?\)?$/i;
+
+function countIn(cell: string): number {
+  return Number(COUNTED.exec(cell)?.[1] ?? cell);
+}
+
 /** Returns whether a cell is a number as people write it, with separators, a percent sign or a currency. */
 export function isNumber(cell: string): boolean {
   return NUMBER.test(cell) && /\d/.test(cell);
@@ -103,18 +110,20 @@ export class TotalRows {
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
+    const isAlone = cells.filter((cell) => cell.trim() !== "").length === 1;
+    if (isAlone && COUNTED.test(name) && this.#count >= FEWEST_ADDED && countIn(name) === this.#count) return "total";
     if (hasSum !== true && !TOTAL.test(name) && LABELLED.test(name) && this.#isLabelledSum(cells)) return "total";
     if (hasSum !== true && !TOTAL.test(name) && !cells.some((cell) => SUM_FORMULA.test(cell.trim()))) return "option";
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const [first, ...others] = filled;
     const isSum = hasSum === true || others.some(({ cell }) => SUM_FORMULA.test(cell));
     const isFigure = ({ cell }: { readonly cell: string }): boolean =>
-      cell === NO_VALUE || SUM_FORMULA.test(cell) || isNumber(cell);
+      cell === NO_VALUE || SUM_FORMULA.test(cell) || isNumber(cell) || COUNTED.test(cell);
     if (isSum && filled.every((one) => this.#read[one.at] !== true && isFigure(one))) return "total";
     if (first === undefined || others.length === 0 || !(isSum ? TOTAL_OF : TOTAL).test(first.cell)) return "option";
     if (!others.every(isFigure)) return "option";
     if (isSum) return "total";
-    const counts = others.filter(({ at }) => this.#read[at] === true).map(({ cell }) => Number(cell));
+    const counts = others.filter(({ at }) => this.#read[at] === true).map(({ cell }) => countIn(cell));
     if (!counts.every((count) => count === this.#count || (!this.#hasDigits && count === this.#countBelow))) {
       return "option";
     }
@@ -122,7 +131,8 @@ export class TotalRows {
     if (counts.length > 0 && this.#hasDigits && this.#count < FEWEST_ADDED) return "option";
     const sums = others.map(({ cell, at }) => this.#columns.get(at)?.compare(cell));
     const isCounted = counts.length === 0 || !this.#hasDigits;
-    if (isCounted && sums.includes("equal")) return "total";
+    const isCount = counts.length > 0 && this.#count >= FEWEST_ADDED && !sums.includes("different");
+    if (isCounted && (isCount || sums.includes("equal"))) return "total";
     return isApart || !sums.includes("different") || sums.includes("equal") ? "totalIfLast" : "notTotal";
   }
 

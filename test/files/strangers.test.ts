@@ -478,6 +478,25 @@ describe("workbooks of other programs", () => {
     expect((await read("a.tsv", `Option\tContext ID\nOne\t${id}\n`)).notes).not.toContain("date");
   });
 
+  test.each([
+    ["No.,옵션명,키워드\n1,One,a\n2,Two,b\n합계,2건,\n※ 참고,,\n", 4],
+    ["Group,Option,Context IDs\n,One,a\n,Two,b\nTotal,2,\n* approved,,\n", 4],
+    ["option,context_ids\nOne,a\nTwo,b\n\n2 rows\n", 5],
+    ["option,context_ids\nOne,a\nTwo,b\n(2 rows affected)\n", 4],
+  ])("a row that counts the options is no option: %j", async (content, line) => {
+    const { rows, notes } = await read("a.csv", content);
+    expect(rows.slice(0, 2)).toEqual([
+      ["One", "a"],
+      ["Two", "b"],
+    ]);
+    expect(JSON.stringify(rows)).not.toMatch(/2/);
+    expect(notes).toContain(`line ${line} skipped as a row of totals`);
+  });
+
+  test("an option named after a number that is no count is read", async () => {
+    expect((await read("a.csv", "Option,Context IDs\nOne,a\nTwo,b\n5 items,\n")).rows).toHaveLength(3);
+  });
+
   test("hidden rows are read, which is said, and cells beside the table are not", async () => {
     const hidden = row("Two", "b").replace("<row>", '<row hidden="1">');
     const content = rowsOf(row("Option", "Context ID"), row("One", "a", "", "ask Kim"), hidden);
