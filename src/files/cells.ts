@@ -161,15 +161,18 @@ export const truthIn = wordReader<boolean>([
 ]);
 
 export const actionIn = wordReader<"add" | "edit" | "remove">([
-  ["add", ["add", "create", "new", "추가", "생성", "hinzufügen", "anlegen", "neu", "añadir", "agregar", "ajouter"]],
   [
-    "edit",
-    ["edit", "set", "update", "change", "수정", "변경", "ändern", "bearbeiten", "editar", "modificar", "modifier"],
+    "add",
+    ["add", "create", "new", "추가", "생성", "신규", "등록", "hinzufügen", "anlegen", "neu", "añadir", "agregar"],
   ],
+  ["add", ["ajouter", "ajout", "adicionar", "aggiungi", "ekle", "追加", "新規"]],
+  ["edit", ["edit", "set", "update", "change", "move", "수정", "변경", "이동", "ändern", "bearbeiten", "verschieben"]],
+  ["edit", ["editar", "modificar", "mover", "modifier", "déplacer", "alterar", "modifica", "düzenle", "変更", "修正"]],
   [
     "remove",
     ["remove", "delete", "삭제", "제거", "entfernen", "löschen", "eliminar", "quitar", "supprimer", "retirer"],
   ],
+  ["remove", ["remover", "excluir", "elimina", "rimuovi", "sil", "削除"]],
 ]);
 
 export const contextActionIn = wordReader<"add" | "remove" | "set">([

@@ -174,7 +174,9 @@ export function checkHeader(
     throw new FileError(
       `${listed(headings)} on line ${line} of the file are all read as the column ${twice}`,
       new Set(headings.map(plainHeading)).size === 1
-        ? "Delete all but one of them, or give the others another heading."
+        ? CONTEXTS.includes(twice)
+          ? "Put the Context IDs of an option into one cell, separated by |. If these are tables side by side, save each as a file of its own."
+          : "Delete all but one of them, or give the others another heading. If these are tables side by side, save each as a file of its own."
         : `Leave one of them out, or choose one: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
     );
   }

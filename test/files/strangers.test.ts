@@ -5,6 +5,7 @@ import { strToU8, zipSync } from "fflate";
 import { describe, expect, test } from "vitest";
 import { sheetNotes } from "../../src/answers/sheets.ts";
 import { optionRows } from "../../src/changes/rows/input-rows.ts";
+import { actionIn } from "../../src/files/cells.ts";
 import type { SheetArguments } from "../../src/files/detect-sheet.ts";
 import { withDetectedForm } from "../../src/files/detected-form.ts";
 import { openFile } from "../../src/files/open-file.ts";
@@ -495,6 +496,23 @@ describe("workbooks of other programs", () => {
 
   test("an option named after a number that is no count is read", async () => {
     expect((await read("a.csv", "Option,Context IDs\nOne,a\nTwo,b\n5 items,\n")).rows).toHaveLength(3);
+  });
+
+  test("a heading that is repeated is refused with what to do for Context IDs and for tables side by side", async () => {
+    const ids = read("a.csv", "Option,Context ID,Context ID\nOne,a,b\n");
+    await expect(ids).rejects.toMatchObject({ remedy: expect.stringContaining("into one cell, separated by |") });
+    const tables = read("a.csv", "Option,Context ID,,Option,Context ID\nOne,a,,Two,b\n");
+    await expect(tables).rejects.toMatchObject({ remedy: expect.stringContaining("save each as a file of its own") });
+  });
+
+  test.each([
+    ["이동", "edit"],
+    ["Verschieben", "edit"],
+    ["신규", "add"],
+    ["Excluir", "remove"],
+    ["削除", "remove"],
+  ] as const)("the action %s is understood", (word, action) => {
+    expect(actionIn(word)).toBe(action);
   });
 
   test("hidden rows are read, which is said, and cells beside the table are not", async () => {
