@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -54,4 +54,25 @@ test("doctor says that no run is removed, and leaves nothing behind", async () =
   const { checks } = diagnosis.parse(JSON.parse(doctor.lines.join("\n")));
   expect(checks.find(({ about }) => about === "clock")?.found).toContain("no stored run is removed");
   expect(kept()).toEqual(before);
+});
+
+test("a server whose reading of the clock cannot be stored goes on, and removes nothing", async () => {
+  const { environment, runId, kept } = await deletedOnce();
+  const before = kept();
+  const clock = join(environment.TARGETING_MCP_STATE_DIR ?? "", "runs", "calls", "clock.json");
+  rmSync(clock);
+  mkdirSync(clock);
+  const server = startNode([COMMAND], environment);
+  for (const message of OPENING) server.send(message);
+  await server.answer("open");
+  for (const id of [1, 2, 3]) {
+    server.send(toolCall(id, "create_targetings", { items: [{ name: `Summer ${id}` }] }));
+    expect(JSON.stringify(await server.answer(id))).toContain('"status":"succeeded"');
+  }
+  server.send(toolCall(4, "get_run", { runId }));
+  expect(JSON.stringify(await server.answer(4))).toContain('"status":"succeeded"');
+  expect(server.child.exitCode).toBeNull();
+  expect(kept()).toEqual(expect.arrayContaining(before));
+  server.child.stdin.end();
+  await server.exited;
 });

@@ -295,9 +295,13 @@ function sweeper(of: RunsFolder, keep: Retention) {
       if (going) return;
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
-      void (isDue ? sweepAll().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
-        going = false;
-      });
+      // A failed sweep is repeated when another run ends.
+      void (isDue ? sweepAll() : Promise.resolve())
+        .then(sweepWaiting)
+        .catch(() => undefined)
+        .finally(() => {
+          going = false;
+        });
     },
     sweepAll,
   };
