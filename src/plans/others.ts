@@ -63,7 +63,8 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
 
 /**
  * Returns the options that rows delete (Action is Remove). But if others changed such an option or added sub-options to
- * it, a conflict is recorded. An option that is not in the base is deleted only if the row has its ID.
+ * it, a conflict is recorded. An option that is not in the base is deleted only if the row has its ID. If the row has
+ * another name, its ID may be that of another option, so a problem is reported.
  */
 export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, desired } = sides;
@@ -89,9 +90,23 @@ export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[
       );
       continue;
     }
+    if (hasOtherName(row)) {
+      problems.add(
+        option,
+        `Action is Remove, and the row names the option ${there._id} ${nameOf(row)}, but its name is ${quoted(there.name)}`,
+        "Correct the Option ID or the name, or empty the name: the option is then deleted by its ID.",
+      );
+      continue;
+    }
     if (mayBeDeleted(there, sides, since, { line: option.line })) deleted.push(there);
   }
   return deleted;
+}
+
+/** Returns whether the name of a row is neither the current name of its option nor the one in the base. */
+function hasOtherName({ option, there, base }: DesiredRow): boolean {
+  const { name } = option;
+  return name !== undefined && name !== there?.name && name !== base?.name;
 }
 
 /**

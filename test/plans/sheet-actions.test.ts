@@ -23,6 +23,23 @@ test("Remove deletes the option of a row: by its ID, or by its name where there 
   expect((await planText("csv", "Action,Option\nRemove,Golf\n", there(A, B))).items).toEqual([]);
 });
 
+test("a row that deletes an option by its ID must have the name of this option, or none", async () => {
+  const sheet = `Action,Option ID,Option\nDelete,${idOf("A")},Running\nDelete,${idOf("B")},Running\n`;
+  const plan = await planText("csv", sheet, there(A, B));
+  expect(wordsOf(plan)).toEqual([
+    expect.stringContaining(
+      `2:1 Action is Remove, and the row names the option ${idOf("A")} "Running", but its name is`,
+    ),
+  ]);
+  expect(deleted(plan)).toEqual(["Running"]);
+  const renamed = there({ ...A, name: "Soccer" }, B);
+  const old = `Action,Option ID,Option\nDelete,${idOf("A")},Football\n`;
+  expect(wordsOf(await planText("csv", old, renamed))).toHaveLength(1);
+  // The name in the base is this option's too: that others renamed it is a conflict.
+  const { conflicts, problems } = await planText("csv", old, renamed, { base: baseAt(there(A, B)) });
+  expect([conflicts.length, problems]).toEqual([1, []]);
+});
+
 test("an option that others changed since the base is a conflict, and not deleted", async () => {
   const changed = there({ ...A, name: "Soccer" }, B);
   const plan = await planText("csv", `Action,Option ID\nRemove,${idOf("A")}\n`, changed, { base: baseAt(there(A, B)) });
