@@ -167,7 +167,10 @@ export interface CheckRow {
 
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
-/** The maximum tokens for the uids of users who do not meet everything. They reduce those for expectations. */
+/**
+ * The maximum tokens for the uids of users for whom an expectation is not met. The tokens that they take are missing for
+ * the list of expectations.
+ */
 const USERS_TOKENS = 700;
 const FINDING_TOKENS = 520;
 /** The maximum tokens for findings in an answer with a coverage report and without events. */

@@ -61,7 +61,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   exposeChildrenOfAtomic: {
     message: "exposeChildren is only for groups, and this is a regular option",
     remedy: texts(
-      "Leave exposeChildren out, or make the option a group with type collection or children.",
+      "Leave exposeChildren out, or make the option a group: set its type to collection, or give it children.",
       "Leave exposeChildren out, or make the option a group: in a sheet, write yes in Is Group.",
     ),
   },

@@ -225,7 +225,7 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
     seen.filled && `${many(seen.filled, "blank cell")} filled from above`,
     seen.blankGroups &&
       seen.filled === undefined &&
-      `${many(seen.blankGroups, "row")} with a blank ${quoteShort(group)} below a filled one: read without a group; fillDown [${quoteShort(group)}] continues the group above`,
+      `${many(seen.blankGroups, "row")} with a blank ${quoteShort(group)} below a filled one: read without a group; to put them into the group above, use fillDown [${quoteShort(group)}]`,
     seen.hidden && `${many(seen.hidden, "hidden row")} read like the others`,
     seen.template && `${many(seen.template, "row")} skipped, without an option, a group or Context IDs`,
     seen.beyond && `${many(seen.beyond, "cell")} ignored, in columns without a heading`,

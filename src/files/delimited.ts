@@ -285,7 +285,10 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
   };
 }
 
-/** Does the same as `lineLimit` for lines. It searches for line breaks, which is faster than checking each byte. */
+/**
+ * Like `lineLimit`, but for files in which no quoted cell contains a line break. It searches for line breaks, which is
+ * faster than checking each byte.
+ */
 function plainLineLimit(mostBytes: number): (chunk: Uint8Array) => void {
   let line = 1;
   let lineBytes = 0;

@@ -100,9 +100,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a stored run and executes it in the background. `meanwhile` is shown as its state until the run has objects.
-   * `lease`: the lease of the run, if this process holds it. Returns undefined if the run was already started. Throws
-   * an ExecutionRefusedError.
+   * Starts a stored run and executes it in the background. Until it is known which objects the run changes,
+   * `meanwhile` is shown as its state. `lease`: set if this process already holds the run's lease. Returns undefined if
+   * the run was already started. Throws an ExecutionRefusedError.
    */
   async start(
     header: RunHeader<Call>,

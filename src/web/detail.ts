@@ -4,6 +4,7 @@ import { placesWords, placeWords } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { undoLine } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
+import { sheetNotes } from "../answers/sheets.ts";
 import { isApproval } from "../changes/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { type JournalEntry, journalEntry } from "../changes/rows/entries.ts";
@@ -18,7 +19,7 @@ import { LIMITS } from "../spec/limits.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import { whyNotApplied } from "../tools/kept-plan.ts";
 import { planTextOf, removedLines, resultLine, sheetRunOf } from "../tools/run-files.ts";
-import { approvalOfRun } from "../tools/run-reports.ts";
+import { approvalOfRun, fileReadBy } from "../tools/run-reports.ts";
 import { fileAnswer } from "./page.ts";
 import type {
   FailureRow,
@@ -64,6 +65,12 @@ function decisionOf(run: Run, person: string | undefined): readonly StoryStep[] 
   const isStale = run.state.facts.stale !== undefined;
   const title = isStale ? "Checked again: it had changed" : "Checked again: nothing had changed";
   return [step, ...(run.state.planned ? [{ title, tone: isStale ? ("bad" as const) : ("good" as const) }] : [])];
+}
+
+/** Returns how the file of a run was read, for a person, who cannot give arguments to tools. */
+export function readingOf(run: Run): readonly string[] {
+  const notes = isChangeRun(run) ? sheetNotes(fileReadBy(run)) : [];
+  return notes.map((note) => note.replace(/use fillDown \[.*\]$/, "ask the agent"));
 }
 
 /** Describes how many requests were sent again and how long the run waited. Undefined if neither happened. */
@@ -339,8 +346,10 @@ function resultWords(entry: JournalEntry): string | undefined {
   }
   // An answer that decides about no item is followed by a pause, after which the request is sent again.
   if (entry.t !== "answer" || (entry.changes.length === 0 && entry.made === undefined)) return undefined;
-  const failed = entry.changes.filter(({ to }) => to !== "done" && to !== "alreadyDone").length;
-  return failed === 0 ? "done" : `answered: ${many(failed, "item")} not applied`;
+  const failed = entry.changes.filter(({ to }) => to === "failed").length;
+  const others = entry.changes.filter(({ to }) => to === "refused" || to === "unknown" || to === "notApplied").length;
+  const words = [failed > 0 && `${many(failed, "item")} failed`, others > 0 && `${many(others, "item")} not applied`];
+  return words.filter((one) => one !== false).join(", ") || "done";
 }
 
 /** The maximum number of entries in each list of a plan on the page. `omitted` counts the others. */

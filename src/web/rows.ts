@@ -1,7 +1,6 @@
 import { approvalWords, approvedIn, declinedIn, personWords } from "../answers/approvals.ts";
 import { groupFailures } from "../answers/failures.ts";
 import { many } from "../answers/message-words.ts";
-import { sheetNotes } from "../answers/sheets.ts";
 import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { isUndone, isWithdrawn, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -15,10 +14,10 @@ import { callerContext } from "../tools/decide-run.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
-import { approvalOfRun, fileReadBy } from "../tools/run-reports.ts";
+import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeLines, changeList, firstChanges } from "./changes.ts";
-import { failureRow, forAgent, planView, problemList, storyOf } from "./detail.ts";
+import { failureRow, forAgent, planView, problemList, readingOf, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import { actOf, nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
@@ -263,7 +262,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   return {
     run: row,
     story: storyOf(run, shown.services),
-    reading: isChangeRun(run) ? sheetNotes(fileReadBy(run)) : [],
+    reading: readingOf(run),
     ...{ failures, forAgent: forAgent(row, failures) },
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     saved: isOwn ? (await files()).savedBy(run) : undefined,

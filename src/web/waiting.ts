@@ -38,13 +38,13 @@ export function waitingOf(
   const newGroups = isChangeRun(run) ? (kindsOfWaiting(run).groups?.created ?? 0) : 0;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
   // The title of a run that only deletes already says what is deleted, so this text says only what stays.
-  const stays = isDeletion && counts.deleted > 0 && counts.created + counts.changed === 0 && note !== undefined && note;
+  const stays = isDeletion && counts.deleted > 0 && counts.created + counts.changed === 0 ? note : undefined;
   return {
-    effect: stays === false ? (note ?? effect) : "",
+    effect: stays === undefined ? (note ?? effect) : "",
+    stays,
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, newGroups }),
     consequence: consequenceOf(
-      stays,
       isDeletion && freedWords(parts),
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
     ),
@@ -76,12 +76,13 @@ export function undoOf(
   const lost = unrestorable(deletedIn(parts));
   const counts = { created: newObjects(created, newGroups, parts), exact: changed, newIds: deleted - lost, lost };
   const isDeletion = created + changed === 0;
+  const newIds = deleted === 1 && optionsWithin(parts) === 0 ? "a new ID" : "new IDs";
   const back = lost === 0 ? "all" : `${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}`;
   const title = undoTitle(counts, many(days, "day"), { isUndo, back });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
   if (isDeletion && lost === 0)
-    return { title: `${title} except use in campaigns`, notes: [newIdsNote(deleted, parts)] };
+    return { title: `${title} with ${newIds}, but campaigns lose ${deleted === 1 ? "it" : "them"} at once`, notes: [] };
   const notes = [
     lost > 0 && `Not restored: ${thousands(lost)} of ${many(deleted, nounOf(parts))}, because ${refused}.`,
     counts.newIds > 0 && "Undo does not reconnect campaigns and ad products to deleted objects.",
@@ -161,13 +162,6 @@ function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const [what, them] = count === 1 ? [`the ${noun}`, "it"] : [`these ${noun}s`, "them"];
   const lost = `${refused === "" ? "Campaigns" : "Other campaigns"} and ad products that use ${what} lose ${them} at once. `;
   return `${refused}${lost}Check first in the web console of the ad platform which campaigns use ${them}: the API does not show it.`;
-}
-
-function newIdsNote(count: number, parts: readonly EffectPart[]): string {
-  const [inside, noun] = [optionsWithin(parts) > 0, nounOf(parts)];
-  return count === 1 && !inside
-    ? `A restored ${noun} gets a new ID.`
-    : `Restored ${inside ? "object" : noun}s get new IDs.`;
 }
 
 /** Returns what it means that restored objects get new IDs. Undefined if no objects are restored. */

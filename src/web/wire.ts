@@ -163,6 +163,8 @@ export interface Waiting {
    * What approving means for objects that are not deleted or that come back, such as the sub-options of deleted groups.
    */
   readonly consequence?: string | undefined;
+  /** Which options a deletion leaves out, and why. */
+  readonly stays?: string | undefined;
   /** Set if another waiting run would delete some of the same objects: that run, and which ones: `The group is also`. */
   readonly also?: { readonly runId: string; readonly what: string } | undefined;
   /** What to check about campaigns before a deletion is approved. The API does not show campaigns. */

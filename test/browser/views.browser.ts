@@ -241,7 +241,7 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /Undo \(30 days\) restores all except use in campaigns/,
+      /Undo \(30 days\) restores all with new IDs, but campaigns lose them at once/,
       long(2),
     ];
     const places = order.map((part) => words.search(part));

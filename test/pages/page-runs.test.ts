@@ -290,8 +290,8 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Undo (30 days) restores all except use in campaigns",
-          notes: ["Restored objects get new IDs."],
+          title: "Undo (30 days) restores all with new IDs, but campaigns lose them at once",
+          notes: [],
         },
       },
     });
@@ -362,7 +362,7 @@ describe("a deletion that waits", () => {
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
       check: CHECK,
-      undo: { notes: ["Restored objects get new IDs."] },
+      undo: { title: "Undo (30 days) restores all with new IDs, but campaigns lose it at once" },
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     expect(waiting).not.toHaveProperty("consequence");
@@ -420,7 +420,7 @@ describe("a run on the page", () => {
       .parse(JSON.parse(list.text));
     expect([total, rows.length]).toEqual([2, 2]);
     expect(rows[0]?.result).toMatch(/^answered with status 409; sent again after \d+\.\d s$/);
-    expect(rows[1]).toEqual({ what: "Add options: 1,600 items", result: "answered: 1 item not applied" });
+    expect(rows[1]).toEqual({ what: "Add options: 1,600 items", result: "1 item failed" });
     expect(JSON.parse((await download(person, runId, "requests?from=1")).text).rows).toHaveLength(total - 1);
   });
 

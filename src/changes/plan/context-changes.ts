@@ -191,7 +191,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // If an item can add Context IDs, their number is reported even if it is 0.
+      // Only for an item that just removes Context IDs, the number of added ones is left out. For others it may be 0.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,

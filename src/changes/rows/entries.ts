@@ -96,7 +96,7 @@ export type StepOf<Operation extends BulkOperation> = {
   readonly [Each in Operation]: StepFields & { readonly operation: Each; readonly item: StepItems[Each] };
 }[Operation];
 
-/** One item of a request. It is sent, answered and sent again on its own. */
+/** One item of a bulk request. It has its own answer, and can be sent again without the other items. */
 export type Step = StepOf<BulkOperation>;
 
 export function targetOf(step: Step): string | undefined {

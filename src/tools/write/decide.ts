@@ -140,7 +140,8 @@ export async function decide(
   if (decision.until !== undefined && decision.until < at) return { is: "expired" };
   const decided = { who: person.who, where: channel, at };
   if (answer === "declined") {
-    // The client also asks about plans that are not stored as waiting runs. So its decision needs no waiting run.
+    // A person can also be asked through the client about a plan that is not stored as a waiting run. So a decision
+    // through the client needs no waiting run.
     const isAsked = waiting !== undefined || channel === "client";
     return isAsked ? declined(run, decided, services) : { is: "decided" };
   }

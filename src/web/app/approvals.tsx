@@ -203,6 +203,7 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
         version={`${waiting.digest} ${waiting.effect}`}
         title="What changes"
         isWaiting
+        areOnlyDeleted={waiting.counts.created + waiting.counts.changed === 0}
         isUndo={run.isUndo}
         shown={list}
       />
@@ -214,7 +215,6 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
       <p class="card note small">
         <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> If something changes before
         you approve, nothing is sent.
-        {waiting.also !== undefined && " Once one of the two requests is approved, the other must be requested again."}
       </p>
       <Foot run={run} waiting={waiting} isRead={isRead} />
     </>
@@ -295,7 +295,7 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
 
 /** Shows how much of the targeting a run changes, and what an undo would restore. */
 function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead }: SummaryProps) {
-  const { undo, consequence, also, magnitude } = waiting;
+  const { undo, consequence, stays, also, magnitude } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
   const isSaid = contextIds.startsWith("0") || `${run.title} ${undo?.title}`.includes(contextIds);
   const size = <Size of={waiting} isUndo={run.isUndo} />;
@@ -304,9 +304,15 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
       {hasKinds(waiting) && size}
       {!isSaid && <span class="line deleted">Removes {contextIds}</span>}
       {consequence !== undefined && <span class="line">{consequence}</span>}
-      {also !== undefined && (
+      {groups.length > 0 && (
         <span class="line">
-          {also.what} in <a href={`#/approvals/${also.runId}`}>another request</a>.
+          {groups.map(({ name, more, count }, at) => (
+            <Fragment key={at}>
+              {at > 0 && ", "}
+              {name === null ? "top level" : more ? counted(more, "more group") : <Text of={name} most={80} />}{" "}
+              <strong class="deleted">−{number(count)}</strong>
+            </Fragment>
+          ))}
         </span>
       )}
       {undo !== undefined &&
@@ -319,13 +325,13 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
             </span>
           );
         })}
-      {groups.map(({ name, more, count }, at) => (
-        <Fragment key={at}>
-          {at > 0 ? ", " : hasKinds(waiting) && "Deletes "}
-          {name === null ? "top level" : more ? counted(more, "more group") : <Text of={name} most={80} />}{" "}
-          <strong>{number(count)}</strong>
-        </Fragment>
-      ))}
+      {stays !== undefined && <span class="line quiet small">{stays}</span>}
+      {also !== undefined && (
+        <span class="line quiet small">
+          {also.what} in <a href={`#/approvals/${also.runId}`}>another request</a>. Once one of the two is approved, the
+          other must be requested again.
+        </span>
+      )}
       {magnitude !== undefined && !hasKinds(waiting) && size}
       <span class="row quiet small">
         <Request run={run} />

@@ -8,6 +8,8 @@ import { narrows, set } from "./state.ts";
 
 /** The number of rows that are shown at first, and later per page. */
 const FIRST_ROWS = 20;
+/** Of a deletion that waits, fewer rows are shown, so that the note below them is visible without scrolling. */
+const FIRST_DELETED = 7;
 const ROWS = 100;
 /** The pause before a list is read again that the server is still completing, in milliseconds. */
 const AGAIN_MS = 1000;
@@ -21,13 +23,14 @@ type Kind = "" | ChangeRow["kind"];
  * Shows the changes of a run, each with the state before and after. They are in the order of the options in the
  * targeting, with pages and a search.
  */
-export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, shown }: ChangesProps) {
+export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDeleted, isUndo, shown }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
   const isOpen = useSignal(false);
   const reads = useSignal(0);
-  const limit = String(isOpen.value ? ROWS : FIRST_ROWS);
+  const first = areOnlyDeleted ? FIRST_DELETED : FIRST_ROWS;
+  const limit = String(isOpen.value ? ROWS : first);
   const query = new URLSearchParams({ search: search.value, kind: kind.value, from: String(from.value), limit });
   const list = useRead<ChangeList>(runPath(runId, `changes?${query}`), {
     version: `${version} ${reads.value}`,
@@ -74,7 +77,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, s
         )}
         <span class="push row">
           <Search label={`Search ${where}`} value={search.value} change={narrows(search, from)} />
-          {all + (freed?.count ?? 0) > FIRST_ROWS && (
+          {all + (freed?.count ?? 0) > first && (
             <button type="button" class="plain" onClick={() => void save(runPath(runId, "list"))}>
               Download list
             </button>
@@ -85,7 +88,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, s
       {total === 0 && <p>Nothing has this in its {findsNames || isReading ? "name" : "name or Context IDs"}.</p>}
       {isReading && <p class="quiet small">The Context IDs are being read…</p>}
       {findsNames && <p class="quiet small">Not all Context IDs are known here, so the search looks at names alone.</p>}
-      {isOpen.value || total <= FIRST_ROWS ? (
+      {isOpen.value || total <= first ? (
         <Steps from={from} total={total} rows={ROWS} of="changes" />
       ) : (
         <p>
@@ -107,6 +110,8 @@ interface ChangesProps {
   readonly isRunning?: boolean;
   /** Whether the run waits for an approval. */
   readonly isWaiting?: boolean;
+  /** Whether the run waits and only deletes. */
+  readonly areOnlyDeleted?: boolean;
   /** Whether the run undoes another one. Objects that it creates are then shown as restored. */
   readonly isUndo?: boolean | undefined;
   /** Set by this component to the list that it shows, which other components need. Undefined until it has been read. */

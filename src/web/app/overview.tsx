@@ -23,10 +23,9 @@ const HOUR = 3_600_000;
 const HOURS = 24;
 /** The chart shows the time below every sixth hour. */
 const LABEL_EVERY = 6;
-/** The maximum number of entries in the lists of waiting and recent runs, and of names in a line. */
+/** The maximum number of entries in the lists of waiting and recent runs. */
 const MAX_WAITING = 4;
 const MAX_RECENT = 8;
-const MAX_NAMES = 2;
 
 /** Shows runs and problems that need the person's attention, and what happened today. */
 export function Overview() {
@@ -283,25 +282,24 @@ function lineOf({ runId, targeting: { _id, name } = {} }: RunRow): string {
  */
 interface Part {
   readonly words?: string;
-  readonly names?: readonly string[];
   readonly runs: readonly RunRow[];
 }
 
 const MOVED = "# moved";
 
 /**
- * The kinds of changes that a line can describe: the words (`#` is the number), the kind, and a function that returns
- * how much a run changed. A second function returns how many objects that concerns, if this is another number.
+ * The kinds of changes that a line can describe: the words (`#` is the number), and a function that returns how much a
+ * run changed.
  */
-const KINDS: readonly (readonly [string, keyof ChangeCounts, ...((run: RunRow) => number | undefined)[]])[] = [
-  ["# added", "created", ({ did }) => did?.created],
-  ["# deleted", "deleted", ({ did }) => did?.deleted],
-  ["# renamed", "changed", ({ how }) => how?.renamed],
-  [MOVED, "changed", ({ how }) => how?.moved],
-  ["# set to show or hide sub-options", "changed", ({ how }) => how?.exposed],
-  ["+# Context IDs", "changed", ({ how }) => how?.added, ({ how }) => how?.extended],
-  ["−# Context IDs", "changed", ({ how }) => how?.removed, ({ how }) => how?.reduced],
-  ["# changed", "changed", ({ how, did }) => (how ? 0 : did?.changed)],
+const KINDS: readonly (readonly [string, (run: RunRow) => number | undefined])[] = [
+  ["# added", ({ did }) => did?.created],
+  ["# deleted", ({ did }) => did?.deleted],
+  ["# renamed", ({ how }) => how?.renamed],
+  [MOVED, ({ how }) => how?.moved],
+  ["# set to show or hide sub-options", ({ how }) => how?.exposed],
+  ["+# Context IDs", ({ how }) => how?.added],
+  ["−# Context IDs", ({ how }) => how?.removed],
+  ["# changed", ({ how, did }) => (how ? 0 : did?.changed)],
 ];
 
 /**
@@ -312,19 +310,13 @@ function partsOf(its: readonly RunRow[]): readonly Part[] {
   const { summed = [], apart = [] } = Object.groupBy(its, ({ tool, status, isUndo }) =>
     isUndo || status === "running" || tool.includes("_targeting") ? "apart" : "summed",
   );
-  const parts = KINDS.map(([words, of, count, objects = count]): Part => {
-    const runs = summed.filter((run) => count?.(run));
-    const sum = number(runs.reduce((all, run) => all + (count?.(run) ?? 0), 0));
-    const names = runs.flatMap((run) => (objects?.(run) === run.did?.[of] ? (run.names?.[of] ?? []) : []));
-    const isWhole = runs.reduce((all, run) => all + (objects?.(run) ?? 0), 0) <= MAX_NAMES;
+  const parts = KINDS.map(([words, count]): Part => {
+    const runs = summed.filter((run) => count(run));
+    const sum = number(runs.reduce((all, run) => all + (count(run) ?? 0), 0));
     // Only if all these runs moved objects to the same group, the group is named.
     const [into, ...others] = new Set(runs.map(({ how }) => how?.into));
     const end = words === MOVED && into && others.length === 0 ? ` to ${into}` : "";
-    return {
-      words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1") + end,
-      names: isWhole ? names : [],
-      runs,
-    };
+    return { words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1") + end, runs };
   });
   return [...parts.filter(({ runs }) => runs.length > 0), ...apart.map((run) => ({ runs: [run] }))];
 }
@@ -363,18 +355,12 @@ function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
 
 /** Shows one kind of change, or the title of a run. It links to its run, or lists its runs if there are several. */
 function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly isWithin: boolean }) {
-  const { words, names = [], runs, trouble, isWithin } = part;
+  const { words, runs, trouble, isWithin } = part;
   const [run] = runs;
   if (run === undefined) return null;
   const shown = (
     <>
       {words === undefined ? <Title run={run} {...(isWithin && { isWithin })} /> : <Text of={words} most={200} />}
-      {names.length > 0 && (
-        <span class="quiet small">
-          {" "}
-          <Text of={names.join(", ")} />
-        </span>
-      )}
       {troubleWords(trouble).map((one) => `, ${one}`)}
     </>
   );
@@ -400,12 +386,12 @@ function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly 
   );
 }
 
-/** Returns in words what the colour of a line means: `58 failed`. Empty if all runs succeeded. */
+/** Returns in words what the colour of a line means: `58 rows failed`. Empty if all runs succeeded. */
 function troubleWords(its: readonly RunRow[]): readonly string[] {
   const open = its.filter((run) => toneOf(run) !== "good");
   const counts = (["failed", "unknown"] as const).flatMap((kind) => {
     const count = open.reduce((sum, run) => sum + run.counts[kind], 0);
-    return count === 0 ? [] : [`${number(count)} ${kind}`];
+    return count === 0 ? [] : [`${counted(count, open[0]?.noun ?? "item")} ${kind}`];
   });
   return counts.length > 0 ? counts : open.slice(0, 1).map((run) => statusWords(run).toLowerCase());
 }

@@ -2,12 +2,12 @@ import { signal } from "@preact/signals";
 import { type ComponentChildren, Fragment } from "preact";
 import type { EventCause } from "../sandbox-wire.ts";
 import type { FailureRow, RunDetail, RunRow } from "../wire.ts";
-import { now, Text, type Tone, useSteady } from "./parts.tsx";
+import { Ago, now, Text, type Tone, useSteady } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { runPath, useRead } from "./requests.ts";
 import { Cause, heldBack } from "./run-problems.tsx";
 import { Title } from "./run-words.tsx";
-import { runList, set } from "./state.ts";
+import { clockAhead, runList, set } from "./state.ts";
 import { type EventProblem, eventProblems, Fix, RESULTS, WordsOf } from "./words.tsx";
 
 // The problems of runs and of events that need the person's attention.
@@ -146,12 +146,12 @@ function RunProblem({ run, most }: { readonly run: RunRow; readonly most: number
       <ul class="causes">
         {failures.slice(0, most).map((failure, at) => (
           <li key={at}>
-            <Cause of={failure} noun={noun} isFirst={at === 0} />
+            <Cause of={failure} noun={noun} />
           </li>
         ))}
       </ul>
       <OtherCauses of={failures.slice(most)} />
-      {run.fileName === undefined && noun !== "event" && <Title run={run} />}
+      {run.fileName === undefined && noun !== "event" && <Title run={run} />} <Ago at={updatedAt} />
     </Problem>
   );
 }
@@ -169,6 +169,7 @@ function OtherCauses({ of: others }: { readonly of: readonly FailureRow[] }) {
 /** Shows how many events of a name do not count, and why. Several causes are listed, each with its count. */
 function EventItem({ of: { name, count, total, causes } }: { readonly of: EventProblem }) {
   const [first, ...others] = causes;
+  const platforms = new Set(causes.flatMap((one) => one.platforms.map(({ platform }) => platform)));
   if (first === undefined) return null;
   return (
     <Problem
@@ -210,6 +211,13 @@ function EventItem({ of: { name, count, total, causes } }: { readonly of: EventP
             </li>
           ))}
         </ul>
+      )}
+      last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt)) - clockAhead.value} />
+      {platforms.size === 1 && (
+        <>
+          {" · "}
+          <Text of={[...platforms].join()} most={20} />
+        </>
       )}
     </Problem>
   );

@@ -292,6 +292,7 @@ function Requests({ run }: { readonly run: RunRow }) {
           </tr>
         ))}
       </Table>
+      {run.counts.failed > 0 && <p class="quiet small">Items whose error was known before are in no request.</p>}
       <Steps from={from} total={list.value.total} rows={100} of="requests" />
     </>
   );

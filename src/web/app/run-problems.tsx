@@ -61,7 +61,7 @@ export function FailedNote({ detail: { run, failures, downloads, forAgent = "" }
       <h2 id="problems">{problemWords(run, failures)}</h2>
       <ul class="reasons">
         {failures.slice(0, failures.length - rest.length).map((reason, at) => (
-          <Reason key={at} of={reason} noun={run.noun} isFirst={at === 0} />
+          <Reason key={at} of={reason} noun={run.noun} />
         ))}
       </ul>
       {rest.length > 0 && (
@@ -92,7 +92,7 @@ export function FirstReason({ run }: { readonly run: RunRow }) {
   return (
     <div class="card note">
       <ul class="reasons">
-        <Reason of={first} noun={run.noun} isFirst />
+        <Reason of={first} noun={run.noun} />
       </ul>
       {more.length > 0 && <a href={`#/runs/${run.runId}`}>and {counted(more.length, "more reason")}</a>}
     </div>
@@ -138,17 +138,11 @@ function Reason(shown: CauseProps) {
 interface CauseProps {
   readonly of: FailureRow;
   readonly noun: string;
-  /**
-   * Whether the cause is the first in its list. Only the first one shows the noun of the positions; in the others, only
-   * screen readers read it.
-   */
-  readonly isFirst: boolean;
 }
 
 /** Shows how many objects failed, the cause, and their positions in one line. The positions may be cut at its end. */
-export function Cause({ of, noun, isFirst }: CauseProps) {
+export function Cause({ of, noun }: CauseProps) {
   const { outcome, count, message, cause = message, places } = of;
-  const [nouns = "", ...numbers] = places.replace(/^item/, noun).split(" ");
   return (
     <>
       <strong>{number(count)}</strong>
@@ -156,10 +150,7 @@ export function Cause({ of, noun, isFirst }: CauseProps) {
         {outcome !== "failed" && `${OUTCOMES[outcome]}: `}
         <Text of={cause} most={400} />
       </span>
-      <span class="quiet small places">
-        <span class={isFirst ? "" : "spoken"}>{nouns} </span>
-        {numbers.join(" ")}
-      </span>
+      <span class="quiet small places">{places.replace(/^item/, noun)}</span>
     </>
   );
 }

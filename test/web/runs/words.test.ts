@@ -337,11 +337,11 @@ describe("what an undo brings back", () => {
     objects: names.map((name) => ({ name, says: "" })),
   });
   const use = "Undo does not reconnect campaigns and ad products to deleted objects.";
-  const all = "Undo (30 days) restores all except use in campaigns";
+  const all = (ids: string, it: string) => `Undo (30 days) restores all with ${ids}, but campaigns lose ${it} at once`;
   const refused = "Not restored: 1 of 2 options, because the service does not accept its name.";
   test.each([
-    [0, ["Shoes"], [all, "A restored option gets a new ID."]],
-    [0, ["Shoes", "Hats"], [all, "Restored options get new IDs."]],
+    [0, ["Shoes"], [all("a new ID", "it")]],
+    [0, ["Shoes", "Hats"], [all("new IDs", "them")]],
     [0, ["Shoes", "bad_name"], ["Undo (30 days) restores 1 of 2 options", refused, use]],
     [
       2,
@@ -393,9 +393,8 @@ describe("what an undo brings back", () => {
   ])("%i targetings with %i options come back", (count, options) => {
     const parts = [{ title: "Targetings deleted", count, objects: [{ name: "Spring", says: "", options }] }];
     const counts = { created: 0, changed: 0, deleted: count };
-    const note = count + options === 1 ? "A restored targeting gets a new ID." : undefined;
-    const several = options > 0 ? "Restored objects get new IDs." : "Restored targetings get new IDs.";
-    expect(undoOf(counts, parts, { days: 30 })).toEqual({ title: all, notes: [note ?? several] });
+    const title = all(count + options === 1 ? "a new ID" : "new IDs", count === 1 ? "it" : "them");
+    expect(undoOf(counts, parts, { days: 30 })).toEqual({ title, notes: [] });
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {
