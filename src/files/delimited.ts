@@ -286,8 +286,8 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
 }
 
 /**
- * Like `lineLimit`, but for files in which no quoted cell contains a line break. It searches for line breaks, which is
- * faster than checking each byte.
+ * Does what `lineLimit` does if the limit is for lines. It searches for line breaks, which is faster than checking each
+ * byte.
  */
 function plainLineLimit(mostBytes: number): (chunk: Uint8Array) => void {
   let line = 1;
