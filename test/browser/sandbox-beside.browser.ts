@@ -16,7 +16,7 @@ const created = z.looseObject({ results: z.array(z.looseObject({ _id: z.string()
 
 /** Returns the address of the sandbox that the page shows. */
 async function addressOn(page: Page): Promise<string> {
-  return `http://${await page.locator(".environment span span").innerText()}`;
+  return `http://${await page.locator(".environment span span:not(.link)").innerText()}`;
 }
 
 /** Sends events directly to the sandbox, because the tools would correct or refuse them. */
