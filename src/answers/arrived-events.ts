@@ -152,10 +152,15 @@ export function eventCoverageText(
   ];
 }
 
-/** The result of one expectation. If the users are checked separately, also the user and the index in `expect`. */
+/**
+ * The result of one expectation. If the users are checked separately, also the user and the index in `expect`. If
+ * several are checked together, also how many of them have such an event.
+ */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
   readonly index?: number;
+  readonly users?: number;
+  readonly ofUsers?: number;
 }
 
 export interface CheckRow {
@@ -196,7 +201,9 @@ export function reportExpectations(results: readonly ExpectationRow[], expect: E
   }));
   const { picked, omitted } = fitting(rows, EXPECTATION_TOKENS - tokens);
   const users = new Set(results.flatMap(({ uid }) => uid ?? [])).size;
-  const each = users < 2 ? "" : ` (${expect.length} for each of ${users} users)`;
+  const [{ ofUsers } = {}] = results;
+  const together = ofUsers === undefined ? "" : ` by ${thousands(ofUsers)} users together (uids or inOrder checks each)`;
+  const each = users < 2 ? together : ` (${expect.length} for each of ${users} users)`;
   return {
     facts: { expectations: picked.map(({ data }) => data), ...(omitted > 0 && { expectationsOmitted: omitted }) },
     text: [
@@ -208,14 +215,15 @@ export function reportExpectations(results: readonly ExpectationRow[], expect: E
 }
 
 function expectationLine(
-  { uid, index, met, found, reason }: ExpectationRow,
+  { uid, index, met, found, reason, users, ofUsers = 0 }: ExpectationRow,
   expect: readonly { readonly eventName: string }[],
   position: number,
 ): string {
   const at = index ?? position;
   const of = uid === undefined ? "" : `, uid ${quoteUntrusted(cutUid(uid))}`;
   const about = `expectation ${at + 1}, ${quoteUntrusted(expect[at]?.eventName ?? "")}${of}`;
-  return `${about}: ${met ? `met, found ${found}` : `NOT met, ${escapeInvisible(reason ?? `found ${found}`)}`}`;
+  const share = users === undefined ? "" : `, from ${thousands(users)} of ${thousands(ofUsers)} users`;
+  return `${about}: ${met ? `met, found ${found}` : `NOT met, ${escapeInvisible(reason ?? `found ${found}`)}`}${share}`;
 }
 
 /**

@@ -320,6 +320,7 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
   const users = uids ?? (inOrder || withinMs !== undefined ? usersWith(arrived, expect) : []);
   const isEach = uids !== undefined || users.length > 1;
   const parts = isEach ? byUser(arrived, new Set(users)) : [{ events: arrived }];
+  const shares = isEach ? [] : sharesOf(arrived, expect);
   const expectations: ExpectationRow[] = [];
   const order: CheckRow[] = [];
   const within: CheckRow[] = [];
@@ -330,7 +331,7 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
     for (const [index, result] of checkExpectations(events, expect, given).entries()) {
       const { eventName } = expect[index] ?? {};
       isRepeated ||= result.found > expect.filter((one) => one.eventName === eventName).length;
-      expectations.push({ ...of, ...("uid" in of && { index }), ...result });
+      expectations.push({ ...of, ...("uid" in of && { index }), ...result, ...shares[index] });
     }
     if (inOrder) order.push({ ...of, ...checkOrder(events, expect) });
     if (withinMs !== undefined) {
@@ -373,6 +374,22 @@ function byUser(arrived: readonly SandboxEvent[], uids: ReadonlySet<string>) {
   const events = new Map([...uids].map((uid): readonly [string, SandboxEvent[]] => [uid, []]));
   for (const event of arrived) if (event.uid !== null) events.get(event.uid)?.push(event);
   return [...events].map(([uid, own]) => ({ uid, events: own }));
+}
+
+/**
+ * Returns, for each expectation, how many users have such an event (`users`), of how many. Empty if the events are of
+ * one user.
+ */
+function sharesOf(arrived: readonly SandboxEvent[], expect: NonNullable<InspectInput["expect"]>) {
+  const all = new Set(arrived.flatMap(({ uid }) => uid ?? []));
+  if (all.size < 2) return [];
+  const users = expect.map(() => 0);
+  for (const { events } of byUser(arrived, all)) {
+    for (const [index, { found }] of checkExpectations(events.map(arrivedEvent), expect).entries()) {
+      if (found > 0) users[index] = (users[index] ?? 0) + 1;
+    }
+  }
+  return users.map((some) => ({ users: some, ofUsers: all.size }));
 }
 
 const MISSING_NAMED = 3;

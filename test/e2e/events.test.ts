@@ -37,7 +37,7 @@ describe("with the embedded sandbox", () => {
       events: [{ eventName: "app_open", verdict: "recorded" }, {}, {}],
       expectations: [{ met: true, found: 500 }],
     });
-    expect(textOf(seen)).toContain("1 of 1 expectation met");
+    expect(textOf(seen)).toContain("1 of 1 expectation met by 9 users together");
   });
 
   test("suites are resources, and run", async () => {

@@ -87,6 +87,22 @@ test("each check is made for each user, and each that was asked for is answered"
   expect(text).not.toContain("The order held:");
 });
 
+test("an expectation without order says how many users have such an event", async () => {
+  const { client, control } = await threeUsers();
+  await control("/seed", { events: [arrived("in time", 0, view), arrived("no purchase", 0, view)] });
+  const given = await client.callTool("inspect_events", { expect: expect_ });
+  expect(given.structuredContent).toMatchObject({
+    expectations: [
+      { met: true, users: 4, ofUsers: 4 },
+      { met: true, users: 3, ofUsers: 4 },
+    ],
+  });
+  expect(textOf(given)).toContain("2 of 2 expectations met by 4 users together (uids or inOrder checks each):");
+  expect(textOf(given)).toContain('"purchase": met, found 3, from 3 of 4 users');
+  const one = await client.callTool("inspect_events", { uid: "late", expect: expect_ });
+  expect(textOf(one)).not.toContain("users");
+});
+
 test("for one user, or all events together, order and time are answered side by side", async () => {
   const { client } = await threeUsers();
   const args = { uid: "in time", expect: expect_, inOrder: true };
