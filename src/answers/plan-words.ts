@@ -103,7 +103,7 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
 
-function resolution({ field, file, service, contextIds: ids }: Difference): string {
+function resolution({ field, base, file, service, contextIds: ids }: Difference): string {
   if (field === "deleted") return "remove it from the file, or remove its _id to create it again";
   if (file === "deleted" || field === "subOptions") return "put it back into the file";
   if (service === undefined) return "name an existing group, or describe the group as a new one";
@@ -111,7 +111,12 @@ function resolution({ field, file, service, contextIds: ids }: Difference): stri
     const key = field === "parent" ? "group" : FIELD_WORDS[field];
     return `in the file, write the service's ${key}: ${field === "parent" ? place(service) : value(service)}`;
   }
-  const parts = [idList("add", ids?.onlyService), idList("remove", ids?.onlyFile)].filter((part) => part !== "");
+  const { onlyService, onlyFile } = ids ?? {};
+  const isAdded = onlyService?.count !== 0 && onlyFile !== undefined && Number(file) - onlyFile.count === base;
+  if (isAdded && onlyFile.count > 0) {
+    return "to keep what both added, write Context Action Add (in YAML or JSON: contextsAtLeast instead of contexts)";
+  }
+  const parts = [idList("add", onlyService), idList("remove", onlyFile)].filter((part) => part !== "");
   return `in the file, ${parts.join(", and ")}`;
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { linesOf } from "../../src/answers/plan-words.ts";
 import { baseAt, idOf, option, planText, there, wordsOf } from "./sides.ts";
 
 // How the columns Action and Context Action of a sheet change a plan.
@@ -76,6 +77,19 @@ test("Context Action says whether Context IDs are set, added or removed", async 
     { _id: idOf("A"), contexts: { add: ["e"], remove: ["a"] } },
     { _id: idOf("B"), contexts: { add: ["z"], remove: ["c"] } },
   ]);
+});
+
+test("where file and service both only added Context IDs, the advice keeps both", async () => {
+  const base = baseAt(there(A, B));
+  const now = there(option("A", { name: "Football", contexts: ["a", "b", "coll-51"] }), B);
+  const set = await planText("csv", "Option,Context IDs\nFootball,a;b;week-1\n", now, { base });
+  expect(linesOf(set, "sheet.csv").conflicts).toEqual([expect.stringMatching(/; to keep what both added, .* Add /)]);
+  const add = "Option,Context Action,Context IDs\nFootball,Add,a;b;week-1\n";
+  const { items, conflicts } = await planText("csv", add, now, { base });
+  expect([items.length, conflicts]).toEqual([1, []]);
+  expect(items).toMatchObject([{ contexts: { add: ["week-1"], remove: [] } }]);
+  const removed = await planText("csv", "Option,Context IDs\nFootball,a;week-1\n", now, { base });
+  expect(linesOf(removed, "sheet.csv").conflicts).toEqual([expect.stringContaining('and remove "week-1"')]);
 });
 
 test("a Context ID that an option holds with a separator in it stays whole", async () => {
