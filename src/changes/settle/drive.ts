@@ -1,13 +1,16 @@
+import { isApiError } from "../../api/errors.ts";
+import type { OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason, type StopCause } from "../../runs/outcome.ts";
 import type { Turn } from "../../runs/turn.ts";
-import { ulidSource } from "../../spec/names-and-contexts.ts";
-import type { OptionChanges } from "../../spec/records.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import { CLOCKS_APART_MS, isUlid, ulidSource, ulidTime } from "../../spec/names-and-contexts.ts";
+import type { OptionChanges, OptionPage } from "../../spec/records.ts";
 import type { RunState } from "../change-state.ts";
 import { nextRequests, type Requests } from "../plan/requests.ts";
-import { type Step, targetOf } from "../rows/entries.ts";
+import { bindingOf, marksOf, type NewestOptions, type Step, targetOf } from "../rows/entries.ts";
 import { StepMaker } from "../rows/steps.ts";
 import { adoptLostCreates } from "./adopt-lost.ts";
-import { type ChangeDriver, noteNewest } from "./evidence.ts";
+import { type ChangeDriver, orUndefined } from "./evidence.ts";
 
 import { existingIds } from "./reconcile.ts";
 import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
@@ -62,6 +65,95 @@ export async function drive(
       if (haveEnded) break;
     }
     if (driver.signal.aborted) return stop(cause());
+  }
+}
+
+/**
+ * The maximum number of groups whose sub-options are read before the first request. If there are more, none is read.
+ */
+const MAX_GROUPS = 20;
+
+/**
+ * Records the newest option of each list to which the run adds options: what is newer later may be created by the run.
+ * If a list cannot be read, for example without the read scope, only clocks decide this.
+ */
+export async function noteNewest(driver: ChangeDriver): Promise<void> {
+  const lists = new Map<string, OptionList>();
+  const looked = new Set<string>();
+  const { state } = driver;
+  for (const bindings of state.steps.boundBy("addOptions")) {
+    const targeting = bindingOf({ bindings }, "targeting");
+    const group = bindingOf({ bindings }, "parent");
+    const place = group ?? targeting;
+    const id = place && state.idOfBinding(place);
+    const targetingId = targeting && state.idOfBinding(targeting);
+    if (id === undefined || targetingId === undefined || looked.has(id)) continue;
+    looked.add(id);
+    const isCreated = group === undefined && place?.object !== undefined && state.isUntouched(place.object);
+    const isFirst = place?.object === undefined ? state.requests.sent === 0 : isCreated;
+    if (!isFirst || state.newest.has(id)) continue;
+    lists.set(id, { targetingId, ...(group !== undefined && { parent: id }) });
+  }
+  const areFew = [...lists.values()].filter(({ parent }) => parent !== undefined).length <= MAX_GROUPS;
+  for (const [id, list] of lists) {
+    if (list.parent !== undefined && !areFew) continue;
+    const newest = await newestIn(driver, list);
+    if (newest !== undefined) driver.record({ t: "newest", targeting: id, ...newest });
+  }
+}
+
+/**
+ * Returns the newest options of a list, if that can be found out. The order of a list is not documented. So a list of
+ * up to two pages is read whole. Of a longer list, the first and the last page are read; if one of them is newer than
+ * the other, the list counts as sorted.
+ */
+async function newestIn(
+  { api }: ChangeDriver,
+  { targetingId, parent }: OptionList,
+): Promise<NewestOptions | undefined> {
+  const limit = LIMITS.listLimit.value;
+  const query = { limit, ...(parent !== undefined && { parent }) };
+  const read = (offset: number) => readWithRetry(() => api.listOptions(targetingId, { ...query, offset }));
+  const first = await read(0);
+  if (first === undefined) return undefined;
+  const ids = idsOf(first);
+  const { total } = first;
+  if (total === undefined ? ids.length < limit : ids.length >= total) return wholeList(ids);
+  const last = total === undefined ? undefined : await read(Math.max(limit, total - limit));
+  const others = last === undefined ? [] : idsOf(last);
+  if (others.length === 0) return undefined;
+  if ((total ?? 0) <= 2 * limit) return wholeList([...ids, ...others].sort());
+  const newer = isOlder(ids, others) ? others : isOlder(others, ids) ? ids : undefined;
+  return newer && newestOf(newer);
+}
+
+function idsOf({ items }: OptionPage): readonly string[] {
+  return items.map(({ _id }) => _id).sort();
+}
+
+function wholeList(ids: readonly string[]): NewestOptions {
+  return { _id: ids.at(-1) ?? null, listed: marksOf(ids) };
+}
+
+/** Returns the newest of these options. `latest` is omitted if other pages may have options as new as these. */
+function newestOf(ids: readonly string[]): NewestOptions {
+  const newest = ids.at(-1);
+  if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };
+  const latest = ids.filter((id) => ulidTime(newest) - ulidTime(id) <= CLOCKS_APART_MS);
+  return latest.length === ids.length ? { _id: newest } : { _id: newest, latest };
+}
+
+function isOlder(ids: readonly string[], others: readonly string[]): boolean {
+  return (ids.at(-1) ?? "") <= (others[0] ?? "");
+}
+
+/** Repeats a failed read once. Without this read, it may stay unknown what the first request of the run created. */
+async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (thrown) {
+    if (!isApiError(thrown)) throw thrown;
+    return thrown.effect === "rejected" ? undefined : orUndefined(read());
   }
 }
 

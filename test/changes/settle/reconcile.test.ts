@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
-import { noteNewest } from "../../../src/changes/settle/evidence.ts";
+import { noteNewest } from "../../../src/changes/settle/drive.ts";
 import { existingIds, reconcileCreates } from "../../../src/changes/settle/reconcile.ts";
 import type { HeldOption } from "../../support/tool-context.ts";
 import { entriesOf, fakeDriver, idAt, START } from "../fake-driver.ts";
