@@ -19,6 +19,7 @@ import {
   type NewestOptions,
   type RowsEntry,
   type RunFacts,
+  type Sent,
   type Step,
   type StepChange,
   type UnexpectedCount,
@@ -28,9 +29,8 @@ import type { ObjectList, StepList } from "./rows/steps.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
 /** A request without an answer yet. `progress`: how many steps of the run were applied when it was sent. */
-interface InFlight {
+interface InFlight extends Sent {
   readonly steps: readonly number[];
-  readonly at: number;
   readonly again: boolean;
   readonly progress: number;
 }
@@ -229,9 +229,13 @@ export class RunState {
     return did;
   }
 
-  /** Returns when a step in doubt was first sent, by this machine's clock. Undefined if the step is not in doubt. */
+  /** Returns when a step in doubt was first sent, by the sender's clock. Undefined if the step is not in doubt. */
   suspectSince(step: number): number | undefined {
-    return this.#work.standings.suspectSince(step);
+    return this.firstSent(step)?.at;
+  }
+
+  firstSent(step: number): Sent | undefined {
+    return this.#work.standings.firstSent(step);
   }
 
   /**
@@ -294,7 +298,7 @@ export class RunState {
     const { standings } = this.#work;
     return standings
       .boundTo(object)
-      .every((id) => standings.at(id) === "pending" && standings.suspectSince(id) === undefined);
+      .every((id) => standings.at(id) === "pending" && standings.firstSent(id) === undefined);
   }
 
   /**
@@ -386,13 +390,13 @@ export class RunState {
   }
 
   /** Applies a change to a step. `left`: the time and the number of applied steps when the step was sent. */
-  #changeStep(change: StepChange, left: Pick<InFlight, "at" | "progress">): void {
+  #changeStep(change: StepChange, left: Sent & Pick<InFlight, "progress">): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
     const { standings } = this.#work;
     switch (change.to) {
       case "suspect":
-        standings.suspect(step.id, left.at);
+        standings.suspect(step.id, left);
         return;
       case "pending":
       case "replaced":
@@ -438,7 +442,7 @@ export class RunState {
     const { outcomes, standings } = this.#work;
     const reason = ownReason("NO_ANSWER", { reason: "the request was sent when another process was already writing" });
     for (const step of steps) {
-      standings.suspect(step, at);
+      standings.suspect(step, { at });
       if (standings.isOpen(step)) continue;
       standings.set(step, "unknown");
       for (const object of this.steps.at(step)?.objects ?? []) outcomes.doubt(object, reason);
@@ -450,7 +454,7 @@ export class RunState {
     const { outcomes, standings } = this.#work;
     this.stopped = given === undefined ? { cause } : { cause, reason: given };
     // The service may have applied the request in progress, so its steps are in doubt.
-    for (const step of this.lostInFlight()) standings.suspect(step, this.#inFlight?.at ?? 0);
+    for (const step of this.lostInFlight()) standings.suspect(step, this.#inFlight ?? { at: 0 });
     this.#inFlight = undefined;
     const reason = given ?? ownReason(STOP_REASONS[cause]);
     const open = standings.open().flatMap((id) => this.steps.at(id) ?? []);

@@ -1,6 +1,6 @@
 import { addTo } from "../platform/by-key.ts";
 import { type Counts, ownReason, type Reason, type Standing } from "../runs/outcome.ts";
-import type { RunFacts, Settlement, Step, StepChange } from "./rows/entries.ts";
+import type { RunFacts, Sent, Settlement, Step, StepChange } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { ObjectList, StepList } from "./rows/steps.ts";
 
@@ -42,8 +42,8 @@ export class StepStandings {
    */
   readonly refusedInDoubt = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
-  /** When each step in doubt was first sent, by the clock of this machine. */
-  readonly #suspectSince = new Map<number, number>();
+  /** When each step in doubt was first sent. */
+  readonly #firstSent = new Map<number, Sent>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
   readonly #ofObject = new Map<number, number[]>();
@@ -82,21 +82,21 @@ export class StepStandings {
     this.#deferrals.set(step, deferral);
   }
 
-  /** Records that a step was sent and may have been applied. `at`: when it was first sent. */
-  suspect(step: number, at: number): void {
-    if (!this.#suspectSince.has(step)) this.#suspectSince.set(step, at);
+  /** Records that a step was sent and may have been applied. Only its first attempt is stored. */
+  suspect(step: number, sent: Sent): void {
+    if (!this.#firstSent.has(step)) this.#firstSent.set(step, sent);
   }
 
   clearSuspicion(step: number): void {
-    this.#suspectSince.delete(step);
+    this.#firstSent.delete(step);
   }
 
-  suspectSince(step: number): number | undefined {
-    return this.#suspectSince.get(step);
+  firstSent(step: number): Sent | undefined {
+    return this.#firstSent.get(step);
   }
 
   suspects(): readonly number[] {
-    return [...this.#suspectSince.keys()].filter((id) => OPEN_TO_DOUBT.has(this.#standing[id] ?? "done"));
+    return [...this.#firstSent.keys()].filter((id) => OPEN_TO_DOUBT.has(this.#standing[id] ?? "done"));
   }
 
   follow(): void {

@@ -1,8 +1,12 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** Reads the time and sleeps. Code takes it as a parameter, so that tests can use a fake clock. */
 export interface Clock {
+  /** The machine whose clock this is. Times of different machines cannot be compared. */
+  readonly machine?: string;
   now(): number;
   /** Milliseconds since any fixed moment. Changes of the system time do not affect it. */
   monotonic(): number;
@@ -11,6 +15,7 @@ export interface Clock {
 }
 
 export const systemClock: Clock = {
+  machine: machineId(),
   now: () => Date.now(),
   monotonic: () => performance.now(),
   async sleep(ms, signal) {
@@ -22,6 +27,15 @@ export const systemClock: Clock = {
     }
   },
 };
+
+/** Returns the ID of the start of this machine. Outside Linux, returns the name of the machine. */
+function machineId(): string {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return hostname();
+  }
+}
 
 interface WaitedCall {
   /** When the call must be answered, on the monotonic clock. Undefined after its answer. */

@@ -22,7 +22,7 @@ const KEPT = [
   '{"t":"planned","requests":3,"at":5}',
   '{"t":"send","steps":[0,1],"at":6,"again":false}',
   `{"t":"answer","at":7,"changes":[],"made":{"from":0,"ids":["${O}",null]}}`,
-  '{"t":"send","steps":[2],"at":8,"again":false}',
+  '{"t":"send","steps":[2],"at":8,"again":false,"machine":"one","ahead":{"lowest":-3,"highest":700}}',
   `{"t":"answer","at":9,"changes":[{"step":2,"to":"done","_id":"${MADE}","childIds":[null]}],"steps":[{"id":7,"operation":"deleteTargetings","objects":[5],"json":"","bindings":[{"field":"_id","id":"${T}"}],${weight}}]}`,
   '{"t":"stop","cause":"interrupted","at":10}',
   '{"t":"resume","at":11}',

@@ -235,6 +235,30 @@ describe("readings of the service's clock narrow until they can decide", () => {
     },
   );
 
+  /** Returns the outcomes of targetings 100 to 199, for each moment around the second request at which a process dies. */
+  const secondAfterDeaths = async (meanwhile: Parameters<typeof outcomesOf>[1]) => {
+    const found: string[] = [];
+    for (let dieAt = 10; dieAt < 22; dieAt += 1) {
+      const outcomes = await outcomesOf(targetings(200), { ...meanwhile, kills: [dieAt] });
+      found.push(...new Set(outcomes.slice(100)));
+    }
+    return found;
+  };
+
+  test("what a process that died has created is known by what its earlier request showed", async () => {
+    expect(await secondAfterDeaths({ faults: [slow("before")] })).toEqual(all(12, "succeeded"));
+  });
+
+  test.each(["before", "answering"] as const)(
+    "after a death, what another writer made shortly before the request, %s the slow one, is never ours",
+    async (moment) => {
+      const faults = [slow(moment === "before" ? "before" : "after"), { on: 1, fault: lost("none") }];
+      const outcomes = await secondAfterDeaths({ faults, others: rivalsWrite(moment) });
+      expect(outcomes).toHaveLength(12);
+      expect(outcomes).not.toContain("succeeded");
+    },
+  );
+
   test.each([{ tellsDate: false }, { dateClock: { aheadMs: 3_600_000 } }])(
     "each answer narrows what is known: %j",
     async (clocks) => {

@@ -362,7 +362,15 @@ const entry = z.discriminatedUnion("t", [
    * by the run.
    */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
-  z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
+  /**
+   * A request is about to be sent. `machine`: whose clock `at` is from. `ahead`: by how many milliseconds the service's
+   * clock is ahead of that clock, if known.
+   */
+  z.object({
+    t: z.literal("send"),
+    ...{ steps: numbers, at, again: z.boolean(), machine: z.string().exactOptional() },
+    ahead: z.object({ lowest: z.number(), highest: z.number() }).exactOptional(),
+  }),
   z.object({
     t: z.literal("answer"),
     at,
@@ -382,6 +390,9 @@ const entry = z.discriminatedUnion("t", [
 
 /** One entry of a journal, which is one line. Reading all entries in order gives the state of the run. */
 export type JournalEntry = Exclude<Fixed<z.infer<typeof entry>>, { readonly t: "rows" }> | RowsEntry;
+
+/** When a request was sent, and what the journal says about the clocks of that time. */
+export type Sent = Pick<Extract<JournalEntry, { readonly t: "send" }>, "at" | "machine" | "ahead">;
 
 export const journalEntry: z.ZodType<JournalEntry> = entry;
 

@@ -15,6 +15,7 @@ import { type InDoubtNameConflict, isAsSent, orNone, reconcileCreates } from "./
  * these creates. All other creates are sent again. The caller must have the write lock.
  */
 export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
+  recallClock(driver);
   const requests = new Map<number | undefined, AddStep[]>();
   for (const id of driver.state.inDoubt()) {
     const step = driver.state.steps.at(id);
@@ -44,6 +45,14 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
     if (renamed.length > 0) changes.push(...areGone(missing, renamed));
   }
   return changes;
+}
+
+/** Adds what earlier processes on this machine knew about the service's clock when they sent the steps in doubt. */
+function recallClock({ state, clock, serverClock }: ChangeDriver): void {
+  for (const id of state.inDoubt()) {
+    const { machine, ahead, at = 0 } = state.firstSent(id) ?? {};
+    if (ahead !== undefined && machine === clock.machine) serverClock.recall(ahead, at, clock.now());
+  }
 }
 
 /**

@@ -7,9 +7,8 @@ import { CLOCKS_APART_MS, isUlid, ulidSource, ulidTime } from "../../spec/names-
 import type { OptionChanges, OptionPage } from "../../spec/records.ts";
 import type { RunState } from "../change-state.ts";
 import { nextRequests, type Requests } from "../plan/requests.ts";
-import { bindingOf, marksOf, type NewestOptions, type Step, targetOf } from "../rows/entries.ts";
+import { bindingOf, marksOf, type NewestOptions, type Step, type StepChange, targetOf } from "../rows/entries.ts";
 import { StepMaker } from "../rows/steps.ts";
-import { adoptLostCreates } from "./adopt-lost.ts";
 import { type ChangeDriver, orUndefined } from "./evidence.ts";
 
 import { existingIds } from "./reconcile.ts";
@@ -169,7 +168,7 @@ async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   const startedAt = clock.monotonic();
   if (startedAt < driver.compareAt) return false;
   const isResumed = driver.compareAt === Number.NEGATIVE_INFINITY;
-  const adopted = isResumed && driver.state.inDoubt().size > 0 ? await adoptLostCreates(driver) : [];
+  const adopted = isResumed && driver.state.inDoubt().size > 0 ? await adoptLost(driver) : [];
   if (adopted.length > 0) driver.change(adopted);
   const changes = await driver.changedSince();
   const now = clock.monotonic();
@@ -177,6 +176,12 @@ async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
   driver.compareAt = changes === undefined ? Number.POSITIVE_INFINITY : now + pauseMs;
   if (changes !== undefined && changes.length > 0) driver.change(changes);
   return (changes?.length ?? 0) + adopted.length > 0;
+}
+
+async function adoptLost(driver: ChangeDriver): Promise<readonly StepChange[]> {
+  // Imported only when needed, because few runs are resumed with steps in doubt.
+  const { adoptLostCreates } = await import("./adopt-lost.ts");
+  return adoptLostCreates(driver);
 }
 
 /** Waits for `sending`. Returns "stopped" if the run is stopped while it waits for the write lock. */

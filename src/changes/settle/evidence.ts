@@ -92,10 +92,27 @@ const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSI
  * request, but never that it is older.
  */
 export class ServerClock {
-  #ids = ANYTHING;
+  #ids: Range;
   #dates = ANYTHING;
   #isOtherClock = false;
   #readAt = Number.NEGATIVE_INFINITY;
+
+  constructor(ids: Range = ANYTHING) {
+    this.#ids = ids;
+  }
+
+  /** Returns how far the service's clock is ahead. Undefined if that is unknown, or if the header `Date` contradicts it. */
+  ahead(now: number): Range | undefined {
+    return this.#isCompared() && now - this.#readAt <= STALE_MS ? this.#ids : undefined;
+  }
+
+  /** Adds what another process on this machine knew at the time `at`, unless this process knows better. */
+  recall(ahead: Range, at: number, now: number): void {
+    if (now - at > STALE_MS) return;
+    this.#forgetBefore(Math.max(at, this.#readAt));
+    this.#ids = common(this.#ids, ahead) ?? this.#ids;
+    this.#compare();
+  }
 
   /** Adds a reading of the header `Date`, which has whole seconds. */
   observe({ from, to, sentAt, receivedAt }: ClockReading): void {
@@ -215,20 +232,22 @@ export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;
   if (byList === "before") return "before";
   if (byList === undefined) return clockOrderOf(driver, { id, step });
-  const mayBeOlder = driver.serverClock.order(ulidTime(id), firstAttempt(driver, step)) === "before";
+  const mayBeOlder = clockFor(driver, step).order(ulidTime(id), firstAttempt(driver, step)) === "before";
   return mayBeOlder ? "unclear" : "after";
 }
 
 /**
  * Returns by the service's clock whether an object is older or newer than the first attempt of a step. "before" only if
- * that stays true when the clocks of the service's machines differ as much as they can.
+ * that stays true when the clocks of the service's machines differ as much as they can. If another machine made that
+ * attempt, never "before", because the service's clock may have been set back since.
  */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   if (!isUlid(id)) return "unclear";
   const first = firstAttempt(driver, step);
-  const isOlder = driver.serverClock.order(ulidTime(id) + CLOCKS_APART_MS, first) === "before";
-  if (isOlder) return "before";
-  return driver.serverClock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
+  const clock = clockFor(driver, step);
+  const isOlder = clock.order(ulidTime(id) + CLOCKS_APART_MS, first) === "before";
+  if (isOlder && clock === driver.serverClock) return "before";
+  return clock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
 }
 
 /**
@@ -238,7 +257,16 @@ export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
   if (!isUlid(claim.id)) return false;
-  return driver.serverClock.isLikelyAfter(ulidTime(claim.id), firstAttempt(driver, claim.step));
+  return clockFor(driver, claim.step).isLikelyAfter(ulidTime(claim.id), firstAttempt(driver, claim.step));
+}
+
+/**
+ * Returns what is known about the service's clock in comparison to the clock of the machine that first sent a step. If
+ * that was another machine, only its journal entry counts.
+ */
+export function clockFor({ state, clock, serverClock }: ChangeDriver, step: Step): ServerClock {
+  const sent = state.firstSent(step.id);
+  return sent === undefined || sent.machine === clock.machine ? serverClock : new ServerClock(sent.ahead);
 }
 
 function firstAttempt({ state }: ChangeDriver, step: Step): number {
@@ -257,9 +285,12 @@ export async function readServiceClock(
   given: readonly Claim[],
   order: typeof orderOf = orderOf,
 ): Promise<"read" | "unread"> {
-  const claims = given.filter((claim) => isUlid(claim.id) && order(driver, claim) === "unclear");
-  if (claims.length === 0) return "read";
   const { clock, serverClock } = driver;
+  // Readings say nothing about the clock of another machine.
+  const isOpen = (claim: Claim): boolean =>
+    isUlid(claim.id) && clockFor(driver, claim.step) === serverClock && order(driver, claim) === "unclear";
+  const claims = given.filter(isOpen);
+  if (claims.length === 0) return "read";
   const latest = Math.max(...claims.map(({ id }) => ulidTime(id)));
   serverClock.observeSeen(latest, clock.now());
   let roundTrip = 0;

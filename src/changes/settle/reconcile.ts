@@ -11,7 +11,15 @@ import { ulidTime } from "../../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { RunState } from "../change-state.ts";
 import { type Step, type StepChange, targetOf } from "../rows/entries.ts";
-import { type ChangeDriver, clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
+import {
+  type ChangeDriver,
+  clockFor,
+  clockOrderOf,
+  isNewer,
+  orderOf,
+  orUndefined,
+  readServiceClock,
+} from "./evidence.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 
@@ -91,6 +99,7 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
   const { serverClock, state, clock } = driver;
   for (const { step, ids } of open) {
     const since = state.suspectSince(step.id);
+    if (clockFor(driver, step) !== serverClock) continue;
     for (const id of ids) {
       const record = found.get(id);
       if (since === undefined || record === undefined || !isAsSent(step, record)) continue;

@@ -7,7 +7,7 @@ import { isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
 import { type BulkResult, type ItemError, itemError } from "../../spec/records.ts";
 import { APPLIED_AS, type BulkOperation } from "../../spec/routes.ts";
 import { ADDRESS_REJECTIONS, itemReason, requestReason } from "../api-reasons.ts";
-import type { MadeRows, Step, StepChange } from "../rows/entries.ts";
+import type { MadeRows, Sent, Step, StepChange } from "../rows/entries.ts";
 import type { ChangeDriver } from "./evidence.ts";
 import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-items.ts";
 
@@ -105,7 +105,7 @@ async function attemptOnce(
   if (operation === undefined) throw new RangeError("a request must contain at least one item");
   const unconnected = await failureToConnect(driver, operation);
   const sentAt = driver.clock.now();
-  driver.record({ t: "send", steps, at: sentAt, again });
+  driver.record({ t: "send", steps, again, ...sentBy(driver, sentAt) });
   const intent = await announceOrWithhold(driver, turn);
   if (intent === undefined) return { kind: "turnLost" };
   if (!(await driver.mayLeave(intent))) {
@@ -132,6 +132,12 @@ async function attemptOnce(
     if (isApiError(thrown)) return { kind: "error", error: thrown };
     throw thrown;
   }
+}
+
+function sentBy({ clock, serverClock }: ChangeDriver, at: number): Sent {
+  const { machine } = clock;
+  const ahead = serverClock.ahead(at);
+  return { at, ...(machine !== undefined && { machine }), ...(ahead !== undefined && { ahead }) };
 }
 
 /**

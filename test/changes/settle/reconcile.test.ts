@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { noteNewest } from "../../../src/changes/settle/drive.ts";
+import { clockOrderOf } from "../../../src/changes/settle/evidence.ts";
 import { existingIds, reconcileCreates } from "../../../src/changes/settle/reconcile.ts";
 import type { HeldOption } from "../../support/tool-context.ts";
 import { entriesOf, fakeDriver, idAt, START } from "../fake-driver.ts";
@@ -176,6 +177,41 @@ describe("the newest option before a run", () => {
   test("stays unknown in a longer list that has another order, or no total", async () => {
     expect(await noted(mixed(made(2500)))).toBeUndefined();
     expect(await noted(made(2500), false)).toBeUndefined();
+  });
+});
+
+describe("a step that another machine has sent first", () => {
+  /** The order of an object by the clock. This machine has readings of its own, and the other one sent at `START`. */
+  function orderAt(afterMs: number, machine: string, ahead?: { readonly lowest: number; readonly highest: number }) {
+    const { driver, step, state } = metItsName([]);
+    state.newest.clear();
+    const sent: JournalEntry = { t: "send", steps: [0], at: START, again: true, machine, ...(ahead && { ahead }) };
+    const other = fakeDriver([...entriesOf([step]), sent, { t: "resume", at: START + 1 }]);
+    other.driver.change([{ step: 0, to: "suspect" }]);
+    const here = { ...other.driver, clock: { ...clockOf(driver), machine: "here" } };
+    here.serverClock.observeMade([START + 4000], START + 4990, START + 5010);
+    return clockOrderOf(here, { id: idAt(afterMs), step });
+  }
+  const clockOf = ({ clock }: ReturnType<typeof fakeDriver>["driver"]) => ({
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
+    sleep: () => Promise.resolve(),
+  });
+
+  test("is judged by the readings of this machine only if this machine sent it", () => {
+    // By the clock of this machine, the service is a second behind.
+    expect(orderAt(-500, "here")).toBe("after");
+    expect(orderAt(-60_000, "here")).toBe("before");
+    expect(orderAt(-500, "there")).toBe("unclear");
+    expect(orderAt(-60_000, "there")).toBe("unclear");
+  });
+
+  test("is judged by what the other machine knew, which never shows that an object is older", () => {
+    const ahead = { lowest: 0, highest: 100 };
+    expect(orderAt(-500, "there", ahead)).toBe("unclear");
+    expect(orderAt(99, "there", ahead)).toBe("unclear");
+    expect(orderAt(100, "there", ahead)).toBe("after");
+    expect(orderAt(-60_000, "there", ahead)).toBe("unclear");
   });
 });
 

@@ -92,3 +92,34 @@ describe("before anything of our own was compared with it, the header proves not
     expect(clock.order(SENT - 98, SENT)).toBe(ahead === -5000 ? "unclear" : "before");
   });
 });
+
+describe("what an earlier process knew about the service's clock", () => {
+  const then = clockAfter({ skew: 437, there: 700, back: 5 }).ahead(SENT + 1000);
+  const [first, now] = [SENT + 2000, SENT + 5000];
+  const atAttempt = first + 437;
+
+  test("lets a later process believe the header, which shows that an object is newer than the attempt", () => {
+    const clock = new ServerClock();
+    expect(then).toEqual({ lowest: 432, highest: 1137 });
+    if (then !== undefined) clock.recall(then, first, now);
+    expect(clock.order(atAttempt + 3, first)).toBe("unclear");
+    for (let reading = 0; reading < 2; reading += 1) read(clock, now, { gap: 4 + 437, skew: 437 });
+    expect(clock.order(atAttempt + 3, first)).toBe("after");
+    expect(clock.order(atAttempt - 3, first)).toBe("unclear");
+  });
+
+  test("does not count after five minutes, or against what the later process knows", () => {
+    const [late, other] = [new ServerClock(), clockAfter({ skew: 5000, there: 5, back: 5 })];
+    if (then !== undefined) late.recall(then, first, first + 301_000);
+    if (then !== undefined) other.recall(then, first, now);
+    expect(late.ahead(first + 301_000)).toBeUndefined();
+    expect(other.ahead(now)).toEqual({ lowest: 4995, highest: 5005 });
+  });
+
+  test("is not passed on if it is old, or if the header contradicts it", () => {
+    const clock = clockAfter({ skew: 0, there: 300, back: 5 });
+    expect(clock.ahead(SENT + 302_000)).toBeUndefined();
+    read(clock, first, { gap: 0, skew: 60_000 });
+    expect(clock.ahead(first)).toBeUndefined();
+  });
+});
