@@ -202,7 +202,8 @@ export function reportExpectations(results: readonly ExpectationRow[], expect: E
   const { picked, omitted } = fitting(rows, EXPECTATION_TOKENS - tokens);
   const users = new Set(results.flatMap(({ uid }) => uid ?? [])).size;
   const [{ ofUsers } = {}] = results;
-  const together = ofUsers === undefined ? "" : ` by ${thousands(ofUsers)} users together (uids or inOrder checks each)`;
+  const together =
+    ofUsers === undefined ? "" : ` by ${thousands(ofUsers)} users together (uids or inOrder checks each)`;
   const each = users < 2 ? together : ` (${expect.length} for each of ${users} users)`;
   return {
     facts: { expectations: picked.map(({ data }) => data), ...(omitted > 0 && { expectationsOmitted: omitted }) },

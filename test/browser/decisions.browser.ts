@@ -74,7 +74,7 @@ test("all of many deletions are shown by pages, and found by their names", async
     async (page) => {
       await asked;
       const next = page.getByRole("button", { name: "Next" });
-      await page.getByText("Show 210 more").click();
+      await page.getByText("Show 223 more").click();
       await page.getByText("1 to 100 of 230").waitFor();
       await next.click();
       await page.getByText("101 to 200 of 230").waitFor();

@@ -60,11 +60,15 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
     await page.getByRole("link", { name: "Overview" }).click();
     const problems = page.locator(".item").filter({ hasText: "not count" });
     await expect
-      .poll(async () => (await problems.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ")))
+      .poll(async () =>
+        (await problems.allInnerTexts()).map((text) =>
+          text.replaceAll(/\s+/g, " ").replace(/ last (?:just now|\d+ s ago) · web$/, " last, web"),
+        ),
+      )
       .toEqual([
-        "3 of 3 purchase test events do not count Show ✕ 2 unknown event name; tx_id is missing rename Purchase to purchase, add tx_id 1 tx_id is missing add tx_id",
-        "1 of 1 구매 test event does not count: unknown event name Fix: send one of the supported event names Show ✕",
-        "1 of 1 sign_up test event does not count: method is missing Fix: add method Show ✕",
+        "3 of 3 purchase test events do not count Show ✕ 2 unknown event name; tx_id is missing rename Purchase to purchase, add tx_id 1 tx_id is missing add tx_id last, web",
+        "1 of 1 구매 test event does not count: unknown event name Fix: send one of the supported event names Show ✕ last, web",
+        "1 of 1 sign_up test event does not count: method is missing Fix: add method Show ✕ last, web",
       ]);
     await problems.first().getByRole("button", { name: "Dismiss" }).click();
     await expect.poll(() => problems.count()).toBe(2);
