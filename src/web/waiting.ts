@@ -77,7 +77,8 @@ export function undoOf(
   const counts = { created: newObjects(created, newGroups, parts), exact: changed, newIds: deleted - lost, lost };
   const isDeletion = created + changed === 0;
   const newIds = deleted === 1 && optionsWithin(parts) === 0 ? "a new ID" : "new IDs";
-  const back = lost === 0 ? "all" : `${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}`;
+  const back =
+    lost === 0 ? (deleted === 1 ? "it" : "all") : `${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}`;
   const title = undoTitle(counts, many(days, "day"), { isUndo, back });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };

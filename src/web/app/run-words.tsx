@@ -58,7 +58,7 @@ export function Title({ run, end = "", isWithin }: Titled) {
       <>
         <Text of={start} most={400} />
         {old !== undefined && (
-          <span class="quiet small">
+          <span class="quiet small wide">
             from <Text of={old} />
           </span>
         )}

@@ -337,7 +337,8 @@ describe("what an undo brings back", () => {
     objects: names.map((name) => ({ name, says: "" })),
   });
   const use = "Undo does not reconnect campaigns and ad products to deleted objects.";
-  const all = (ids: string, it: string) => `Undo (30 days) restores all with ${ids}, but campaigns lose ${it} at once`;
+  const all = (ids: string, it: string) =>
+    `Undo (30 days) restores ${it === "it" ? it : "all"} with ${ids}, but campaigns lose ${it} at once`;
   const refused = "Not restored: 1 of 2 options, because the service does not accept its name.";
   test.each([
     [0, ["Shoes"], [all("a new ID", "it")]],
