@@ -147,7 +147,7 @@ test("the advice to fill a column of groups names it as the file does", async ()
   const { file, bytes } = await openFile("groups.csv", {}, { ...RULES, allowedDirs: [folder] });
   const notes = sheetNotes({ ...file, ...(await withDetectedForm(bytes, file, optionRows)) });
   expect(notes.join()).toContain(
-    'blank "parentName" below a filled one: read without a group; fillDown ["parentName"]',
+    'blank "parentName" below a filled one: read without a group; to put them into the group above, use fillDown ["parentName"]',
   );
 });
 
