@@ -82,8 +82,7 @@ export function undoOf(
   const title = undoTitle(counts, many(days, "day"), { isUndo, back });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
-  if (isDeletion && lost === 0)
-    return { title: `${title} with ${newIds}, but campaigns lose ${deleted === 1 ? "it" : "them"} at once`, notes: [] };
+  if (isDeletion && lost === 0) return { title: `${title} with ${newIds}, but campaigns stay disconnected`, notes: [] };
   const notes = [
     lost > 0 && `Not restored: ${thousands(lost)} of ${many(deleted, nounOf(parts))}, because ${refused}.`,
     counts.newIds > 0 && "Undo does not reconnect campaigns and ad products to deleted objects.",

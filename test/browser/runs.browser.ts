@@ -282,7 +282,7 @@ test.each([
       magnitude: { count, whole, verb: "deleted", what: "" } as const,
       counts: { created: 0, changed: 0, deleted: count },
       undo: {
-        title: "Undo (30 days) restores all with new IDs, but campaigns lose them at once",
+        title: "Undo (30 days) restores all with new IDs, but campaigns stay disconnected",
         notes: [],
       },
     };

@@ -241,7 +241,7 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /Undo \(30 days\) restores it with a new ID, but campaigns lose it at once/,
+      /Undo \(30 days\) restores it with a new ID, but campaigns stay disconnected/,
       long(2),
     ];
     const places = order.map((part) => words.search(part));

@@ -390,7 +390,7 @@ test("without callers who say who they are the page opens in the browser of this
 });
 
 test("a person has at most 128 open pages in all their sessions, and others can still open theirs", async () => {
-  const server = await startApproved([BOSS, { name: "chief", approves: true }]);
+  const server = await startApproved([AGENT, BOSS, CHIEF]);
   let closing = new AbortController();
   const open = async (name: "boss" | "chief"): Promise<number> => {
     const headers = { "x-page-token": await sessionOf(await postLogin(server.origin, TOKENS[name])) };

@@ -290,7 +290,7 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Undo (30 days) restores all with new IDs, but campaigns lose them at once",
+          title: "Undo (30 days) restores all with new IDs, but campaigns stay disconnected",
           notes: [],
         },
       },
@@ -362,7 +362,7 @@ describe("a deletion that waits", () => {
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
       check: CHECK,
-      undo: { title: "Undo (30 days) restores it with new IDs, but campaigns lose it at once" },
+      undo: { title: "Undo (30 days) restores it with new IDs, but campaigns stay disconnected" },
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     expect(waiting).not.toHaveProperty("consequence");

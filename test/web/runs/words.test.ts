@@ -338,7 +338,7 @@ describe("what an undo brings back", () => {
   });
   const use = "Undo does not reconnect campaigns and ad products to deleted objects.";
   const all = (ids: string, it: string) =>
-    `Undo (30 days) restores ${it === "it" ? it : "all"} with ${ids}, but campaigns lose ${it} at once`;
+    `Undo (30 days) restores ${it === "it" ? it : "all"} with ${ids}, but campaigns stay disconnected`;
   const refused = "Not restored: 1 of 2 options, because the service does not accept its name.";
   test.each([
     [0, ["Shoes"], [all("a new ID", "it")]],
