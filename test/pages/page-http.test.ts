@@ -392,9 +392,13 @@ test("without callers who say who they are the page opens in the browser of this
 test("a person has at most 128 open pages in all their sessions, and others can still open theirs", async () => {
   const server = await startApproved([AGENT, BOSS, CHIEF]);
   let closing = new AbortController();
+  // The stream of an answer that nothing refers to is closed.
+  const opened: Response[] = [];
   const open = async (name: "boss" | "chief"): Promise<number> => {
     const headers = { "x-page-token": await sessionOf(await postLogin(server.origin, TOKENS[name])) };
-    return (await fetch(`${server.origin}/page/stream`, { headers, signal: closing.signal })).status;
+    const answer = await fetch(`${server.origin}/page/stream`, { headers, signal: closing.signal });
+    opened.push(answer);
+    return answer.status;
   };
   for (let pages = 0; pages < 128; pages += 1) expect(await open("boss")).toBe(200);
   expect(await open("boss")).toBe(503);
@@ -404,4 +408,5 @@ test("a person has at most 128 open pages in all their sessions, and others can 
   atEnd(() => again.abort());
   closing = again;
   await expect.poll(() => open("boss")).toBe(200);
+  expect(opened.length).toBeGreaterThan(130);
 });
