@@ -10,7 +10,7 @@ const MAX_FAILURES = 20;
 /** Shows what an approval would change: the size, the names, what cannot be restored, and what can be undone. */
 export function Effects({ run: { waiting, isUndo }, detail }: { readonly run: RunRow; readonly detail: RunDetail }) {
   if (waiting === undefined) return null;
-  const { parts, stale, ended, undo, check } = waiting;
+  const { parts, stale, ended, undo, check, stays, also } = waiting;
   const { plan, changes } = detail;
   return (
     <>
@@ -41,7 +41,11 @@ export function Effects({ run: { waiting, isUndo }, detail }: { readonly run: Ru
           {parts.map((part) => part.kind === undefined && <Note key={part.title} part={part} />)}
         </>
       )}
-      {undo !== undefined && <p class="small quiet">{[...undo.notes, check].join(" ")}</p>}
+      {undo !== undefined && (
+        <p class="small quiet">
+          {[stays, also && `${also.what} in another request.`, ...undo.notes, check].filter(Boolean).join(" ")}
+        </p>
+      )}
     </>
   );
 }
