@@ -217,7 +217,8 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
     shown.backend = (await client.query<{ pid: number }>(locked, [LOCKS, number])).rows[0]?.pid;
   }
   shown.number ??= (await isKeptOut(database, number)) ? number : -number;
-  await client.query(`listen ${LEFT}; listen ${CHANGED}; listen ${STOPS}`);
+  // Records which server is the primary now. Only then is a later one recognized as new.
+  await client.query(`listen ${LEFT}; listen ${CHANGED}; listen ${STOPS}; select targeting_mcp.is_new()`);
   await client.query(
     `insert into targeting_mcp.worker values ($1, $2, clock_timestamp(), $3)
      on conflict (number) do update set seen_at = excluded.seen_at, projects = excluded.projects`,

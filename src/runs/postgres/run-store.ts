@@ -364,14 +364,22 @@ interface Appended {
   readonly stop_asked: boolean | null;
 }
 
+/**
+ * SQL that reads the length of a journal, and whether another server became the primary after its last entry. The previous
+ * process may then have appended entries that this server lacks.
+ */
+const JOURNAL_END = `
+  select seq, exists (select from targeting_mcp.timeline where since > changed_at) as behind
+  from targeting_mcp.run where id = $1`;
+
 /** Opens a journal. While the database cannot be reached, appends wait, and answers of the API stay in memory. */
 async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
   const lease = storedLease(given);
-  const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);
+  const [found] = await of.database.rows<{ seq: string; behind: boolean }>(JOURNAL_END, [runId]);
   let seq = BigInt(found?.seq ?? "0");
   let waiting: Buffer[] = [];
   let turns: Promise<unknown> = Promise.resolve();
-  let lost: LostEntriesError | undefined;
+  let lost = lease.isTakenOver && found?.behind === true ? behind(runId, "may have lost") : undefined;
 
   /** Appends the waiting entries and renews the leases in one commit. Returns whether a stop was requested before. */
   const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
@@ -394,7 +402,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
       // entry that is in the database.
       waiting = [];
       seq = BigInt(row?.seq_now ?? seq);
-      throw behind(runId);
+      throw behind(runId, "has lost");
     }
     lease.noteRenewed();
     turn?.noteRenewed();
@@ -447,10 +455,10 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   };
 }
 
-function behind(runId: string): LostEntriesError {
+function behind(runId: string, what: "has lost" | "may have lost"): LostEntriesError {
   const remedy = "look at what was applied before you resume the run";
   return new LostEntriesError(
-    `the store has lost confirmed entries of run ${runId}, as in a failover to a standby that was behind: ${remedy}`,
+    `the store ${what} confirmed entries of run ${runId}, as in a failover to a standby that was behind: ${remedy}`,
     `Use list_options: ${remedy}.`,
   );
 }

@@ -5,7 +5,10 @@ import { statement, testPostgres } from "../postgres.ts";
 
 afterEach(killAll);
 
-test("a failover that lost entries stops the run as interrupted, with that reason, and no process goes on by itself", async () => {
+const stops =
+  "a failover that lost entries stops the run as interrupted, with that reason, and no process goes on by itself";
+
+test.each(["goes on", "dies with the primary"] as const)(`${stops}: its process %s`, async (fate) => {
   const postgres = await testPostgres();
   onTestFinished(() => postgres.stop());
   const service = await startService();
@@ -34,9 +37,10 @@ test("a failover that lost entries stops the run as interrupted, with that reaso
   // Holds all writes, so that the run cannot end before the failover, even on a slow machine.
   const release = await hold(service.url, "write");
   await hurry();
+  if (fate !== "goes on") one.child.kill("SIGKILL");
   await postgres.failOver();
   await release();
-  for (const { url } of [one, other]) {
+  for (const { url } of fate === "goes on" ? [one, other] : [other]) {
     const rest = await restOf(url, runId);
     expect(rest.status).toBe("interrupted");
     expect(JSON.stringify(rest)).toContain("lost confirmed entries");
