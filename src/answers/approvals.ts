@@ -449,7 +449,10 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** Returns an approval for an answer. In the channel "token", the agent claims that a person approved. */
+/**
+ * Returns how a run was approved, as answers report it. In the channel "token", this is only what the agent says: this
+ * server did not ask the person.
+ */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
   // `local` is not shown: over HTTP without login, nobody knows who answered in the client.
   return { decision: "approved", channel, ...(who !== "local" && { by: approverName(who) }) };

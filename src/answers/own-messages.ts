@@ -116,7 +116,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
     if (nested === "itself") {
       return {
         message: "the option names itself as its group",
-        remedy: `${its}Give the name of another group, or none. If the option is meant to be a group, leave its own group empty.`,
+        remedy: `${its}Give the name of another group in parentName, or none. If this option is meant to be a group itself, leave its parentName empty.`,
       };
     }
     if (nested === "subOption") {
@@ -255,8 +255,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   PLAN_STALE: staleMessage,
   NO_FREE_PLACE: ({ limit, there }) => ({
     message:
-      `the changes need a placeholder option for a moment, but the targeting has ${number(there)} of at most ` +
-      `${number(limit)} options; nothing was sent`,
+      `in every order, these changes would for a moment exceed the targeting's limit of ${number(limit)} options ` +
+      `(it has ${number(there)}); nothing was sent`,
     remedy: "Delete an option first, or make fewer changes at once.",
   }),
   PLAN_STALE_ELSEWHERE: {
@@ -454,7 +454,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     message: aboutEarlier(
       { duplicateOfIndex: index, duplicateOfLine: line },
       (item) =>
-        `${item} belongs to the same option and is invalid. All rows of an option together replace its Context IDs, so without that row its Context ID would be removed`,
+        `${item} belongs to the same option and is invalid. The rows of an option replace all its Context IDs, so sending the others alone would remove the Context ID of the invalid row`,
     ),
     remedy: "Fix the invalid row, and send all rows of the option again.",
   }),

@@ -37,7 +37,10 @@ export interface ReportedRun {
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
-  /** Set if the call asked for a page of results. The answer then has all results of the page, and fewer failures. */
+  /**
+   * Set if the call asked for a page of results. The page is never cut; instead, the answer shows fewer groups of
+   * failures. `matching`: the number of results on all pages.
+   */
   readonly page?: { readonly cursor: string | undefined; readonly matching?: number };
   readonly plan?: readonly PlannedRequest[];
   /**

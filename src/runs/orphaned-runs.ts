@@ -49,8 +49,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     await left.refuses([...refused.keys()]);
   };
   /**
-   * Continues a run. A run that this process may not execute is left to other processes. A run that cannot be continued
-   * at all is left to a call that resumes it.
+   * Takes over a run and continues it. Undefined if it is left alone: another process may execute it, or it cannot be
+   * continued automatically and waits until someone calls resume_run.
    */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();

@@ -185,7 +185,7 @@ export const OWN_CODES = {
   ITEM_TOO_LARGE: "the item alone is too large for a request",
   EMPTY_GROUP: "the option group would have neither sub-options nor Context IDs",
   PLAN_STALE: "the object has changed since the plan was made, and the change affects the plan",
-  NO_FREE_PLACE: "the changes need a placeholder option for a moment, but the targeting is full",
+  NO_FREE_PLACE: "in every order, the changes would for a moment exceed the limit of options of the targeting",
   PLAN_STALE_ELSEWHERE: "another object of the plan has changed since the plan was made",
   NEEDS_FAILED: "the item or row of its group or targeting failed",
   NO_ANSWER: "no answer came within the retry budget",

@@ -215,7 +215,10 @@ export function didCounts(state: ReportedState): DidCounts | undefined {
   return counts;
 }
 
-/** How many options a run changed, left unchanged or still has to change, and for how many `objects` of the call. */
+/**
+ * How many options a run changed, left unchanged (`same`) or still has to change (`pending`). `objects`: how many items
+ * of the call are about these options.
+ */
 export type OptionCounts = Readonly<Record<"changed" | "same" | "pending" | "objects", number>>;
 
 /** Counts each option of a run once, even if several objects change it. */
@@ -249,7 +252,10 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
 
 type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
 
-/** Returns the next step for a reason, and a text that differs between messages that have the same next step. */
+/**
+ * Returns the remedy for a reason, and its `kind`: a text that differs between reasons with different messages, even if
+ * their remedies are equal.
+ */
 type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
 
 /**

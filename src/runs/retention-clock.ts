@@ -17,7 +17,10 @@ export type SeenClock = Readonly<z.infer<typeof seenClock>>;
 export interface Readings {
   readonly now: number;
   readonly others: readonly number[];
-  /** The newest time in the store from before this process wrote to it. Only known if no clock reading is stored. */
+  /**
+   * The newest time in the store before this process wrote to it. Used as the last clock reading if none is stored, and
+   * only read then.
+   */
   readonly newest?: number | undefined;
 }
 

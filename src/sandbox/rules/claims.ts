@@ -12,8 +12,8 @@ interface GroupName {
 }
 
 /**
- * What earlier items of a request use: Context IDs of groups, and room for Context IDs. All items are applied at the
- * same time, so later items cannot use what earlier ones use or free (management-api 4.1).
+ * What earlier items of a request take: Context IDs of groups, and space for Context IDs. All items are applied at the
+ * same time, so a later item can use neither what an earlier one takes nor what it gives up (management-api 4.1).
  */
 export interface Claims {
   readonly project: Project;

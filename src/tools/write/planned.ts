@@ -207,8 +207,8 @@ function applyStep(runId: string): string {
 }
 
 /**
- * Returns the answer if nobody decided. The run is stored, so that a later reply can start it. Not if the client closed
- * the question, because it may not have shown it to a person.
+ * Returns the answer if nobody approved or declined. A run that waits is stored, so that a later reply can start it. If
+ * the client closed the question, perhaps no person saw it. Then no run is stored, and the call has to be made again.
  */
 export async function undecided(
   { call, bytes }: Given,
