@@ -50,7 +50,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   };
   /**
    * Takes over a run and continues it. Undefined if it is left alone: another process may execute it, or it cannot be
-   * continued automatically and waits until someone calls resume_run.
+   * continued automatically, only by a call of resume_run.
    */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
