@@ -105,7 +105,8 @@ export async function stepsOfPlan(
 ): Promise<readonly string[]> {
   const document = await documentOf(runId, context);
   const plans = plansOf(document);
-  const steps = plans.map((plan) => nextStepsOf(plan, runId, context.readOnly));
+  const asked = { prune: document.prune, readOnly: context.readOnly };
+  const steps = plans.map((plan) => nextStepsOf(plan, runId, asked));
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
@@ -113,9 +114,13 @@ export async function stepsOfPlan(
  * Returns the next steps for a plan. None if it exceeds only limits of the settings: the texts of these limits say what
  * to do.
  */
-function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
+function nextStepsOf(
+  plan: StatePlan,
+  runId: string,
+  { prune, readOnly }: { readonly prune: boolean; readonly readOnly: boolean },
+): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
-  if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId)];
+  if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId, prune)];
   if (plan.limits.some(({ limit, fits }) => fits > 0 && !isSetting(limit))) {
     return ["plan fewer changes, as the limits above allow"];
   }
@@ -133,12 +138,18 @@ function fixSteps({ conflicts, problems }: StatePlan): readonly string[] {
 /**
  * Returns the step that makes a new base. A plan with that base overwrites what others have changed since the old one.
  */
-function renewSteps({ targeting: { _id }, conflicts }: StatePlan, runId: string): readonly string[] {
+function renewSteps(
+  { targeting: { _id }, conflicts, drift }: StatePlan,
+  runId: string,
+  prune: boolean,
+): readonly string[] {
   if (_id === undefined || !conflicts.some(({ base }) => base !== undefined)) return [];
   const name = `now-${runId.slice(-6)}`;
   const save = `list_options ${JSON.stringify({ targetingId: _id, saveTo: `${name}.ndjson` })}`;
+  const isPruned = prune && drift.some(({ field }) => field === "added");
+  const pruned = isPruned ? "; options added by others are then deleted, because prune is true" : "";
   return [
-    `to overwrite what others changed with the values of the file: ${save}, then the same call of plan_targeting with "base":"${name}.base.ndjson"`,
+    `to overwrite what others changed with the values of the file: ${save}, then the same call of plan_targeting with "base":"${name}.base.ndjson"${pruned}`,
   ];
 }
 

@@ -210,10 +210,15 @@ test("a conflict says what to write into the file, and how to overwrite what oth
   expect(text).toMatch(/^The plan for "Spring" \(\w+\) cannot be applied: 2 conflicts; nothing was sent\./);
   expect(text).toContain('in the file, add "b", "z", and remove "q"');
   expect(text).toContain(`in the file, write the service's name: "Bonnets"`);
+  expect(text).not.toContain("prune");
   expect(data.conflicts).toMatchObject([
     { field: "contexts", contextIds: { onlyService: { count: 2, first: ["b", "z"] }, onlyFile: { first: ["q"] } } },
     { field: "name", service: "Bonnets" },
   ]);
+  await client.callTool("bulk_add_options", { targetingId, options: [{ name: "Mine" }] });
+  const pruning = await call("plan_targeting", { file, prune: true });
+  expect(pruning.text).toContain('.base.ndjson"; options added by others are then deleted, because prune is true');
+  await client.callTool("delete_options", { targetingId, names: ["Mine"] });
   const [, save = "{}", base] =
     /list_options (\{.*?\}), then the same call of plan_targeting with "base":"([^"]+)"/.exec(text) ?? [];
   await client.callTool("list_options", z.record(z.string(), z.unknown()).parse(JSON.parse(save)));
