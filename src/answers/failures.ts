@@ -359,7 +359,7 @@ function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
 
 function linesOf(places: SummarizedFailure["places"]): readonly number[] {
   const lines: number[] = [];
-  for (const [from, to] of places)
+  for (const [from, to] of places.toSorted(([one], [other]) => one - other))
     for (let line = from; line <= to && lines.length < LINES_SHOWN; line += 1) lines.push(line);
   return lines;
 }

@@ -117,9 +117,10 @@ export function placesWords(
   places: readonly PlaceRange[],
   { byLine, omitted = false }: { readonly byLine: boolean; readonly omitted?: boolean },
 ): string {
-  const [first] = places;
-  const isOne = places.length === 1 && first !== undefined && first[0] === first[1] && !omitted;
-  const ranges = places.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`));
+  const sorted = joinedRanges(places.toSorted(([one], [other]) => one - other));
+  const [first] = sorted;
+  const isOne = sorted.length === 1 && first !== undefined && first[0] === first[1] && !omitted;
+  const ranges = sorted.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`));
   const noun = byLine ? "line" : "item";
   return `${noun}${isOne ? "" : "s"} ${ranges.join(", ")}${omitted ? ", …" : ""}`;
 }

@@ -204,7 +204,9 @@ function titleOf(title: string, results: readonly ObjectResult[], { done, isPlan
 function positionWords(results: readonly ObjectResult[]): string {
   const byLine = results.some(({ line }) => line !== undefined);
   const spots: { first: number; last: number; within: string }[] = [];
-  for (const { index, line, child, grandchild } of results) {
+  // Options that a plan deletes without a row have no line.
+  const placed = byLine ? results.filter(({ line }) => line !== undefined) : results;
+  for (const { index, line, child, grandchild } of placed) {
     const at = line ?? index + 1;
     const within = [child, grandchild]
       .flatMap((position) => (position === undefined ? [] : [`.${position + 1}`]))
@@ -214,7 +216,7 @@ function positionWords(results: readonly ObjectResult[]): string {
     else spots.push({ first: at, last: at, within });
   }
   const words = spots.map(({ first, last, within }) => (first === last ? `${first}${within}` : `${first}-${last}`));
-  return `${byLine ? "line" : "item"}${results.length === 1 ? "" : "s"} ${words.join(", ")}`;
+  return `${byLine ? "line" : "item"}${placed.length === 1 ? "" : "s"} ${words.join(", ")}`;
 }
 
 type Side = NonNullable<KnownChange["from"]>;

@@ -20,6 +20,7 @@ import {
   type ContextsChange,
   type CreateItem,
   changeOf,
+  type DeleteItem,
   type Difference,
   type DifferingField,
   type ExceededLimit,
@@ -55,9 +56,15 @@ export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   const wanted = placesOf(rows, sides);
   if (desired.suspects.length > 0) checkSuspects(sides);
   const { deleted: pruned, onlyThere } = compareOthers(all, sides);
-  const deleted = [...pruned, ...removedByRows(all, sides)];
+  const removed = removedByRows(all, sides);
+  const deleted = [...pruned, ...removed.map(({ there: gone }) => gone)];
   checkOrphans(rows, deleted, wanted, sides);
-  const { items, rows: itemRows } = itemsOf(rows, deleted, wanted, sides);
+  const { items: kept, rows: itemRows } = itemsOf(rows, wanted, sides);
+  const items: readonly PlanItem[] = [
+    ...kept,
+    ...pruned.map((option) => deletion(option, service)),
+    ...removed.map(({ there: option, line }) => ({ ...deletion(option, service), line })),
+  ];
   const thereRows = new Map(rows.flatMap((row) => (row.there === undefined ? [] : [[row.there._id, row] as const])));
   const limits = checkResult({ options: service.options, items, rows: itemRows, rowOf: thereRows, problems });
   return {
@@ -75,12 +82,7 @@ export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   };
 }
 
-function itemsOf(
-  rows: readonly DesiredRow[],
-  deleted: readonly ServiceOption[],
-  wanted: WantedPlaces,
-  sides: Sides,
-): Pick<Result, "items" | "rows"> {
+function itemsOf(rows: readonly DesiredRow[], wanted: WantedPlaces, sides: Sides): Pick<Result, "items" | "rows"> {
   const { service, conflicts, groupName } = sides;
   const items: PlanItem[] = [];
   const itemRows: DesiredRow[] = [];
@@ -108,7 +110,6 @@ function itemsOf(
     const { name, ...others } = changes;
     add({ ...about, name, parent: place && refOf(place, positions), ...others }, row);
   }
-  for (const there of deleted) items.push({ kind: "delete", _id: there._id, seen: seenOf(there, service) });
   return { items, rows: itemRows };
 }
 
@@ -129,6 +130,10 @@ function creation(row: DesiredRow, parent: ParentRef, wanted: WantedPlaces): Cre
   const { line, name = "", exposeChildren, contexts } = row.option;
   const type = wanted.isGroup(row) ? "collection" : "atomic";
   return { kind: "create", line, name, type, parent, exposeChildren, contexts: contexts?.ids ?? [] };
+}
+
+function deletion(option: ServiceOption, service: Service): DeleteItem {
+  return { kind: "delete", _id: option._id, seen: seenOf(option, service) };
 }
 
 function seenOf(option: ServiceOption, service: Service): SeenOption {

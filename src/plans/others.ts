@@ -61,12 +61,18 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
   return { deleted, onlyThere: [] };
 }
 
+/** An option that a row deletes, and the line of the row. */
+interface Removed {
+  readonly there: ServiceOption;
+  readonly line: number;
+}
+
 /**
  * Returns the options that rows delete (Action is Remove). But if others changed such an option or added sub-options to
  * it, a conflict is recorded. An option that is not in the base is deleted only if the row has its ID. If the row has
  * another name, its ID may be that of another option, so a problem is reported.
  */
-export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[] {
+export function removedByRows(rows: Rows, sides: Sides): readonly Removed[] {
   const { base, prune, problems, desired } = sides;
   if (prune && desired.hasActions === true) {
     const [first] = rows;
@@ -77,7 +83,7 @@ export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[
     );
     return [];
   }
-  const deleted: ServiceOption[] = [];
+  const deleted: Removed[] = [];
   const since = subOptionsAddedSince(sides);
   for (const row of rows) {
     const { option, there } = row;
@@ -98,7 +104,7 @@ export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[
       );
       continue;
     }
-    if (mayBeDeleted(there, sides, since, { line: option.line })) deleted.push(there);
+    if (mayBeDeleted(there, sides, since, { line: option.line })) deleted.push({ there, line: option.line });
   }
   return deleted;
 }

@@ -45,7 +45,8 @@ const item = z.discriminatedUnion("kind", [
      */
     contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
   }),
-  z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),
+  /** Deletes an option. `line`: the line of the row that deletes it, if there is one. */
+  z.strictObject({ kind: z.literal("delete"), undo, line: z.int().optional(), _id: ulid, seen }),
 ]);
 
 /** The number of Context IDs, and the first of them: at most 20, and fewer if they are long. */

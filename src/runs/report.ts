@@ -282,7 +282,7 @@ export function failureGroups(
     keys.set(reason, words);
     // Failed parts of new objects form their own group, because another call is needed to send them again.
     const isInside = outcome === "failed" && about.child !== undefined;
-    const key = `${outcome} ${words.mark} ${isInside}`;
+    const key = `${outcome} ${words.mark} ${isInside} ${about.line === undefined}`;
     const group = groups.get(key) ?? collect(outcome, reason, about, { id: state.idOf(object), isInside });
     groups.set(key, group);
     group.count += 1;

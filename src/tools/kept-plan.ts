@@ -80,7 +80,10 @@ export function renderKeptPlan(
     status: "planned",
     document,
     requests: isApplicable(plan) ? requestsFor(document, known) : [],
-    nextSteps: refusal !== undefined && !readOnly && isApplicable(plan) ? [] : nextStepsOf(plan, runId, readOnly),
+    nextSteps:
+      refusal !== undefined && !readOnly && isApplicable(plan)
+        ? []
+        : nextStepsOf(plan, runId, { prune: document.prune, readOnly }),
     refused: refusal?.message,
   });
 }

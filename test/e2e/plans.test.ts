@@ -125,9 +125,9 @@ test("each change that no longer fits says what another person did, whichever ob
   await client.callTool("bulk_add_options", { targetingId, items: [{ name: "Boots" }] });
   expect(await whyNot()).toMatch(/"Boots": .* sent: another option has its name\./);
   await client.callTool("rename_targetings", { items: [{ _id: targetingId, name: "Autumn" }] });
-  expect(await whyNot()).toContain(
-    'Each: item 1: its name was expected to be "Spring", but is "Autumn"; line 7: another option has its name',
-  );
+  const both = await whyNot();
+  expect(both).toMatch(/^PLAN_STALE, item 1 "Summer": .* its name was expected to be "Spring", but is "Autumn"/m);
+  expect(both).toMatch(/^PLAN_STALE, line 7 "Boots": .* another option has its name/m);
   await client.callTool("delete_options", { targetingId, names: ["Season"] });
   expect(await whyNot()).toContain("; line 15: its group no longer exists");
 });
@@ -215,7 +215,7 @@ test("a conflict says what to write into the file, and how to overwrite what oth
     { field: "contexts", contextIds: { onlyService: { count: 2, first: ["b", "z"] }, onlyFile: { first: ["q"] } } },
     { field: "name", service: "Bonnets" },
   ]);
-  await client.callTool("bulk_add_options", { targetingId, options: [{ name: "Mine" }] });
+  await client.callTool("bulk_add_options", { targetingId, items: [{ name: "Mine" }] });
   const pruning = await call("plan_targeting", { file, prune: true });
   expect(pruning.text).toContain('.base.ndjson"; options added by others are then deleted, because prune is true');
   await client.callTool("delete_options", { targetingId, names: ["Mine"] });

@@ -13,6 +13,7 @@ const deleted = (plan: Awaited<ReturnType<typeof planText>>) =>
 test("Remove deletes the option of a row: by its ID, or by its name where there is a base", async () => {
   const byId = await planText("csv", `Action,Option ID,Option\nRemove,${idOf("A")},\n,,Running\n`, there(A, B));
   expect(deleted(byId)).toEqual(["Football"]);
+  expect(byId.items).toMatchObject([{ kind: "delete", line: 2 }]);
   const byName = await planText("csv", "Action,Option\nDelete,Football\n", there(A, B));
   expect(deleted(byName)).toEqual([]);
   expect(wordsOf(byName)).toEqual([expect.stringContaining("2:1 Action is Remove, but the row has no Option ID")]);

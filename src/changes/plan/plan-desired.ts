@@ -123,12 +123,13 @@ function addChanges(plan: Plan, changes: PlannedChanges, objects: TargetingObjec
 
 function objectOf(item: PlanItem, index: number, changes: PlannedChanges): ReportedObject {
   const group = groupMark(item.kind === "create" ? item : item.seen);
-  if (item.kind === "delete") return { index, _id: item._id, name: item.seen.name, ...group };
-  if (item.kind === "create") return { index, ...(item.line > 0 && { line: item.line }), name: item.name, ...group };
-  const { _id, line, seen } = item;
+  const { line = 0 } = item;
+  const place = { index, ...(line > 0 && { line }) };
+  if (item.kind === "delete") return { ...place, _id: item._id, name: item.seen.name, ...group };
+  if (item.kind === "create") return { ...place, name: item.name, ...group };
+  const { _id, seen } = item;
   return {
-    index,
-    ...(line > 0 && { line }),
+    ...place,
     _id,
     name: item.name ?? seen.name,
     ...group,
