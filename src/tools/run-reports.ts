@@ -49,7 +49,11 @@ export async function ownRun(
 ): Promise<Run> {
   const run = await runs.findOwn(runId, caller);
   if (run !== undefined) return endIfExpired(run, { runs, clock });
-  throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
+  const listed = "get_run without arguments lists the recent runs.";
+  const isOld = isUlid(runId) && ulidTime(runId) < clock.now() - DAY_MS;
+  const gone =
+    "A plan that was not applied, and a call that nobody approved, are removed after 24 hours: make the call again.";
+  throw new ToolError("there is no run with this ID", isOld ? `${gone} ${listed}` : listed);
 }
 
 type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {

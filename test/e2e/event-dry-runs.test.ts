@@ -52,6 +52,8 @@ test("a dry run of events is listed as a dry run only, and cannot be resumed, un
   const { text } = await call(client, "cancel_run", { runId });
   expect(text).toMatch(/^Removed the dry run of 100 events; nothing was sent\. /);
   expect((await call(client, "get_run", { runId })).text).toContain("there is no run with this ID");
+  const { text: old } = await call(client, "get_run", { runId: "01J00000000000000000000000" });
+  expect(old).toContain("a call that nobody approved, are removed after 24 hours: make the call again");
 });
 
 test("the failed rows of a log of JSON lines are a file with reasons, already before anything is sent", async () => {
