@@ -154,32 +154,35 @@ function wordReader<Meaning>(
 }
 
 export const truthIn = wordReader<boolean>([
-  [true, ["yes", "true", "1", "y", "✓", "✔", "예", "ja", "j", "wahr", "oui", "vrai", "sí", "si"]],
-  [true, ["collection", "group", "그룹", "gruppe", "grupo", "groupe"]],
-  [false, ["no", "false", "0", "n", "아니오", "아니요", "nein", "falsch", "non", "faux"]],
-  [false, ["atomic", "option", "옵션", "opción"]],
+  [
+    true,
+    ["yes", "true", "1", "y", "✓", "✔", "☑", "예", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sì", "sim", "evet"],
+  ],
+  [true, ["はい", "collection", "group", "그룹", "gruppe", "grupo", "groupe"]],
+  [
+    false,
+    ["no", "false", "0", "n", "✗", "✘", "☐", "아니오", "아니요", "nein", "falsch", "non", "faux", "não", "hayır"],
+  ],
+  [false, ["いいえ", "atomic", "option", "옵션", "opción"]],
 ]);
 
+const ADD = [
+  ...["add", "추가", "hinzufügen", "añadir", "agregar", "ajouter", "ajout", "adicionar", "aggiungi", "ekle", "追加"],
+];
+const REMOVE = [
+  ...["remove", "delete", "삭제", "제거", "entfernen", "löschen", "eliminar", "quitar", "supprimer", "retirer"],
+  ...["remover", "excluir", "elimina", "rimuovi", "sil", "削除"],
+];
+
 export const actionIn = wordReader<"add" | "edit" | "remove">([
-  [
-    "add",
-    ["add", "create", "new", "추가", "생성", "신규", "등록", "hinzufügen", "anlegen", "neu", "añadir", "agregar"],
-  ],
-  ["add", ["ajouter", "ajout", "adicionar", "aggiungi", "ekle", "追加", "新規"]],
+  ["add", [...ADD, "create", "new", "생성", "신규", "등록", "anlegen", "neu", "新規"]],
   ["edit", ["edit", "set", "update", "change", "move", "수정", "변경", "이동", "ändern", "bearbeiten", "verschieben"]],
   ["edit", ["editar", "modificar", "mover", "modifier", "déplacer", "alterar", "modifica", "düzenle", "変更", "修正"]],
-  [
-    "remove",
-    ["remove", "delete", "삭제", "제거", "entfernen", "löschen", "eliminar", "quitar", "supprimer", "retirer"],
-  ],
-  ["remove", ["remover", "excluir", "elimina", "rimuovi", "sil", "削除"]],
+  ["remove", REMOVE],
 ]);
 
 export const contextActionIn = wordReader<"add" | "remove" | "set">([
-  ["add", ["add", "추가", "hinzufügen", "añadir", "agregar", "ajouter"]],
-  [
-    "remove",
-    ["remove", "delete", "삭제", "제거", "entfernen", "löschen", "eliminar", "quitar", "supprimer", "retirer"],
-  ],
+  ["add", ADD],
+  ["remove", REMOVE],
   ["set", ["set", "replace", "설정", "교체", "setzen", "ersetzen", "reemplazar", "remplacer"]],
 ]);

@@ -9,23 +9,29 @@ export const REASON_COLUMN = "reason";
  * `*`, `:` and invisible characters do not matter.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
-  action: ["Action", "작업", "동작", "Aktion", "Acción", "Accion"],
-  _id: ["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID", "ID de opción", "ID de l'option"],
+  action: ["Action", "작업", "동작", "Aktion", "Acción", "Accion", "Ação", "Azione", "İşlem", "操作"],
+  _id: [
+    ...["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID", "ID de opción", "ID de l'option"],
+    ...["ID da opção", "ID opzione", "Seçenek ID", "オプションID"],
+  ],
   name: [
     ...["Option", "option name", "옵션", "옵션명", "옵션 이름", "이름", "Optionsname", "Bezeichnung"],
     ...["Opción", "Opcion", "Nombre de la opción", "Nom de l'option", "Nom"],
+    ...["Opção", "Nome da opção", "Opzione", "Nome opzione", "Seçenek", "Seçenek adı", "オプション", "オプション名"],
   ],
   parentName: [
     ...["Group", "parent", "group name", "option group", "parent group", "parent option"],
     ...["그룹", "그룹명", "그룹 이름", "옵션 그룹", "상위 그룹", "상위 옵션"],
     ...["Gruppe", "Gruppenname", "Optionsgruppe", "Übergeordnet", "Übergeordnete Gruppe", "Übergeordnete Option"],
     ...["Grupo", "Nombre del grupo", "Grupo de opciones", "Groupe", "Nom du groupe", "Groupe d'options"],
+    ...["Nome do grupo", "Grupo de opções", "Gruppo", "Nome gruppo", "Grup", "Grup adı", "グループ", "グループ名"],
   ],
   contexts: [
     ...["Context IDs", "keywords", "article ids", "article numbers"],
     ...["컨텍스트 ID 목록", "콘텍스트 ID 목록", "키워드 목록", "기사 ID 목록"],
     ...["Kontext-IDs", "Artikel-IDs", "Artikelnummern", "Stichwörter", "Stichworte", "Schlüsselwörter", "Schlagwörter"],
     ...["IDs de contexto", "Palabras clave", "IDs de contexte", "Mots-clés"],
+    ...["Palavras-chave", "Parole chiave", "Bağlam kimlikleri", "Anahtar kelimeler"],
   ],
   contextId: [
     ...["Context ID", "context", "keyword", "article id", "article number"],
@@ -33,6 +39,8 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
     ...["Kontext-ID", "Kontext", "Artikel-ID", "Artikelnummer", "Artikel-Nr.", "Artikel-Nr", "Art.-Nr."],
     ...["Stichwort", "Schlüsselwort", "Schlagwort"],
     ...["ID de contexto", "Contexto", "Palabra clave", "ID de contexte", "Contexte", "Mot-clé"],
+    ...["Palavra-chave", "ID di contesto", "Contesto", "Parola chiave", "Bağlam kimliği", "Anahtar kelime"],
+    ...["コンテキスト", "コンテキストID", "キーワード", "記事ID"],
   ],
   op: [
     "Context Action",
@@ -48,7 +56,7 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
     ...["Expose Sub-options", "하위 옵션 노출", "Unteroptionen anzeigen"],
     ...["Mostrar subopciones", "Afficher les sous-options"],
   ],
-  targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
+  targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅", "ターゲティング"],
 };
 
 /** Returns the heading of a column in written sheets; if it has none, the name of the column. */

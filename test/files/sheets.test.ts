@@ -196,10 +196,13 @@ async function headerError(folder: string): Promise<FileError | undefined> {
 }
 
 test.each([
-  ["Opzione;Gruppo;Context ID articolo", '{"name":"Opzione","contextId":"Context ID articolo","parentName":"Gruppo"}'],
   [
-    "Opzione;ID;Codice",
-    /columns \{"name":"Opzione"\}\. Then no Context IDs are read\. Map the other headings .*: "Codice"/,
+    "Optioner;Gruppen;Context ID artikel",
+    '{"name":"Optioner","contextId":"Context ID artikel","parentName":"Gruppen"}',
+  ],
+  [
+    "Optioner;ID;Kode",
+    /columns \{"name":"Optioner"\}\. Then no Context IDs are read\. Map the other headings .*: "Kode"/,
   ],
 ])("headings that are nearly known name the whole mapping: %s", async (headings, expected) => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
@@ -347,18 +350,19 @@ test("what a spreadsheet has damaged is a problem of its row, whatever reads it"
     "narrow",
     "invisible",
     "invisible",
+    "quoted",
   ];
   const all = [await read("damaged.csv", optionRows), await read("damaged.csv", contextRows)];
   for (const { items: found } of all) {
     const details = found.map((one) => ("reason" in one ? one.reason.detail?.damage : undefined));
-    expect(details).toEqual([...damage, undefined]);
+    expect(details).toEqual(damage);
     expect(problemOf(found[7])).toBe("damaged");
   }
   const found = all[0]?.items ?? [];
   expect("reason" in (found[8] ?? {}) && found[8]).toMatchObject({ reason: { detail: { characters: ["U+00A0"] } } });
   const { desired: wanted, problems } = await desired("damaged.csv");
   expect(problems).toEqual([]);
-  expect(wanted.suspects.map(({ line }) => line)).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
+  expect(wanted.suspects.map(({ line }) => line)).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11]);
 });
 
 test("cells of a workbook: formulas without values, rounded numbers, dates and errors", async () => {
