@@ -1,6 +1,19 @@
 /** Matches a number such as 12,5 or 1.250,00, in which the comma can only be the decimal sign. */
 export const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 
+/** The source of a regular expression for currencies beside a number. */
+export const CURRENCY = "(?:US|CA|AU|R)?\\p{Sc}|원|円|元|TL|EUR|USD|GBP|CHF|KRW|JPY|BRL|TRY";
+const AROUND = new RegExp(`^(?:${CURRENCY})\\s*(?=[-\\d])|(?<=\\d)\\s*(?:${CURRENCY})$`, "gu");
+
+/** Returns a number without its currency, and without spaces or apostrophes between thousands. */
+export function bareNumber(text: string): string {
+  const digits = text.replaceAll(/[０-９．，]/g, (wide) => wide.normalize("NFKC"));
+  return digits
+    .trim()
+    .replaceAll(AROUND, "")
+    .replaceAll(/(?<=^-?\d{1,3}(?:[\s'’]\d{3})*)[\s'’](?=\d{3}(?!\d))/g, "");
+}
+
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // A spreadsheet interpreted a name that starts with =, + or - as a formula.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
@@ -31,6 +44,8 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["placeholder", /^(?:null|NULL|n\/a|N\/A|NaN|undefined|[-–—]|\\N|\(null\)|<null>|<NA>)$/],
   // People write this apostrophe to make a spreadsheet keep all digits of a number.
   ["apostrophe", /^'\d+$/],
+  // Word processors and chat programs write these quotation marks around a text.
+  ["quoted", /^(?:[“”„].*[“”]|[‘’‚].*[‘’])$/],
   // The text was UTF-8, but a program read it as Windows-1252 and saved it again.
   ["misread", /Ã[¡-¿„–œŸ‰]|â€[™œž“¦]/],
   ["undecoded", /\uFFFD/],
@@ -137,6 +152,7 @@ const DAMAGE_WORDS = {
     "begins with the apostrophe (') that keeps a number as text in a spreadsheet",
     "Write the number without the apostrophe.",
   ],
+  quoted: ["is in quotation marks", "Write it without the quotation marks."],
   misread: ["was read in a wrong encoding before it was saved", READ_AGAIN],
   undecoded: ["contains U+FFFD, which replaces a character that was lost in a wrong encoding", READ_AGAIN],
   invisible: ["contains invisible characters", "Type the text again without them."],

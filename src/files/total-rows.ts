@@ -1,4 +1,4 @@
-import { NO_VALUE } from "./damage.ts";
+import { CURRENCY, NO_VALUE } from "./damage.ts";
 import { type SheetRecord, SUM_FORMULA } from "./delimited.ts";
 
 /**
@@ -21,7 +21,7 @@ const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
  */
 const LABELLED = new RegExp(`^(?:${TOTAL_WORDS}):?\\s+\\S|\\s(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
-const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
+const CURRENCIES = new RegExp(CURRENCY, "gu");
 const NUMBER = new RegExp(`^(?:[\\d.,'\\s%-]|${CURRENCIES.source})+$`, "u");
 
 /** Matches a number of options with its unit, such as "5 rows". */

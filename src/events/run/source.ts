@@ -1,6 +1,6 @@
 import { createHash, hash } from "node:crypto";
 import { plainHeading } from "../../files/columns.ts";
-import { DECIMAL_COMMA, damageIn } from "../../files/damage.ts";
+import { bareNumber, DECIMAL_COMMA, damageIn } from "../../files/damage.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { withDetectedForm } from "../../files/detected-form.ts";
 import {
@@ -325,7 +325,9 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
  * Passed to `numberIn` instead of the delimiter, if other numbers in the column show that a comma is the decimal sign.
  */
 const COMMA = "decimal comma";
-const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
+const GROUPED = /^-?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})$/;
+/** Matches an amount such as 1,250원. Its currency has no decimals, so the comma can only separate thousands. */
+const WHOLE = /^(?:[₩￦] ?-?\d{1,3},\d{3}|-?\d{1,3},\d{3} ?[원円])$/;
 
 /**
  * Matches numbers such as 1.250. In a file separated by semicolons, a comma is the decimal sign, so this may mean 1250.
@@ -333,13 +335,15 @@ const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
 /**
- * Reads a number. Accepts 1.250,00 and 1,250.00. Undefined if the number can be read in two ways: 1,250, or 1.250 in a
- * file separated by semicolons.
+ * Reads a number. Accepts 1.250,00 and $1,250.00. Undefined if the number can be read in two ways: 1,250, or 1.250 in a
+ * file separated by semicolons or with a currency.
  */
 function numberIn(text: string, delimiter: string | undefined): number | undefined {
-  if (delimiter === COMMA && GROUPED_BY_POINTS.test(text)) return Number(text.replaceAll(".", ""));
-  if (delimiter === ";" && GROUPED_BY_POINTS.test(text)) return undefined;
-  const plain = DECIMAL_COMMA.test(text) ? text.replaceAll(".", "").replace(",", ".") : text;
-  const digits = GROUPED.test(plain) ? plain.replaceAll(",", "") : plain;
+  const bare = bareNumber(text);
+  const isGroupedByPoints = GROUPED_BY_POINTS.test(bare);
+  if (delimiter === COMMA && isGroupedByPoints) return Number(bare.replaceAll(".", ""));
+  if (isGroupedByPoints && (delimiter === ";" || bare !== text)) return undefined;
+  const plain = DECIMAL_COMMA.test(bare) ? bare.replaceAll(".", "").replace(",", ".") : bare;
+  const digits = GROUPED.test(plain) || WHOLE.test(text) ? plain.replaceAll(",", "") : plain;
   return digits !== "" && isExact(digits) ? Number(digits) : undefined;
 }
