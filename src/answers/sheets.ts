@@ -232,7 +232,7 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
     seen.repeated && `${many(seen.repeated, "row")} skipped, equal to the header`,
     seen.titles && `${many(seen.titles, "row")} skipped, as the title of another table`,
     skippedWords(sheet.subtotals ?? [], "of totals"),
-    skippedWords(sheet.hints ?? [], "of hints below the header"),
+    skippedWords(sheet.hints ?? [], "of hints or notes"),
     seen.lineBreaks &&
       `lines are those of a text editor; cells contain ${many(seen.lineBreaks, "line break")}, so row numbers in a spreadsheet are lower; the sheet with results has each problem in its row`,
     seen.notTotal &&

@@ -4,9 +4,9 @@ import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/names-and-contexts.ts";
 import { BETWEEN_CONTEXTS, contextActionIn, contextsReader, oneText, splitter } from "./cells.ts";
 import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
-import { composedHangul, DECIMAL_COMMA, damageIn } from "./damage.ts";
+import { bareNumber, composedHangul, DECIMAL_COMMA, damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
-import { columnCount, headerReader, isWhole, listed, similarHeading } from "./headers.ts";
+import { checkOneTable, columnCount, headerReader, isWhole, listed, similarHeading } from "./headers.ts";
 import {
   DELIMITERS,
   type Delimiter,
@@ -83,6 +83,7 @@ export async function detectSheet(
     const isGuessed = format === "csv" && encoding === "windows-1252" && given.encoding === undefined;
     throw withOtherSheets(isGuessed ? withEncoding(thrown) : thrown, place);
   }
+  facts?.checkOneTable(shape, form.columns);
   const separator = facts?.separator();
   return {
     sheet: {
@@ -366,11 +367,14 @@ class Facts {
   /** The indexes of columns that may have numbers (`#numbers`), and of those with a decimal comma (`#commas`). */
   readonly #numbers: readonly number[];
   readonly #commas = new Set<number>();
+  /** The indexes of columns without a heading and without a cell. */
+  readonly #empty: Set<number>;
 
   constructor(header: SheetHeader, given: string | undefined, hasNumbers: boolean) {
     this.#numbers = hasNumbers ? header.names.flatMap((name, at) => (name === "" ? [] : [at])) : [];
     this.#header = header;
     this.#given = given?.trim() || given;
+    this.#empty = new Set(header.cells.flatMap((cell, at) => (cell.trim() === "" ? [at] : [])));
     const one = header.at("contextId");
     this.#at = {
       contexts: one >= 0 ? one : header.at("contexts"),
@@ -385,8 +389,14 @@ class Facts {
     return found.length === 0 ? {} : { decimalCommas: found };
   }
 
+  /** Throws a FileError if the sheet may have two tables side by side. */
+  checkOneTable(shape: ValidColumns, mapped: SheetForm["columns"]): void {
+    if (shape.isStrict !== true) checkOneTable(this.#header, this.#empty, shape, mapped);
+  }
+
   take({ cells }: SheetRow): void {
-    for (const at of this.#numbers) if (DECIMAL_COMMA.test((cells[at] ?? "").trim())) this.#commas.add(at);
+    for (const at of this.#empty) if ((cells[at] ?? "").trim() !== "") this.#empty.delete(at);
+    for (const at of this.#numbers) if (DECIMAL_COMMA.test(bareNumber(cells[at] ?? ""))) this.#commas.add(at);
     const contexts = (cells[this.#at.contexts] ?? "").trim();
     if (GROUPED.test(contexts)) this.#grouped += 1;
     else if (contexts !== "" && !contexts.startsWith("[")) {

@@ -222,9 +222,40 @@ export function checkHeader(
     `the file has no column for ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
     (likely === undefined
       ? `${mappingWords(missing[0] ?? "", header, columns)} ` +
-        `If the sheet has no headings, insert a row of them: ${headingsFor(required)}. `
+        `If the sheet has no headings, insert a row of them: ${headingsFor(required)}. ` +
+        (shown.length > 1 && columnCount(header) === 0 && columns.includes("parentName")
+          ? "If each column is a group, write a row for each option instead, with its Option and its Group. "
+          : "")
       : `If that is right, map the columns: columns ${JSON.stringify(likely)}. ${unmappedWords(likely, header, columns)}`) +
       validWords(columns),
+  );
+}
+
+/** The columns that a second table beside the first may have in common with it. */
+const SHARED = ["parentName", ...CONTEXTS];
+
+/**
+ * Throws a FileError if a column that is read may belong to another table beside the first: if an empty column
+ * (`empty`) ends a complete table of several columns before it. The caller can name or leave out the column.
+ */
+export function checkOneTable(
+  header: Header & { readonly cells: readonly string[]; readonly line: number },
+  empty: ReadonlySet<number>,
+  { required }: ValidColumns,
+  mapped: ColumnsArgument = {},
+): void {
+  const { cells, names, line } = header;
+  const gap = [...empty].find((at) => at > 1 && !empty.has(at - 1) && !empty.has(at - 2)) ?? 0;
+  const isTable = required.every((group) => group.some((one) => header.at(one) >= 0 && header.at(one) < gap));
+  const given = new Set(Object.values(mapped).map(plainHeading));
+  const at = names.findIndex(
+    (name, column) => column > gap && SHARED.includes(name) && !given.has(plainHeading(cells[column] ?? "")),
+  );
+  const [heading, name] = [cells[at]?.trim() ?? "", names[at] ?? ""];
+  if (gap === 0 || at < 0 || !isTable) return;
+  throw new FileError(
+    `${listed([heading])} on line ${line} of the file is behind an empty column, so it may belong to another table; nothing was sent`,
+    `If it belongs to this table, give columns ${JSON.stringify({ [name]: heading })}. If not, leave it out: columns ${JSON.stringify({ [name]: "" })}.`,
   );
 }
 
@@ -332,7 +363,10 @@ function likelyMapping(
     }
     const [only, ...others] = [...free];
     const isOpen = !group.some((column) => column in likely);
-    if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
+    if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) {
+      likely[group[0]] = only;
+      free.delete(only);
+    }
   }
   if (Object.keys(likely).length === 0) return undefined;
   // Without a mapping, the values of these columns would be ignored. So headings similar to theirs are suggested.

@@ -207,6 +207,10 @@ const CONTINUED = ["_id", "name", "op", "action"];
 const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
 const NAMES = ["name", "parentName"];
 const HEADINGS_SHOWN = 12;
+/** Matches a text of at least three words. */
+const SENTENCE = /\S\s+\S+\s+\S/;
+/** A table needs at least this many rows, so that a text below it is a note. */
+const FEWEST_FULL = 2;
 
 /**
  * Reads rows. Each row is held back until the next one, because a row that looks like a total may be one only if it is
@@ -233,6 +237,10 @@ class RowReader {
   readonly #totals: TotalRows | undefined;
   readonly #skipped: ReadonlySet<number>;
   readonly #found: SkippedLines | undefined;
+  /** Rows below an empty row that have only a text, which are notes if no other row follows. */
+  readonly #apart: SheetRecord[] = [];
+  /** How many options there are, if each has several filled cells. Otherwise NaN. */
+  #full = 0;
   #held: SheetRow | undefined;
   #heldKind: RowKind = "option";
   #before: readonly string[] = [];
@@ -273,7 +281,7 @@ class RowReader {
       this.#dropTitle();
       return;
     }
-    const { line, places } = record;
+    const { line } = record;
     if (this.#skipped.has(line)) return;
     if (this.#held === undefined && this.#found !== undefined && isHintRow(record.cells, this.#header)) {
       this.#found.hints.push(line);
@@ -287,6 +295,27 @@ class RowReader {
     if (!this.#isStrict && this.#about.every((at) => (record.cells[at] ?? "").trim() === "")) {
       this.#notes.template += 1;
       return;
+    }
+    if (this.#mayBeNote(record)) {
+      this.#apart.push(record);
+      this.#blank = 0;
+      return;
+    }
+    for (const one of this.#apart.splice(0)) this.#accept(one, "option", ready);
+    this.#accept(record, kind, ready);
+  }
+
+  /** Returns whether a row is only a sentence, below an empty row and a table whose rows have more cells. */
+  #mayBeNote({ cells }: SheetRecord): boolean {
+    if (this.#blank + this.#apart.length === 0 || !(this.#full >= FEWEST_FULL)) return false;
+    const name = cells[this.#header.at("name")] ?? "";
+    return SENTENCE.test(name) && cells.every((cell) => cell === name || cell.trim() === "");
+  }
+
+  #accept(record: SheetRecord, kind: RowKind, ready: SheetRow[]): void {
+    const { line, places } = record;
+    if (this.#found !== undefined) {
+      this.#full += record.cells.filter((cell) => cell.trim() !== "").length > 1 ? 1 : Number.NaN;
     }
     if (record.isHidden === true) this.#notes.hidden += 1;
     this.#notes.beyond += this.#unnamed.filter((at) => (record.cells[at] ?? "").trim() !== "").length;
@@ -316,6 +345,7 @@ class RowReader {
   }
 
   end(): readonly SheetRow[] {
+    this.#found?.hints.push(...this.#apart.map(({ line }) => line));
     const held = this.#held;
     if (held === undefined) return [];
     if (this.#heldKind === "totalIfLast") {

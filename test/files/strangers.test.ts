@@ -103,7 +103,7 @@ describe("rows of text files", () => {
   ])("hints below the header are no options: %j", async (content, note) => {
     const { rows, notes } = await read("a.csv", content);
     expect(rows).toEqual([["One", "a"]]);
-    expect(notes).toMatch(new RegExp(`${note} as (a row|rows) of hints below the header`));
+    expect(notes).toMatch(new RegExp(`${note} as (a row|rows) of hints or notes`));
   });
 
   test.each([
@@ -384,7 +384,7 @@ describe("cells of text files", () => {
     expect(rows).toEqual([["One", "a", "b"]]);
   });
 
-  test.each(["✓", "oui", "WAHR", "sí"])("%s is a yes", async (yes) => {
+  test.each(["✓", "oui", "WAHR", "sí", "evet", "はい"])("%s is a yes", async (yes) => {
     expect((await read("a.csv", `Option,Is Group,Context IDs\nOne,${yes},a\n`)).rows).toEqual([["One", "a"]]);
   });
 });
@@ -505,6 +505,52 @@ describe("workbooks of other programs", () => {
     await expect(tables).rejects.toMatchObject({ remedy: expect.stringContaining("save each as a file of its own") });
   });
 
+  test("a column behind an empty one is read only if the caller says that it belongs to the table", async () => {
+    const sheet = "Option,Context IDs,,Group,Members\nOne,a,,Alpha,5\nTwo,b,,,\n";
+    const refused = read("a.csv", sheet);
+    await expect(refused).rejects.toThrow('"Group" on line 1 of the file is behind an empty column');
+    await expect(refused).rejects.toMatchObject({ remedy: expect.stringContaining('columns {"parentName":"Group"}') });
+    expect((await read("a.csv", sheet, { columns: { parentName: "Group" } })).groups).toEqual(["Alpha", undefined]);
+    expect((await read("a.csv", sheet, { columns: { parentName: "" } })).groups).toEqual([undefined, undefined]);
+    const merged = await read("a.csv", "Option,,Context IDs,,Group,\nOne,,a,,Alpha,\n");
+    expect(merged.groups).toEqual(["Alpha"]);
+  });
+
+  test("a sentence below an empty row at the end is a note, and one between options is an option", async () => {
+    const { rows, notes } = await read(
+      "a.csv",
+      "Option,Context IDs\nOne,a\nTwo,b\n\nPrices in EUR,\nAsk Kim (sales) first,\n",
+    );
+    expect(rows).toHaveLength(2);
+    expect(notes).toContain("lines 5 and 6 skipped as rows of hints or notes");
+    const between = await read("a.csv", "Option,Context IDs\nOne,a\nTwo,b\n\nBig red shoes,\nThree,c\n");
+    expect(between.rows).toEqual([["One", "a"], ["Two", "b"], ["Big red shoes"], ["Three", "c"]]);
+    expect((await read("a.csv", "Option,Context IDs\nOne,a\nTwo,b\n\nBig shoes,\n")).rows).toHaveLength(3);
+    expect((await read("a.csv", "Option,Context IDs\nOne,a\nTwo,\n\nBig red shoes,\n")).rows).toHaveLength(3);
+  });
+
+  test("a Context ID in curly quotation marks is a problem of its row", async () => {
+    const { rows } = await read("a.csv", "Option,Context IDs\nOne,“1001”|“1002”\nTwo,‘1003’\nThree,a “b” c\n");
+    expect(rows).toEqual(["quoted", "quoted", ["Three", "a “b” c"]]);
+  });
+
+  test.each([
+    ["Opção;Grupo;Palavra-chave", "Portuguese"],
+    ["Opzione;Gruppo;ID di contesto", "Italian"],
+    ["Seçenek;Grup;Anahtar kelime", "Turkish"],
+    ["オプション名;グループ;キーワード", "Japanese"],
+  ])("%s are headings in %s", async (header) => {
+    const { rows, groups } = await read("a.csv", `${header}\nOne;Alpha;a\n`);
+    expect([rows, groups]).toEqual([[["One", "a"]], ["Alpha"]]);
+  });
+
+  test("a sheet with a column for each group is refused with how to write it", async () => {
+    const wide = read("a.csv", "Shoes,Hats\nOne,Two\n");
+    await expect(wide).rejects.toMatchObject({ remedy: expect.stringContaining("If each column is a group") });
+    const single = read("a.csv", "Opsiyon,Group\nOne,Two\n");
+    await expect(single).rejects.toMatchObject({ remedy: expect.stringMatching(/columns \{"name":"Opsiyon"\}/) });
+  });
+
   test.each([
     ["이동", "edit"],
     ["Verschieben", "edit"],
@@ -569,6 +615,13 @@ describe("files of events", () => {
       ["1.250,00", "1250"],
       ["1,250.00", "1250"],
       ["1,250", '"1,250"'],
+      ["$1,299.00", "1299"],
+      ["1 299,50\u202f€", "1299.5"],
+      ["1’299’000.5", "1299000.5"],
+      ["1,250원", "1250"],
+      ["１２５", "125"],
+      ["1.250 €", '"1.250 €"'],
+      ["12%", '"12%"'],
       ["1.250", '"1.250"'],
       ["0.250", "0.25"],
     ] as const) {
