@@ -259,7 +259,10 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
   if (optionsThere === 0 || lost === 0) return "";
   const percent = Math.round((100 * lost) / optionsThere);
   const part = percent === 0 ? "less than 1 %" : `${percent} %`;
-  const share = `${thousands(lost)} of the ${many(optionsThere, "option")} of ${targetingWords(targeting, within)} (${part})`;
+  const all = many(optionsThere, "option");
+  const which =
+    lost < optionsThere ? `${thousands(lost)} of the ${all}` : lost === 1 ? "the only option" : `all ${all}`;
+  const share = `${which} of ${targetingWords(targeting, within)} (${part})`;
   if (!hasOthers) return ` That is ${share}.`;
   const kinds = new Set(losses.filter(isCarriedOut).map(({ kind }) => kind === "contextIds"));
   const verbs = lost === 1 ? ["is deleted", "loses Context IDs"] : ["are deleted", "lose Context IDs"];

@@ -198,7 +198,7 @@ const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   nameInvalid: "the service does not accept its previous name",
   emptyGroup: "a group would have neither sub-options nor own Context IDs",
   heldByGroup: "another group now holds some of its Context IDs",
-  targetingGone: "its targeting no longer exists",
+  targetingGone: "its targeting was deleted; one that was restored since has a new ID and new options",
   createdAgain: "another option has its name now",
 };
 

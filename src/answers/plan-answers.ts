@@ -436,7 +436,7 @@ function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = 
   const why = saysWhy ? reasonWords(row).join("; ") : "";
   if (changes.length > 0) return `${changes.map(changeWords).join("; ")}${why === "" ? "" : `: ${why}`}`;
   const isTargeting = isAboutTargeting(row);
-  const what = `${isTargeting ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
+  const what = `${isTargeting ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined || _id === name ? "" : ` (${_id})`}`;
   const ids = `${reasons.includes("notRead") ? "keeps " : ""}${contextIds(many)}`;
   const fieldWords = field === "added" && isTargeting ? "options" : field && FIELD_WORDS[field];
   const about = field === undefined ? "" : `: ${many === undefined ? fieldWords : ids}`;
