@@ -246,10 +246,16 @@ class RowReader {
   #before: readonly string[] = [];
   #textsBefore: TextCells;
   #blank = 0;
+  /** Whether the row above is empty or has totals. In a workbook, empty rows may be absent (`#line`). */
+  #isApart = false;
+  #line: number;
+  readonly #isWorkbook: boolean;
 
   constructor(header: SheetHeader, { file, shape, notes, skipped }: SheetReading) {
     const { fillDown = [], columns, subtotals = [], hints = [] }: SheetForm = file.sheet ?? {};
     this.#header = header;
+    this.#line = header.line;
+    this.#isWorkbook = file.format === "xlsx";
     this.#notes = notes ?? noNotes();
     this.#headings = headerReader(shape, columns);
     this.#isHeading = headingTest(shape, columns);
@@ -271,8 +277,11 @@ class RowReader {
 
   take(shown: SheetRecord, ready: SheetRow[]): void {
     const record = this.#withStored(shown);
+    if (this.#isWorkbook && record.line > this.#line + 1) this.#isApart = true;
+    this.#line = record.line;
     if (isBlank(record)) {
       this.#blank += 1;
+      this.#isApart = true;
       return;
     }
     this.#checkNoOtherHeader(record);
@@ -287,9 +296,10 @@ class RowReader {
       this.#found.hints.push(line);
       return;
     }
-    const kind = this.#totals?.take(record, this.#blank > 0) ?? "option";
+    const kind = this.#totals?.take(record, this.#isApart) ?? "option";
     if (kind === "total") {
       this.#found?.subtotals.push(line);
+      this.#isApart = true;
       return;
     }
     if (!this.#isStrict && this.#about.every((at) => (record.cells[at] ?? "").trim() === "")) {
@@ -298,7 +308,6 @@ class RowReader {
     }
     if (this.#mayBeNote(record)) {
       this.#apart.push(record);
-      this.#blank = 0;
       return;
     }
     for (const one of this.#apart.splice(0)) this.#accept(one, "option", ready);
@@ -307,7 +316,7 @@ class RowReader {
 
   /** Returns whether a row is only a sentence, below an empty row and a table whose rows have more cells. */
   #mayBeNote({ cells }: SheetRecord): boolean {
-    if (this.#blank + this.#apart.length === 0 || !(this.#full >= FEWEST_FULL)) return false;
+    if (!this.#isApart || !(this.#full >= FEWEST_FULL)) return false;
     const name = cells[this.#header.at("name")] ?? "";
     return SENTENCE.test(name) && cells.every((cell) => cell === name || cell.trim() === "");
   }
@@ -334,6 +343,7 @@ class RowReader {
     this.#before = raw;
     this.#textsBefore = asText;
     this.#blank = 0;
+    this.#isApart = false;
   }
 
   #withStored(record: SheetRecord): SheetRecord {
@@ -369,6 +379,11 @@ class RowReader {
 
   /** Drops the row above a repeated header if it is only a title: a single filled cell, after an empty row. */
   #dropTitle(): void {
+    if (this.#apart.length === 1) {
+      this.#apart.length = 0;
+      this.#notes.titles += 1;
+      return;
+    }
     const { skipped, raw = [] } = this.#held ?? {};
     if (skipped === undefined || raw.filter((cell) => cell.trim() !== "").length !== 1) return;
     this.#notes.titles += 1;
@@ -383,10 +398,10 @@ class RowReader {
     // Almost all rows return here, because comparing all their cells with headings would take half of the time of an
     // import.
     const first = cells.find((cell) => cell.trim() !== "") ?? "";
-    if (this.#blank === 0 && !this.#isHeading(first) && !this.#isHeader(record)) return;
+    if (!this.#isApart && !this.#isHeading(first) && !this.#isHeader(record)) return;
     const found = this.#headings(cells);
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [at]));
-    const isClear = this.#blank > 0 || filled.every((at) => found.names[at] !== "");
+    const isClear = this.#isApart || filled.every((at) => found.names[at] !== "");
     const isOther = isClear && columnCount(found) > 1 && isWhole(found, this.#shape);
     if (!isOther && !this.#isHeader(record)) return;
     // Here, the columns `contextId` and `contexts` count as the same, because a heading in merged cells may mean
@@ -462,7 +477,7 @@ function positionOf(column: string, header: SheetHeader): number {
  * sign between two long numbers.
  */
 export function unusualSeparator(cell: string): string | undefined {
-  return (/[、，；｜]/.exec(cell) ?? /(?<=^\d{4,}\s*)(?:[/\\&+·・]|\s(?=\d))(?=\s*\d{4,})/.exec(cell))?.[0];
+  return (/[、，；｜]/.exec(cell) ?? /(?<=^\d{4,}\s*)(?:[/\\&+·・]|[^\S\r\n](?=\d))(?=\s*\d{4,})/.exec(cell))?.[0];
 }
 
 /** A delimiter that no text contains, so that a whole line is one cell. */

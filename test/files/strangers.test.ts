@@ -529,9 +529,41 @@ describe("workbooks of other programs", () => {
     expect((await read("a.csv", "Option,Context IDs\nOne,a\nTwo,\n\nBig red shoes,\n")).rows).toHaveLength(3);
   });
 
+  test("a note in a workbook is apart if its empty row is absent, or if a row of totals is above it", async () => {
+    const table = [row("Option", "Context IDs", "Clicks"), row("One", "a", "1"), row("Two", "b", "2")];
+    const apart = row("Prices in EUR").replace("<row>", '<row r="5">');
+    expect((await read("a.xlsx", workbook(rowsOf(...table, apart)))).rows).toHaveLength(2);
+    const below = await read("a.xlsx", workbook(rowsOf(...table, row("Total", "", "3"), row("Prices in EUR"))));
+    expect(below.notes).toContain("line 5 skipped as a row of hints or notes");
+    const title = await read(
+      "a.csv",
+      "Option,Context IDs\nOne,a\nTwo,b\n\nThe other shoes,\nOption,Context IDs\nThree,c\n",
+    );
+    expect(title.rows).toHaveLength(3);
+    expect(title.notes).toContain("1 row skipped, as the title of another table");
+  });
+
+  test("line breaks between numbers are separators, which no note doubts", async () => {
+    const { rows, notes } = await read("a.csv", 'Option,Context IDs\nOne,"1001\n1002"\n');
+    expect(rows).toEqual([["One", "1001", "1002"]]);
+    expect(notes).not.toContain("read as part of the ID");
+  });
+
+  test("a column of checkboxes under Expose Sub-options is no setting of regular options", async () => {
+    const sheet = "Option,Is Group,Expose Sub-options,Context IDs\nOne,FALSE,FALSE,a\nTwo,,0,b\nThree,TRUE,FALSE,c\n";
+    const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    await writeFile(join(folder, "a.csv"), sheet);
+    const { file: unread, bytes } = await openFile("a.csv", {}, { allowedDirs: [folder], maxLineBytes: 1_048_576 });
+    const items = await itemsIn(bytes, await withDetectedForm(bytes, unread, optionRows), optionRows);
+    expect(items.map((one) => "item" in one && one.item.exposeChildren)).toEqual([undefined, undefined, false]);
+  });
+
   test("a Context ID in curly quotation marks is a problem of its row", async () => {
-    const { rows } = await read("a.csv", "Option,Context IDs\nOne,“1001”|“1002”\nTwo,‘1003’\nThree,a “b” c\n");
-    expect(rows).toEqual(["quoted", "quoted", ["Three", "a “b” c"]]);
+    const { rows } = await read(
+      "a.csv",
+      "Option,Context IDs\nOne,“1001”|“1002”\nTwo,‘1003’\nFour,１００４\nThree,a “b” c\n",
+    );
+    expect(rows).toEqual(["quoted", "quoted", "wide", ["Three", "a “b” c"]]);
   });
 
   test.each([

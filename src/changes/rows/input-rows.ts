@@ -80,7 +80,8 @@ export const optionRows = {
       if (isGroup !== undefined) row.type = isGroup ? "collection" : "atomic";
       const exposed = truthIn(exposeChildren(cells));
       if (exposed === null) return invalidRow("exposeChildren", { value: exposeChildren(cells).slice(0, 40) });
-      if (exposed !== undefined) row.exposeChildren = exposed;
+      // A column of checkboxes has a FALSE in each row, which is the default.
+      if (exposed === true || (exposed === false && isGroup === true)) row.exposeChildren = exposed;
       if (group.trim() !== "") row.parentName = group;
       const _id = id(cells).trim();
       if (_id !== "") row._id = _id;

@@ -294,7 +294,7 @@ const correctingEventRows: RowShape<EventRow> = {
 /**
  * Kinds of damage that do not matter here, because titles and product names may look like that without being damaged.
  */
-const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
+const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "quoted", "wide", "invisible"];
 
 /** Kinds of damage that only look like a number, such as 1.2E+5. They are correct in parameters that are numbers. */
 const NUMERIC: readonly string[] = ["scientific", "decimal"];

@@ -167,6 +167,8 @@ class Rows {
         "Write Add, Edit or Remove, or leave the cell empty.",
       );
     }
+    const kind = type && this.#type(type);
+    const exposed = expose && this.#truth(expose);
     return {
       line: spot.line,
       column: spot.column,
@@ -174,8 +176,9 @@ class Rows {
       _id: id && idIn(id.text, id, problems),
       name: name && this.#name(name),
       parent: this.#parent(parent),
-      type: type && this.#type(type),
-      exposeChildren: expose && this.#truth(expose),
+      type: kind,
+      // A column of checkboxes has a FALSE in the rows of options, too.
+      exposeChildren: exposed === false && kind === "atomic" ? undefined : exposed,
       contexts: contexts?.wish,
       spots: {
         _id: id && spotOf(id),
