@@ -424,7 +424,10 @@ function undoneBy({ tool, input }: WriteCall): string | undefined {
 }
 
 function resumedError(): FileError {
-  return new FileError("the run to undo is executing again", "Wait until it has ended, then call undo_run again.");
+  return new FileError(
+    "the run to undo is being executed or undone by another call",
+    "Wait until that call has ended, then call undo_run again.",
+  );
 }
 
 type PlanText = string | ByteSource;
