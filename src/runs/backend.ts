@@ -57,7 +57,8 @@ export interface SeenOption {
 }
 
 /**
- * Caches the Context IDs of options for answers and exported files. A change that removes something never relies on it.
+ * Caches the Context IDs of options for answers and exported files. A change that removes something never relies on
+ * this cache.
  */
 export interface ContentsStore {
   refresh(): Promise<void>;
@@ -124,8 +125,8 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 
 const MEGABYTE = 1_048_576;
 /**
- * A call of at most this many bytes is stored even if its caller's share is full, unless its run stores more than the
- * call.
+ * A call of at most this many bytes is stored even if its caller's share is full. This does not apply if its run also
+ * stores a file, a sheet or a plan.
  */
 const SMALL_BYTES = 65_536;
 

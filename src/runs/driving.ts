@@ -52,7 +52,7 @@ interface AfterExecution<Call extends ToolCall, State extends ReportedState> {
 }
 
 /**
- * Executes a run in the background. If another process takes over, the returned run shows the state that this process
+ * Executes a run in the background. If another process takes over, the returned run shows what that other process
  * stores. Never rejects: an error stops the run and becomes its reported reason.
  */
 export function executeRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
@@ -74,7 +74,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
-  // A run that is planned first was stored before its execution.
+  // A run of a kind that is planned first is already stored.
   if (kind.isPlannedFirst) isKept();
   const { left } = context.store;
   const ended = left?.drives(header.project);
@@ -320,9 +320,9 @@ function stopRequestsOf(
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Returns whether an announced request may still be sent; to be called right before sending. After a request to stop
-   * was confirmed to its caller, no later announced request is sent. `asked`: whether a stop was requested when the
-   * announcement was stored, if that is known.
+   * Returns whether an announced request may still be sent. Call it right before sending. Once a request to stop was
+   * confirmed to the caller who made it, no request that is announced afterwards is sent. `asked`: whether a stop was
+   * requested when the announcement was stored, if that is known.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");

@@ -58,7 +58,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    // A process that holds the lease of such a run does not execute it. It may be planning the run again, for example.
+    // A run that is planned, waiting or over is not executed. A process with its lease may be planning it again.
     const { status } = found.record;
     const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
@@ -165,7 +165,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     let free = await store.lease(runId);
     if (free === undefined) {
       await store.stops.ask(runId);
-      // Free if the executing process ended before it saw the request to stop.
+      // The lease is free if the executing process ended before it saw the request to stop.
       free = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
     }
     await this.#withLease(free, runId, async (found, lease) => {
@@ -193,7 +193,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Ends a started run so that it cannot be resumed. Returns false if there is none or a process executes it. */
+  /** Ends a started run so that it cannot be resumed. Returns false if it is not started or is being executed. */
   async endForGood(runId: string, ending: Ending): Promise<boolean> {
     const isEnded = await this.#withLease(await this.#of.store.lease(runId), runId, async (found, lease) => {
       if (isUnstarted(found.record.status)) return false;
@@ -220,7 +220,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     const record = await store.record(runId);
     if (record === undefined || isAtRest(record.status)) return;
     const unfinished = await this.read(runId);
-    // A dry run is stored as `planned` without a process, so it has not lost one.
+    // A dry run needs no process until it is applied, so it is not an orphan.
     if (unfinished === undefined || unfinished.header.dryRun || (await store.isDriven(runId))) return;
     await this.#withLease(await store.lease(runId), runId, async (found, lease) => {
       this.#asLeft(found.state);
@@ -399,7 +399,7 @@ export function followedRun<S extends ReportedState>(
   let state = first;
   let driven = true;
   let resting: Promise<void> | undefined;
-  /** Checks whether the run is executed before reading it. Otherwise its end could be reported with an old state. */
+  /** First checks whether a process executes the run. Reading it first could report its end with an old state. */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
     state = (await read()) ?? state;
@@ -449,7 +449,7 @@ export function followedRun<S extends ReportedState>(
   };
 }
 
-/** Lets callers that ask at the same time share a call of `work`. It never began before the caller asked. */
+/** Simultaneous callers share a call of `work`, but none gets the result of a call that began before it asked. */
 function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
   let going: Promise<T> | undefined;
   let next: Promise<T> | undefined;

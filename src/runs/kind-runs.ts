@@ -240,7 +240,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return isRecent ? undefinedIfUnreadable(this.find(last)) : undefined;
   }
 
-  /** Resumes the run of a repeated call. Undefined if the call needs a new run instead, for example a deletion. */
+  /** Resumes the run of a repeated call. Undefined if the call needs a new run instead, as a deletion does. */
   async resumeRepeated(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;

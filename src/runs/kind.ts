@@ -100,14 +100,17 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   reasonOf?(thrown: unknown): Reason | undefined;
   /** Called when a run has ended, to store what later calls need and to remember the names of targetings. */
   finish?(run: RunAccess<Call, State>): Promise<void>;
-  /** Returns whether `resume_run` can continue an ended run. Default: yes if an object may not be done. */
+  /**
+   * Returns whether `resume_run` can continue an ended run. Default: yes if an object was not applied, or its outcome
+   * is missing or unknown.
+   */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
   /**
    * Called when another process has taken over the run. Returns an entry about requests that this process sent too
    * late, for that other process to read. Undefined if there are none.
    */
   lateEntry?(state: State, at: number): Entry | undefined;
-  /** Returns the part of a call that makes it identical to another call. Default: the whole call. */
+  /** Returns the part of a call that is compared to find identical calls. Default: the whole call. */
   identity?(call: Call): unknown;
   /** Returns whether a repeated call means this ended run, which is then resumed, instead of a new one. Default: no. */
   isMeant?(summary: RunSummary, isRecent: boolean): boolean;

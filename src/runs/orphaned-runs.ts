@@ -7,12 +7,12 @@ const LOOK_MS = 250;
 const MIN_PAUSE_MS = 20;
 /** The minimum pause after a look, as a multiple of the duration of the look. It limits the load of the database. */
 const PAUSE_PER_LOOK = 2;
-/** The maximum number of runs to take in one look, so that other processes get some, too. */
+/** The maximum number of runs to take over in one look, so that other processes get some, too. */
 const AT_ONCE = 8;
 const REFUSED_MS = 5000;
 /**
- * How long a run that this process may not execute stays known after it is tried again, in milliseconds. If it is
- * refused again in this time, the refusal is not reported again.
+ * How long this process remembers a refused run after it may be tried again, in milliseconds. If the run is refused
+ * again in this time, that is not reported again.
  */
 const FORGOTTEN_MS = 60_000;
 const LOOK_FOR_MORE_MS = 50;
@@ -72,8 +72,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(MIN_PAUSE_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
-    // A notification during the look also ends the pause: its run may not have been in the store yet when the look read
-    // it.
+    // A notification during the look also ends the pause, because the look may have read the store before the new run
+    // was in it.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);
     if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);

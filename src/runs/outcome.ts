@@ -38,7 +38,7 @@ export const rowCounts = z.object({
   merged: z.number(),
   skipped: z.number(),
   /**
-   * The lines of rows that were merged into earlier rows. `of` is the line of that earlier row. Absent if more than
+   * The lines of rows that were merged into earlier rows. `of` is the line of the earlier row. Absent if more than
    * MAX_JOINED rows were merged.
    */
   joined: z.array(z.object({ line: z.number(), of: z.number() })).exactOptional(),

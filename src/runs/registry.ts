@@ -104,8 +104,8 @@ export class Runs {
   }
 
   /**
-   * Finds a run of the caller. Throws an error if its stored data is damaged, which says whether the data that the run
-   * removed from the service is complete.
+   * Finds a run of the caller. If its stored data is damaged, throws an error that says whether what the run removed
+   * from the service is stored completely.
    */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {

@@ -18,8 +18,8 @@ export interface Readings {
   readonly now: number;
   readonly others: readonly number[];
   /**
-   * The newest time in the store before this process wrote to it. Used as the last clock reading if none is stored, and
-   * only read then.
+   * The creation time of the newest run that is older than this process. Replaces the last clock reading if none is
+   * stored.
    */
   readonly newest?: number | undefined;
 }
@@ -92,7 +92,9 @@ export function retentionWatch(of: {
   readonly keepMs: number;
   readonly read: () => Promise<SeenClock | undefined>;
   readonly store: (seen: SeenClock) => Promise<void>;
-  /** Returns the newest time in the store from before this process wrote to it. Called only if no reading is stored. */
+  /**
+   * Returns the creation time of the newest run that is older than this process. Called only if no reading is stored.
+   */
   readonly newest: () => Promise<number | undefined>;
   readonly other?: () => Promise<number>;
 }): RetentionWatch {

@@ -190,7 +190,7 @@ export interface OrphanedRuns {
   startClaiming(projects: readonly string[], wake: () => void): Promise<void>;
   /** Returns orphaned runs. Those of callers with the fewest projects in execution come first, then the oldest. */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
-  /** Announces the runs that this process may not execute, so that they do not count as executed because it lives. */
+  /** Announces the runs that this process may not execute. Otherwise they would count as executed while it lives. */
   refuses(runIds: readonly string[]): Promise<void>;
 }
 
@@ -234,7 +234,7 @@ export function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | und
 
 const CALL_GROUPS = 64;
 
-/** Returns the group of a call, of which there are few. The calls of one group are handled one after another. */
+/** Assigns a call to one of a few groups. The calls of one group are handled one after another. */
 export function callGroupOf(fingerprint: string): string {
   return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % CALL_GROUPS);
 }
@@ -287,7 +287,8 @@ export const runHeaderSchema = z.object({
   /** A hash that is equal for identical calls of one caller. With it, a repeated call finds its earlier run. */
   fingerprint: z.string(),
   /**
-   * Set if the call was answered before the run was planned. The caller then does not know whether it needs approval.
+   * Set if the call was answered before the run was planned. The caller then does not know whether the run needs
+   * approval.
    */
   unplanned: z.literal(true).exactOptional(),
   /** The name that the caller's program gives itself (not verified), which shows people where the run is from. */

@@ -155,7 +155,10 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Removes all but the newest files. `written` always stays, even if a wrong clock makes it look old. */
+/**
+ * Removes all but the newest files. `written`, the file that was just written, always stays, even if a wrong clock
+ * makes it look old.
+ */
 async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
   const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
   await Promise.all(old.map((file) => removeFile(file)));
@@ -185,7 +188,7 @@ interface ContentsFile {
 /** Enough for most projects: the maximum of a project is 200,000 Context IDs of up to 256 bytes. */
 const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
-/** The number of bytes that are read at once, because the following lines are usually needed next. */
+/** How many bytes are read at once. They include the following lines, which are usually needed next. */
 const NEIGHBOURS = 65_536;
 /** How many of these bytes lie before the requested line. */
 const NEIGHBOURS_BEFORE = 8192;
@@ -344,7 +347,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
 
   const begin = async (): Promise<void> => {
     const first = await options.known?.().catch(options.onProblem);
-    // All targetings get the same time, because their order is that of the map.
+    // All targetings get the same time, so that sorting them by time keeps this order.
     const seenAt = options.now();
     known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
   };
@@ -420,7 +423,7 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
 
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
-/** How often the key file is read. Another process may be writing it. */
+/** How often reading the key file is tried. It is incomplete while another process writes it. */
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 

@@ -21,8 +21,8 @@ const content = z.object({
   /** The Linux namespace of the process ID. Each container has its own. */
   namespace: z.string().optional(),
   /**
-   * When the process started, in clock ticks since the machine started. Distinguishes it from a later process with its
-   * ID.
+   * When the process started, in clock ticks since the machine started. Distinguishes it from a later process with the
+   * same ID.
    */
   startedAt: z.string().optional(),
   token: z.string(),

@@ -393,8 +393,8 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // The lease of the run is awaited first, because the clock readings of the other lease are only valid for a short
-      // time.
+      // The lease of the run is awaited first, because the clock readings from renewing the write lease (`turn`) are
+      // only valid for a short time.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([

@@ -150,8 +150,8 @@ export function orphanedRuns(
         const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
-        // While it executed runs of the maximum number of projects, this process skipped runs of others. So it looks
-        // again.
+        // While it executed runs of the maximum number of projects, this process skipped runs of other projects. So it
+        // looks again.
         if (others <= 0 && wasFull) wakeUp();
       };
     },

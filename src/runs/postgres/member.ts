@@ -28,7 +28,7 @@ export interface Member {
   number(): Promise<number>;
   /** Announces the projects whose orphaned runs this process continues. Calls `wake` when there may be such runs. */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Announces the runs that this process may not execute, so that they do not count as executed because it lives. */
+  /** Announces the runs that this process may not execute. Otherwise they would count as executed while it lives. */
   refuses(runIds: readonly string[]): Promise<void>;
   notifyOfOrphans(): Promise<void>;
   changed(runId: string): void;
@@ -207,7 +207,10 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   return client;
 }
 
-/** Takes a number, if this process has none, and its lock. Then announces this process and listens to notifications. */
+/**
+ * Takes a number, unless this process has one, and the lock for that number. Then announces this process and listens to
+ * notifications.
+ */
 async function showMember(database: Database, client: Session, shown: Shown): Promise<void> {
   const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
   const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
@@ -227,8 +230,8 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
 }
 
 /**
- * Ends a broken connection of this process if the database still holds its lock. If another process holds the lock,
- * throws, so that the next attempt takes a new number.
+ * Ends a broken connection of this process if it still holds the lock of this number. If another process holds the
+ * lock, throws, so that the next attempt takes a new number.
  */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;

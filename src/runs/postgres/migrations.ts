@@ -267,8 +267,8 @@ export interface Tables {
 }
 
 /**
- * Runs the missing migrations in one transaction. Its locks end with it, which works even behind a pooler. Returns the
- * previous version.
+ * Runs the missing migrations in one transaction. Its locks end with the transaction, so they work even behind a
+ * pooler. Returns the previous version.
  */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();

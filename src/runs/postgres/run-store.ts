@@ -44,7 +44,7 @@ export function storedRuns(
   const { database } = of;
   /**
    * By run ID: the runs that calls in progress have stored, but not yet planned or started. If a call ends first, its
-   * run is removed once the promise has settled.
+   * run is removed once the promise, which stores the run, has resolved.
    */
   const unstarted = new Map<string, Promise<unknown>>();
   return {
@@ -139,7 +139,7 @@ async function removeUnstarted(database: Database, runId: string): Promise<void>
   await database.rows(REMOVE_UNSTARTED, [runId, driverOf(runId)], AbortSignal.timeout(REMOVING_MS));
 }
 
-/** Names a run in the error of the present call, if the store is too slow for it, because the run may have started. */
+/** If the store is too slow for the present call, names the run in the error, because the run may have started. */
 function mention(runId: string): void {
   atEndOfCall((thrown) => {
     if (!(thrown instanceof StoreUnavailableError)) return thrown;
