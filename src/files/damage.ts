@@ -60,8 +60,8 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
 const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
 
 /**
- * Control characters except tabs and line breaks, non-breaking spaces, and zero-width characters except joiners inside
- * an emoji.
+ * Control characters (but not tabs and line breaks), non-breaking spaces, and zero-width characters (but not joiners
+ * inside an emoji).
  */
 const INVISIBLE =
   /[^\P{Cc}\t\n\r]|[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;

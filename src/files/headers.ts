@@ -79,7 +79,7 @@ const CONTEXTS: readonly string[] = ["contexts", "contextId"];
 interface Omission {
   readonly given: string;
   readonly plain: string;
-  /** The columns with this name. Both columns of Context IDs count as one. */
+  /** The columns that `given` means: none, one, or both columns of Context IDs. */
   readonly columns: readonly string[];
 }
 
@@ -235,8 +235,8 @@ export function checkHeader(
 const SHARED = ["parentName", ...CONTEXTS];
 
 /**
- * Throws a FileError if a column that is read may belong to another table beside the first: if an empty column
- * (`empty`) ends a complete table of several columns before it. The caller can name or leave out the column.
+ * Throws a FileError if the sheet may have two tables side by side: the columns before an empty one (`empty`) are a
+ * complete table, and a column after it is named like Context IDs or groups. A column that the caller maps is accepted.
  */
 export function checkOneTable(
   header: Header & { readonly cells: readonly string[]; readonly line: number },
@@ -320,7 +320,7 @@ const TYPE_OR_REQUIRED = new RegExp(
 
 /**
  * Matches a cell of the line that SQL clients and Markdown draw below the header, or an empty cell in it. In sheets
- * with results, it has an apostrophe first.
+ * with results, such a cell begins with an apostrophe.
  */
 const RULER = /^(?:'?[:|=+-]{3,})?$/;
 

@@ -95,7 +95,7 @@ const sheetSeen = z.object({
   titles: count,
   /** The heading of an ignored column that may contain the Context IDs. Absent if there is a column for them. */
   likelyContexts: z.string().exactOptional(),
-  /** Set if columns were ignored, and no column contains Context IDs, not even one of these. */
+  /** Set if columns were ignored and no column contains Context IDs, not even an ignored one. */
   withoutContexts: z.literal(true).exactOptional(),
   /** The line of the first row whose name looks like a total, but which was read as an option. */
   notTotal: count,

@@ -134,7 +134,10 @@ const NOT_WESTERN = new RegExp(
 );
 /** The number of characters that `NOT_WESTERN` needs to match, less one. */
 const NEIGHBOURS = 4;
-/** š and ž. In Windows-1250, they are in texts with č, ě, ř, ů, ć, ň and ď, which are letters in Windows-1252, too. */
+/**
+ * `CARON`: š and ž, the same in Windows-1250 and Windows-1252. `AMBIGUOUS`: bytes that are different letters there,
+ * such as č and è. A text with both may have either encoding.
+ */
 const [CARON, AMBIGUOUS] = [/[\x9a\x9e]/, /[\xe6\xe8\xec\xef\xf2\xf8\xf9]/];
 /** The six letters in which Windows-1254 (Turkish) differs from Windows-1252 (Icelandic): Ğ, İ, Ş, ğ, ı, ş. */
 const TURKISH: ReadonlySet<number> = new Set([0xd0, 0xdd, 0xde, 0xf0, 0xfd, 0xfe]);

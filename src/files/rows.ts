@@ -20,7 +20,7 @@ export interface OpenedFile {
 
 /**
  * The content of a row. Rows with the same `key` become one item. If one of them is invalid, the whole item fails.
- * `group` is the group that an invalid row names. Because of it, the option with that name still becomes a group.
+ * `group`: the group that an invalid row names, so that the option with that name still becomes a group.
  */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
@@ -44,7 +44,9 @@ export interface RowShape<Item> extends ValidColumns {
   ) => (cells: readonly string[], asText?: TextCells) => RowContent<Item>;
   readonly fromValue: (value: unknown) => RowContent<Item>;
   readonly merge: (item: Item, further: Item) => Reason | undefined;
-  /** Returns whether the rows of an item replace values together. Then all of them fail if one does. */
+  /**
+   * Returns whether the rows of an item replace values together, so that all of them fail if one contradicts another.
+   */
   readonly isReplacement?: (item: Item) => boolean;
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
 }
@@ -192,8 +194,8 @@ export type GivenItem<Item> = {
   /** How many further rows belong to this item, and how many empty rows were skipped before it. */
   readonly merged?: number;
   /**
-   * The lines of the further rows. If there are more than MAX_JOINED, only the first MAX_JOINED + 1, because too many
-   * are not listed.
+   * The lines of the further rows. If there are more than MAX_JOINED, only the first MAX_JOINED + 1, which shows that
+   * they are too many to be listed.
    */
   readonly joined?: readonly number[];
   readonly skipped?: number;

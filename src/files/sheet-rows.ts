@@ -213,8 +213,8 @@ const SENTENCE = /\S\s+\S+\s+\S/;
 const FEWEST_FULL = 2;
 
 /**
- * Reads rows. Each row is held back until the next one, because a row that looks like a total may be one only if it is
- * the last.
+ * Reads rows. Each row is held back until the next one, because some rows that look like a total count as one only if
+ * they are the last row.
  */
 class RowReader {
   readonly #header: SheetHeader;

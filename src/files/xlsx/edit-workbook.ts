@@ -63,7 +63,7 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
     const prefix = name.slice(0, name.indexOf(":") + 1);
     switch (name.slice(prefix.length)) {
       case "dimension":
-        // A new cell may be outside the stored range of filled cells. Without a stored range, programs find it
+        // A new cell may be outside the stored range of filled cells, so the range is removed. Programs then find it
         // themselves.
         if (isSelfClosing) splices.push({ at: start, removed: end - start, text: "" });
         break;
