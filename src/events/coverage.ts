@@ -93,7 +93,7 @@ function isRule(code: string): code is RuleName {
   return Object.hasOwn(RULES, code);
 }
 
-/** Returns whether the verdict on a received event is documented or assumed. */
+/** Returns how the verdict on a received event is known: documented, assumed, or not shown in the API document. */
 export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nearest?: NearestName): RuleBasis {
   const { verdict, basis } = validateEvent(event.body, nearest);
   if (event.body !== undefined && verdict === event.verdict) return basis;

@@ -41,9 +41,9 @@ export interface ExpectationResult {
 }
 
 /**
- * Returns a result for each expectation. With `withinMs`, all expected events must arrive within that time. If there
- * are several such times, the one with the most met expectations is used. Events at other times still count towards
- * `count`, so that a second purchase is not overlooked.
+ * Returns a result for each expectation. With `withinMs`, all expected events must arrive within a span of that length.
+ * Of all such spans, the one that meets the most expectations is used. Events outside it still count towards `count`,
+ * so that a second purchase is not overlooked.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],

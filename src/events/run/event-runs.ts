@@ -264,7 +264,7 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
 }
 
 /**
- * The kind of runs that send events. Its last type is what resuming a run needs: the events, if those with an unknown
+ * The kind of runs that send events. Starting a run takes its events. So does resuming it, if events with an unknown
  * result are to be sent again.
  */
 type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
@@ -414,7 +414,7 @@ async function finish(
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
-  // No events are stored: before a crash, this function has already done its work for this run.
+  // If no events are stored, this function already did its work for this run before a crash.
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   const rejects = await failedRowsOf({ kept: events, bytes }, state, words);

@@ -214,7 +214,7 @@ export function runEndOf(error: ApiError): RunEnd | undefined {
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
-/** Returns the end of a run to which the service has not answered in all the time that is allowed for retries. */
+/** Returns the end of a run if the service processed no event in the time that is allowed for retries. */
 export function noAnswerEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };

@@ -99,7 +99,7 @@ export type RequiredIncreases = Map<string, number>;
 
 /**
  * Returns an error if an ad product would have too many required options (management-api 7.2, 8.1). `before`: how many
- * earlier items already add.
+ * required options earlier items already add.
  */
 export function requiredLimitError(
   project: Project,

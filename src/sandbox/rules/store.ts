@@ -223,8 +223,8 @@ function siblings(project: Project, option: StoredOption): OrderedIds | undefine
 }
 
 /**
- * By name or by Context ID: the IDs that have it. There may be several, because the web console can create duplicates
- * (management-api 4.2 rule 4).
+ * By name or by Context ID: the IDs of the objects that have it. There may be several, because the web console can
+ * create duplicates (management-api 4.2 rule 4).
  */
 type IdIndex = Map<string, string | readonly string[]>;
 
