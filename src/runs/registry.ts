@@ -68,7 +68,7 @@ export class Runs {
     return this.#drivenKind(runId)?.driven(runId);
   }
 
-  /** Access to runs whose process has ended. Undefined for a store of this machine, where such runs wait for a call. */
+  /** Access to runs whose process has ended. Undefined for a store of this machine, where only calls resume them. */
   get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }

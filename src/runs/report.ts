@@ -253,8 +253,8 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
 type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
 
 /**
- * Returns the remedy for a reason, and its `kind`: a text that differs between reasons with different messages, even if
- * their remedies are equal.
+ * Returns the remedy for a reason. `kind`: a text that is different for reasons with different messages, even if their
+ * remedies are equal.
  */
 type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
 

@@ -423,7 +423,8 @@ export const CREATED: RunRecord = { version: 0, status: "planning" };
 
 const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   planning: ["planned", "waiting", "running", "interrupted", "finished", "cancelled"],
-  // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if it asks for approval elsewhere.
+  // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if its plan is stored again without an
+  // approval request.
   planned: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
   waiting: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
   // A process that takes over a run stores a new version first. The previous process can then no longer store its own.

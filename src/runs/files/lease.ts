@@ -261,8 +261,8 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 }
 
 /**
- * Combines a queue in this process with a lease that other processes respect. The lease is kept for `KEEP_MS` after the
- * work, in case more work follows, unless another process asks for it.
+ * Combines a queue for the callers in this process with a lease that excludes other processes. The lease is kept for
+ * `KEEP_MS` after the work, in case more work follows, unless another process asks for it.
  */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
