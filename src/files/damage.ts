@@ -46,7 +46,7 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["apostrophe", /^'\d+$/],
   // Word processors and chat programs write these quotation marks around a text.
   ["quoted", /^(?:[“”„].*[“”]|[‘’‚].*[‘’])$/],
-  // An input method for Korean or Japanese was on.
+  // Full-width digits: they were typed while an input method for Korean or Japanese was on.
   ["wide", /^[０-９]+$/],
   // The text was UTF-8, but a program read it as Windows-1252 and saved it again.
   ["misread", /Ã[¡-¿„–œŸ‰]|â€[™œž“¦]/],

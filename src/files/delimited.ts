@@ -6,7 +6,9 @@ export interface SheetRecord {
   readonly places?: readonly CellPlace[];
   /** Only in a workbook: the indexes of cells that are formatted as text and contain a date or a truth value. */
   readonly asText?: ReadonlySet<number>;
-  /** Only in a workbook: the numbers of cells that show them rounded, as a percentage or with a currency. */
+  /**
+   * Only in a workbook, by index: the stored numbers of cells that show them rounded, in percent or with a currency.
+   */
   readonly stored?: ReadonlyMap<number, string>;
   /** Only in a workbook: whether the row has a formula that sums or counts. */
   readonly hasSum?: true;

@@ -34,7 +34,7 @@ export type Delimiter = (typeof DELIMITERS)[number];
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
   sheet: z.string().exactOptional(),
-  /** The heading of a column, if it is not one of the column's usual headings. */
+  /** By column: its heading in the file, if that is not one of its usual headings. */
   columns: z.record(z.string(), z.string()).exactOptional(),
   /** What separates several Context IDs in a cell, in addition to line breaks. */
   separator: z.string().exactOptional(),

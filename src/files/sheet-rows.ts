@@ -209,7 +209,7 @@ const NAMES = ["name", "parentName"];
 const HEADINGS_SHOWN = 12;
 /** Matches a text of at least three words. */
 const SENTENCE = /\S\s+\S+\s+\S/;
-/** A table needs at least this many rows, so that a text below it is a note. */
+/** A text below a table counts as a note only if the table has at least this many rows. */
 const FEWEST_FULL = 2;
 
 /**
@@ -237,7 +237,7 @@ class RowReader {
   readonly #totals: TotalRows | undefined;
   readonly #skipped: ReadonlySet<number>;
   readonly #found: SkippedLines | undefined;
-  /** Rows below an empty row that have only a text, which are notes if no other row follows. */
+  /** Rows that have only a text, after an empty row or totals. They are notes if no other row follows. */
   readonly #apart: SheetRecord[] = [];
   /** How many options there are, if each has several filled cells. Otherwise NaN. */
   #full = 0;
@@ -246,7 +246,7 @@ class RowReader {
   #before: readonly string[] = [];
   #textsBefore: TextCells;
   #blank = 0;
-  /** Whether the row above is empty or has totals. In a workbook, empty rows may be absent (`#line`). */
+  /** Whether the last option is followed by an empty row (in a workbook: a gap after `#line`) or a row with totals. */
   #isApart = false;
   #line: number;
   readonly #isWorkbook: boolean;
@@ -314,7 +314,7 @@ class RowReader {
     this.#accept(record, kind, ready);
   }
 
-  /** Returns whether a row is only a sentence, below an empty row and a table whose rows have more cells. */
+  /** Returns whether a row is only a sentence, after an empty row or totals, and the rows above have more cells. */
   #mayBeNote({ cells }: SheetRecord): boolean {
     if (!this.#isApart || !(this.#full >= FEWEST_FULL)) return false;
     const name = cells[this.#header.at("name")] ?? "";
