@@ -126,7 +126,7 @@ interface ReadStretch extends Stretch<OptionRecord> {
   readonly at: number;
   readonly children: readonly OptionRecord[];
   /**
-   * How many sub-options of the group come before `children`. Not 0 if the reading continues in the middle of the
+   * How many sub-options of the group come before `children`. 0 unless the reading continues in the middle of the
    * group.
    */
   readonly inside: number;

@@ -387,10 +387,10 @@ export interface EarlierRuns<R> {
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 
 const RECENT_RUNS = 50;
-/** For how many milliseconds after a person declined a run an identical call is declined, too. */
+/** How long an identical call is declined as well after a person has declined a run, in milliseconds. */
 const DECLINED_MS = 600_000;
 /**
- * For how many milliseconds after a run ended an identical call resumes or reports it instead of starting a new run.
+ * How long an identical call resumes or reports a run that has ended, instead of starting a new one, in milliseconds.
  */
 export const SAME_CALL_MS = 3_600_000;
 

@@ -49,8 +49,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     await left.refuses([...refused.keys()]);
   };
   /**
-   * Takes over a run and continues it. Undefined if it is left alone: another process may execute it, or it cannot be
-   * continued automatically, only by a call of resume_run.
+   * Takes over a run and continues it. Undefined if another process was faster or this one fails. After an unexpected
+   * error, the run stays stopped until a call of `resume_run` continues it.
    */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
