@@ -172,10 +172,7 @@ export interface CheckRow {
 
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
-/**
- * The maximum tokens for the uids of users for whom an expectation is not met. The tokens that they take are missing for
- * the list of expectations.
- */
+/** The maximum tokens for the uids of users with unmet expectations. The list of expectations gets what they leave. */
 const USERS_TOKENS = 700;
 const FINDING_TOKENS = 520;
 /** The maximum tokens for findings in an answer with a coverage report and without events. */
@@ -265,10 +262,11 @@ export function reportCheck(
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
-  // An expectation that fails only the other check (of order or time) is reported there.
+  // An expectation that fails only the other check (of order or time) is reported with that check.
   const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
   /**
-   * The order can be right although the number or the result of some events is not as expected. The words mention both.
+   * Returns whether the check holds for a user. The order can be right although the number or the result of some events
+   * is wrong, so the words also name unmet expectations.
    */
   const verdictOf = (result: CheckRow): string => {
     const why = whyWords(result);

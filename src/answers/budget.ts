@@ -175,7 +175,7 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/** Returns the tokens of a part. `before`: the character before it. `after`: its second character. */
+/** Returns the tokens of a part. `before`: the character before it. `after`: the one after its first character. */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;

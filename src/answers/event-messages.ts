@@ -44,7 +44,7 @@ function isUncorrected(reason: string): reason is Uncorrected {
   return Object.hasOwn(UNCORRECTED_WORDS, reason);
 }
 
-/** Returns the message if the request of an event failed. Other requests have the same messages. */
+/** Returns the message for an event whose request failed. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")

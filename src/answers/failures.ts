@@ -209,7 +209,7 @@ function kindsWords(
   return [...words, ...(rest > 0 ? [`And ${many(rest, `more ${byLine ? "line" : "item"}`)}`] : [])].join(". ");
 }
 
-/** Adds the position of an object to a message. Comes after `shared`, the beginning of the messages of all objects. */
+/** Inserts the position of an object into a message, after the beginning that all messages of the group share. */
 function inPlace(message: string, shared: string | undefined, place: FailureDetail): string {
   const about = shared === undefined ? "" : `${shared}: `;
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;

@@ -9,7 +9,7 @@ const LONGEST_BRIEF = 60;
 const LONGEST_NAME = 36;
 /**
  * How many random hexadecimal digits the marks of foreign text have, so that foreign text cannot contain the end mark.
- * They are part of a UUID, because Node creates these fast.
+ * The digits are taken from a UUID, because Node creates UUIDs fast.
  */
 const TAG_DIGITS = 4;
 

@@ -215,10 +215,7 @@ export function problemsAnswer(
   });
 }
 
-/**
- * Returns the query that cursors for the pages of a plan belong to. It contains the run ID, so cursors of other plans
- * are refused.
- */
+/** Returns the query for the cursors of a plan. It contains the run ID, so that cursors of other plans are refused. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }

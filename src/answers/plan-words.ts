@@ -98,7 +98,7 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
   const sides = Object.entries({ base, file, planned, service }).flatMap(([name, picked]) =>
     picked === undefined ? [] : [`${name} ${field === "parent" ? place(picked) : value(picked)}`],
   );
-  // Different Context IDs can have the same number, so this is said.
+  // Only the numbers of Context IDs are shown. If they are equal, the line says that the Context IDs differ.
   const isSameCount = field === "contexts" && base !== undefined && base === service;
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
@@ -290,7 +290,7 @@ function cell(text: string): string {
 
 const UNSEEN = "The API does not show who changed it, or when single Context IDs were added or removed.";
 
-/** Returns lines for a terminal. `against`: words for the state with which the service was compared. */
+/** Returns the differences as lines for a terminal. `against`: what the service was compared with, in words. */
 export function driftLines(
   { name, _id }: { readonly name: string; readonly _id: string },
   drift: readonly Difference[],

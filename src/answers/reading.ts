@@ -281,7 +281,7 @@ const ULID_TIME_LETTERS = 10;
 /** At least this many letters are omitted. For fewer, explaining it would cost more tokens than it saves. */
 const FEWEST_LEFT_OUT = 3;
 
-/** Returns words for the group of a row. Its ID is omitted if an earlier row has named it. */
+/** Returns words for the group of a row. Omits the group's ID if the list has shown it before. */
 function groupWords(
   id: unknown,
   name: unknown,

@@ -127,7 +127,7 @@ function wouldWords(run: ReportedRun, { todo, noun }: Work): string {
   return `${created === 0 ? extending : `${todo} ${ofAll(created, items, noun)}, ${extending}`}${unchanged}`;
 }
 
-/** Returns how many options are changed and how many stay the same. Adds the number of items if it is another one. */
+/** Returns how many options are changed and how many stay the same. Adds the number of items if it is different. */
 function changedOptions(
   { same, objects }: OptionCounts,
   changed: number,

@@ -46,7 +46,7 @@ const MAX_GROUPS = 10;
 const MAX_GROUPS_BESIDE_PAGE = 3;
 const MAX_REASONS = 25;
 const MAX_RESULTS = 50;
-/** The maximum number of results for each reason. Used in answers that also say how many there are in all. */
+/** For each reason, how many results an answer shows. The failures in the answer contain the total for each reason. */
 const MAX_OF_A_REASON = 5;
 
 /** Returns the answer about a run in at most 2,500 tokens. */
@@ -64,7 +64,7 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MAX_GROUPS : MAX_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
-  // Remedies then do not say "resume": the run was undone, or a next step already contains the call.
+  // If so, remedies do not say "resume": the run was undone, or a next step already contains the call.
   const resumes = run.isUndone === true || nextSteps.some((step) => step.includes("resume_run {"));
   // Events that were not sent come last, because the failures already explain them.
   const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other))).slice(0, most);

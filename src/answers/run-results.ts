@@ -90,7 +90,7 @@ export interface ReportedRun {
   readonly neverPlanned?: boolean | undefined;
   /** Whether the run was undone, completely or in part. It then cannot be resumed. */
   readonly isUndone?: boolean;
-  /** Whether unknown results stay unknown: a resumed run would send nothing. */
+  /** Whether unknown results stay unknown, because a resumed run would send nothing. */
   readonly unknownIsFinal?: boolean;
 }
 
