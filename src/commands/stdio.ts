@@ -145,14 +145,12 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 
-/**
- * After how many milliseconds the server connects, even without a call. By then, a client has usually listed the tools.
- */
+/** After how many milliseconds the store is opened, even without a call. By then, a client has usually listed tools. */
 const SOON_MS = 1000;
 
 /**
- * Connects with the first call, or soon after the start. Listing tools does not need this code, which takes long to
- * load.
+ * Opens the store and creates the services at the first call, or soon after the start. Listing tools does not need this
+ * code, which takes long to load.
  */
 function connectLazily(
   settings: Settings,

@@ -7,8 +7,8 @@ export interface Endpoint {
 }
 
 /**
- * Why an API cannot be used: its address or its key is not set, or a setting has a `problem`. `missing` and `present`
- * name the variables.
+ * Why an API cannot be used. Either only one of its address and its key is set: `present` is the variable that is set,
+ * `missing` the other one. Or the value of the variable `missing` is invalid, as `problem` says.
  */
 export interface HalfPair {
   readonly missing: string;

@@ -109,8 +109,8 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
     /**
-     * How much of a targeting's options a plan may change at most, in percent. The same limit applies to deletions
-     * alone.
+     * The maximum share of a targeting's options that a plan may change, in percent. It may delete at most the same
+     * share in addition.
      */
     maxChangePercent: read(SETTINGS.maxChangePercent),
   } as const;
