@@ -286,10 +286,10 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
   };
 }
 
-/** How to read the sheet may have been detected only after the call had been answered. */
+/** Returns the file of a run's call, with how it is read. Undefined if the call has no file. */
 export function fileReadBy({ header, state }: ChangeRun): InputFile | undefined {
   const file = fileOf(header.call);
-  // Returns a sentence about how a run was undone: completely or in part, and whether the undo was undone itself.
+  // How to read the sheet may have been detected only after the call had been answered.
   return file && isUndetected(file) ? { ...file, ...state.facts.look } : file;
 }
 
@@ -304,7 +304,7 @@ const withFile = z.object({ file: z.object({}) });
 const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFile })]) });
 
 const DAY_MS = 86_400_000;
-/** Returns a sentence that says whether a finished run can be undone, and until when. */
+/** Returns a sentence about how a run was undone: completely or in part, and whether the undo was undone itself. */
 export async function undoneWords(runId: string, state: ChangeRun["state"], context: ToolContext): Promise<string> {
   const by = undoneByRun(state);
   const undo = by === undefined ? undefined : await undefinedIfUnreadable(context.runs.find(by));
@@ -326,7 +326,7 @@ export async function undoneWords(runId: string, state: ChangeRun["state"], cont
 
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Runs that store what they removed stay stored even if there are more runs than the maximum. */
+/** Returns a sentence that says whether a finished run can be undone, and until when. Undefined for other runs. */
 export async function undoNoteOf(run: Run, context: ToolContext): Promise<string | undefined> {
   const { keep } = context;
   const status = run.status();
@@ -341,7 +341,7 @@ export async function undoNoteOf(run: Run, context: ToolContext): Promise<string
     runId,
     hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // Returns the error for undoing a run that is not stored. It says how long runs are stored.
+    // Runs that store what they removed stay stored even if there are more runs than the maximum.
     mostRuns: deleted + gone > 0 ? undefined : keep.runs,
   });
 }
