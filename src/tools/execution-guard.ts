@@ -166,7 +166,7 @@ async function planNotApplied(
     plans.set(runId, refused);
     return refused;
   } catch (thrown) {
-    // The plan cannot be read. It passes here, because applying it reports that it is not stored completely.
+    // A plan that cannot be read passes this check: applying it reports that it is not stored completely.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }

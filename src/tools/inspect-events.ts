@@ -88,7 +88,7 @@ export const inspectEvents = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 const LOOKED_AT = 100_000;
-/** The index after the last user: the events that are looked at cannot be of more users. */
+/** A user index that is higher than all others: the events that are checked cannot be of more users. */
 const AFTER_ALL_USERS = LOOKED_AT;
 
 /** Returns the events that a sandbox received, with the results of the checks. */
@@ -271,7 +271,10 @@ function pageOf(
   return { rows, isCut: rows.length < newestFirst.length, next: hasMore ? first : 0 };
 }
 
-/** Reads a cursor. One that continues a list of users belongs to a call with the same checks. */
+/**
+ * Reads a cursor. Throws a ToolError if it belongs to another query. For a cursor that continues a list of users, the
+ * checks are a part of the query.
+ */
 function readPosition(
   cursor: string,
   queries: { readonly ofEvents: unknown; readonly ofUsers: unknown },

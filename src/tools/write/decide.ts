@@ -98,8 +98,8 @@ export type Outcome =
 type Rights = Pick<ToolServices, "readOnly" | "confirm" | "trustViews" | "environment" | "project" | "page">;
 
 /**
- * Returns why a person may not decide about a run; undefined if they may. Only approving it needs a server with the key
- * of its project.
+ * Returns why a person may not decide about a run; undefined if they may. A server without the key of the run's project
+ * lets people decline the run, but not approve it.
  */
 export function refusal(
   { caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">,
@@ -120,8 +120,8 @@ export function refusal(
 
 /**
  * Carries out a person's decision, and only once, even if several processes try. Checks the person's rights and the
- * effect that they saw, and stores the decision before anything is sent. Without `looked`, the run must be waiting for
- * a decision, and is planned again.
+ * effect that they saw, and stores the decision before anything is sent. `looked`: the run with its current effect; if
+ * it is absent, the run must be waiting for a decision, and is planned again.
  */
 export async function decide(
   runId: string,
@@ -261,8 +261,8 @@ export async function startDecided(
 }
 
 /**
- * Returns an approval that was given in the client. By default, it is valid for any effect, because the caller of this
- * function has already compared them.
+ * Returns an approval that was given in the client. By default, it is valid for any effect, because the calling code
+ * has already compared the current effect with the one that the person saw.
  */
 export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: Decision["saw"] = () => true): Decision {
   return { answer: "approved", channel: "client", person: personOf(context), saw };

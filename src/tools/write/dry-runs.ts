@@ -82,8 +82,8 @@ export async function dryRunToApply(
 }
 
 /**
- * Returns planning that goes on after the answer. It rejects with a FileError if the plan differs from the one that the
- * caller saw.
+ * Adds a check to planning that goes on after the answer: it rejects with a FileError if the plan differs from the one
+ * that the caller saw.
  */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
