@@ -63,7 +63,7 @@ function decisionOf(run: Run, person: string | undefined): readonly StoryStep[] 
   const step: StoryStep = { title: words, at, tone: isApproved ? "good" : "bad" };
   if (!isApproved || !isChangeRun(run)) return [step];
   const isStale = run.state.facts.stale !== undefined;
-  const title = isStale ? "Checked again: it had changed" : "Checked again: nothing had changed";
+  const title = isStale ? "Checked again: it had changed" : "Checked again: nothing had changed since the plan";
   return [step, ...(run.state.planned ? [{ title, tone: isStale ? ("bad" as const) : ("good" as const) }] : [])];
 }
 
@@ -73,23 +73,35 @@ export function readingOf(run: Run): readonly string[] {
   return notes.map((note) => note.replace(/use fillDown \[.*\]$/, "ask the agent"));
 }
 
-/** Describes how many requests were sent again and how long the run waited. Undefined if neither happened. */
-function waitWords({ state: { requests } }: Run): string | undefined {
-  const { resent, waitedMs } = requests;
+/** Describes how many requests were sent again, why, and how long the run waited. Undefined if neither happened. */
+function waitWords(run: Run): string | undefined {
+  const { resent, waitedMs } = run.state.requests;
+  const statuses = isChangeRun(run) ? [...run.state.failedWith] : [];
+  const causes = statuses.map(([status]) => `answered with status ${status}`);
+  const areAllAnswered = statuses.reduce((sum, [, times]) => sum + times, 0) >= resent;
+  const why = isChangeRun(run) ? [...(areAllAnswered ? [] : ["did not answer"]), ...causes].join(" or ") : "";
+  const because = why === "" ? "" : `, because the service ${why}`;
   const seconds = Math.round(waitedMs / 1000);
   const parts = [
-    resent > 0 && (resent === 1 ? "1 request was sent again" : `${thousands(resent)} requests were sent again`),
+    resent > 0 && `${resent === 1 ? "1 request was" : `${thousands(resent)} requests were`} sent again${because}`,
     seconds > 0 && `waited ${waitedMs >= 2 * MINUTE_MS ? `${Math.round(waitedMs / MINUTE_MS)} min` : `${seconds} s`}`,
   ].filter((part) => part !== false);
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
+const ASK_AGAIN = "ask the agent to make the change again.";
+
 /** The reasons for which events are not sent on purpose: the service would ignore or reject them. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
-/** Returns a failure as the page shows it. */
-export function failureRow(failure: SummarizedFailure): FailureRow {
-  const { outcome, remedy } = failure;
+/** Returns a failure as the page shows it. `canResume`: whether the run has the button that some remedies name. */
+export function failureRow(failure: SummarizedFailure, canResume: boolean): FailureRow {
+  const { outcome } = failure;
+  const remedy = canResume
+    ? failure.remedy.replace("Then: Press", "Then press")
+    : failure.remedy
+        .replace("Then: Press Resume run.", `Then ${ASK_AGAIN}`)
+        .replace("Press Resume run.", `Now ${ASK_AGAIN}`);
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   return {
     ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },

@@ -258,7 +258,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   const { run, isOwn } = seen;
   const { services } = seen.shown;
   const row = await foundRow(seen, shown);
-  const failures = groupFailures(run.state, "page").map(failureRow);
+  const failures = groupFailures(run.state, "page").map((one) => failureRow(one, row.actions.includes("resume")));
   return {
     run: row,
     story: storyOf(run, shown.services),

@@ -45,7 +45,7 @@ test.each(SCHEMES)("axe-core finds nothing in the views of runs, %s", async (col
       await page.getByRole("table", { name: "Runs" }).waitFor();
       expect(await findingsOfAxe(page)).toEqual([]);
       await page.getByRole("link", { name: /spring\.yaml/ }).click();
-      await page.getByRole("button", { name: /^Changed since the base/ }).click();
+      await page.getByRole("button", { name: /^Changed by others/ }).click();
       await page.getByRole("table", { name: "Conflicts" }).waitFor();
       expect(await findingsOfAxe(page)).toEqual([]);
       made.end();

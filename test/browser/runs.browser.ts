@@ -658,7 +658,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
       "Suggestion",
     ]);
     expect(await rowNames(page, "Failed")).toEqual(["line 3", "line 4"]);
-    await page.getByRole("button", { name: "Changed since the base 2" }).click();
+    await page.getByRole("button", { name: "Changed by others 2" }).click();
     await page.getByText("Hats has changed since the file was saved").waitFor();
     expect(await rowNames(page, "Conflicts")).toEqual(["Jeans"]);
     await page.getByRole("button", { name: "Files 3" }).click();

@@ -421,7 +421,7 @@ export function Differences({ plan }: { readonly plan: PlanView }) {
           <strong>
             <Text of={one.name} /> has changed since the file was saved
           </strong>
-          : {one.field} <Value of={one.base} /> then, <Value of={one.service} /> now. The plan leaves it alone.
+          : {one.field} <Value of={one.base} /> then, <Value of={one.service} /> now. It is kept.
         </p>
       ))}
       <More than={MAX_DIFFERENCES} of={drift.length + (omitted.drift ?? 0)} />

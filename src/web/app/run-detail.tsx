@@ -46,24 +46,29 @@ export function OneRun({ id }: { readonly id: string }) {
 type Tab = "changes" | "failed" | "unknown" | "others" | "requests" | "files";
 
 function Body({ detail: known }: { readonly detail: RunDetail }) {
-  const { run, story, plan, downloads, saved } = known;
+  const { run, story, plan, downloads, saved, failures } = known;
   const { did, counts, requests: { sent } = { sent: 0 } } = run;
   const { unknown } = counts;
   const failed = counts.failed + counts.notApplied + (counts.skipped ?? 0);
   const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
-  const othersTitle = plan?.differs?.length ? "Not undone exactly" : "Changed since the base";
+  const othersTitle = plan?.differs?.length ? "Not undone exactly" : "Changed by others";
+  const isAhead = run.status === "planned";
   const hasChanges = did !== undefined || plan !== undefined;
   const tab = useSignal<Tab | undefined>(undefined);
   const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
-    ...(hasChanges ? [{ name: "changes", title: "Changes", count: did && totalOf(did) } as const] : []),
-    ...(failed > 0 ? [{ name: "failed", title: failedTitle(counts), count: failed } as const] : []),
+    ...(hasChanges
+      ? [{ name: "changes", title: "Changes", count: isAhead ? undefined : did && totalOf(did) } as const]
+      : []),
+    ...(failed > 0 && failures.length > 0
+      ? [{ name: "failed", title: failedTitle(counts), count: failed } as const]
+      : []),
     ...(unknown > 0 ? [{ name: "unknown", title: OUTCOMES.unknown, count: unknown } as const] : []),
     ...(others > 0 ? [{ name: "others", title: othersTitle, count: others } as const] : []),
     ...(hasChanges && sent > 0 ? [{ name: "requests", title: "Requests", count: sent } as const] : []),
     ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
   ];
   // The failures are shown first, because the person must still handle them.
-  const left = failed > 0 ? "failed" : unknown > 0 ? "unknown" : undefined;
+  const left = failed > 0 && failures.length > 0 ? "failed" : unknown > 0 ? "unknown" : undefined;
   const first = (run.status === "running" ? undefined : left) ?? tabs[0]?.name;
   const chosen = tabs.find(({ name }) => name === tab.value)?.name ?? first;
   return (
@@ -193,7 +198,11 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
   const isBegun = status !== "planned" && status !== "needs_confirmation";
   const end = {
     title:
-      status !== "planned" ? statusWords(run) : run.tool === "track_events" ? "Nothing was sent" : "Not applied yet",
+      status !== "planned"
+        ? statusWords(run)
+        : run.tool === "track_events"
+          ? "Nothing was sent"
+          : "Not applied yet: ask the agent to apply it",
     at: isBegun && status !== "running" ? endedAt : undefined,
     tone: toneOf(run),
   };
@@ -224,7 +233,7 @@ function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail 
   const { did = NO_CHANGES, isUndo, counts, status, undoUntil } = run;
   const total = totalOf(did);
   const didNothing = total === 0 && (status === "succeeded" || (status === "cancelled" && doneOf(run) === 0));
-  if (counts.items === 0 || didNothing) return null;
+  if (counts.items === 0 || didNothing || status === "planned") return null;
   const left = timeLeft(run);
   return (
     <div class="card row result">

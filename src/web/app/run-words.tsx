@@ -49,7 +49,9 @@ interface Titled {
 /** Shows the title of a run, with the name of its targeting in bold. */
 export function Title({ run, end = "", isWithin }: Titled) {
   const { title, targeting } = run;
-  const name = targeting?.name ?? onlyNameOf(run) ?? "";
+  const whole = targeting?.name ?? onlyNameOf(run) ?? "";
+  // The server cuts long names in titles.
+  const name = title.includes(whole) ? whole : `${whole.slice(0, 80)}…`;
   const within = [" in ", " to ", " into ", " from "].map((word) => word + name).find((text) => title.includes(text));
   if (isWithin && name !== "" && within !== undefined) {
     const short = title.replace(within, () => "");

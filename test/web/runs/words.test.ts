@@ -225,13 +225,24 @@ test("sizes in messages on the page have thousands separators", () => {
 });
 
 describe("a reason why objects failed", () => {
-  const failureOf = (about: Partial<SummarizedFailure>) =>
-    failureRow({
-      ...{ outcome: "failed", count: 3, errorCode: "X", message: "m", remedy: "r", isOfFirst: false, byLine: false },
-      ...{ places: [[1, 3]], placesOmitted: false, indexes: [0, 1, 2], examples: [], ...about },
-    });
+  const failureOf = (about: Partial<SummarizedFailure>, canResume = true) =>
+    failureRow(
+      {
+        ...{ outcome: "failed", count: 3, errorCode: "X", message: "m", remedy: "r", isOfFirst: false, byLine: false },
+        ...{ places: [[1, 3]], placesOmitted: false, indexes: [0, 1, 2], examples: [], ...about },
+      },
+      canResume,
+    );
   const failure = (errorCode: string, names: readonly string[]) =>
     failureOf({ errorCode, examples: names.map((name) => ({ name })) });
+
+  test("names the button Resume run only on a run that has it", () => {
+    const remedy = "The key is invalid: set another one. Then: Press Resume run.";
+    expect(failureOf({ remedy }).remedy).toBe("The key is invalid: set another one. Then press Resume run.");
+    const without = "The key is invalid: set another one. Then ask the agent to make the change again.";
+    expect(failureOf({ remedy }, false).remedy).toBe(without);
+    expect(failureOf({ remedy: "Press Resume run. It ends." }, false).remedy).toMatch(/^Now ask the agent to make/);
+  });
 
   test("shows examples that are cut to the same text once", () => {
     const long = "Very long import name of a product that is ";
@@ -243,18 +254,28 @@ describe("a reason why objects failed", () => {
 
   test("says each kind of message, unless its objects break one rule", () => {
     const messageOf = (...rules: readonly string[]) =>
-      failureRow({
-        ...{ outcome: "failed", count: 3, errorCode: "INVALID_NAME", message: "of kinds", remedy: "r", byLine: false },
-        ...{
-          places: [[1, 3]],
-          placesOmitted: false,
-          indexes: [0, 1, 2],
-          examples: [],
-          isOfFirst: true,
-          isOfKinds: true,
+      failureRow(
+        {
+          ...{
+            outcome: "failed",
+            count: 3,
+            errorCode: "INVALID_NAME",
+            message: "of kinds",
+            remedy: "r",
+            byLine: false,
+          },
+          ...{
+            places: [[1, 3]],
+            placesOmitted: false,
+            indexes: [0, 1, 2],
+            examples: [],
+            isOfFirst: true,
+            isOfKinds: true,
+          },
+          details: [{ index: 0, reason: { code: "INVALID_NAME", detail: { rules, characters: ["_"] } } }],
         },
-        details: [{ index: 0, reason: { code: "INVALID_NAME", detail: { rules, characters: ["_"] } } }],
-      }).message;
+        true,
+      ).message;
     expect(messageOf("characters", "tooLong")).toBe("of kinds");
     expect(messageOf("characters")).toBe('not allowed in a name: "_", …');
   });
