@@ -172,7 +172,7 @@ export interface CheckRow {
 
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
-/** The maximum tokens for the uids of users with unmet expectations. The list of expectations gets what they leave. */
+/** The maximum tokens for the uids of users who do not meet everything. Used ones reduce `EXPECTATION_TOKENS`. */
 const USERS_TOKENS = 700;
 const FINDING_TOKENS = 520;
 /** The maximum tokens for findings in an answer with a coverage report and without events. */

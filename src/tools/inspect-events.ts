@@ -88,7 +88,7 @@ export const inspectEvents = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 const LOOKED_AT = 100_000;
-/** A user index that is higher than all others: the events that are checked cannot be of more users. */
+/** An index above those of all users, so that the next page names no users. At most this many events are checked. */
 const AFTER_ALL_USERS = LOOKED_AT;
 
 /** Returns the events that a sandbox received, with the results of the checks. */
@@ -245,8 +245,8 @@ function instant(since: string | number | undefined): number | undefined {
 
 /**
  * The content of a cursor. The next page ends before the event with the number `before`. If the sandbox has deleted
- * events since (`dropped` differs), the cursor is invalid. `user`: the index of the first user whom the next page names
- * if this user does not meet everything.
+ * events since (`dropped` differs), the cursor is invalid. `user`: the index of the user at which the next page begins
+ * to name users who do not meet everything.
  */
 const position = z.object({
   before: z.int().min(0),

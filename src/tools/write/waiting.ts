@@ -121,8 +121,8 @@ interface Elsewhere {
 }
 
 /**
- * Stores that a run waits for approval in the client or with a token. A run that already waits on the web page stays
- * there.
+ * Stores that a run waits for approval: on the web page if it already waits there, otherwise in the client or with a
+ * token.
  */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
