@@ -6,7 +6,7 @@ import { dataAnswer, type PageApp, pageApp, postedTexts, RefusedRequest, takePos
 import { addRuns, type Viewing, watchSession } from "../web/runs-page.ts";
 import { findOnce, findPageSandbox } from "../web/sandbox-beside.ts";
 import { type PageSession, pageSessions } from "../web/sessions.ts";
-import { type LoginWays, type OpenedSession, PATHS } from "../web/wire.ts";
+import { type LoginWays, type OpenedSession, PATHS, TOKEN_HEADER } from "../web/wire.ts";
 import { CHECK_MS, type IssuerPerson, type Person, personForm, type Viewers } from "./approver-sessions.ts";
 import { IssuerUnreachable, reasonOf } from "./issuer-reads.ts";
 
@@ -81,7 +81,10 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
     async enter(request) {
       const session = await sessions.of(request);
       const viewer = session && viewers.viewerOf(session.person);
-      if (session === undefined || viewer === undefined) throw new RefusedRequest(401, ways);
+      if (session === undefined || viewer === undefined) {
+        const message = request.headers.get(TOKEN_HEADER) ? `Your session has ended. ${MESSAGE}` : MESSAGE;
+        throw new RefusedRequest(401, { ...ways, message });
+      }
       const { person } = session;
       const { pathname } = new URL(request.url);
       const leaves = request.method === "POST" && (pathname === PATHS.renew || pathname === PATHS.logout);

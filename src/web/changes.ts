@@ -1,6 +1,7 @@
 import { many } from "../answers/message-words.ts";
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
+import { isWithdrawn } from "../changes/change-kinds.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import { thousands } from "../platform/text.ts";
 import { findOptions } from "../reads/option-contents.ts";
@@ -85,10 +86,13 @@ function groupsOf(rows: readonly Placed[]): ChangeList["groups"] {
   ];
 }
 
-/** Returns the first changes of a run, with deletions at the top. Undefined if the run has started. */
+/**
+ * Returns the first changes of a run that has not started or was not approved, with deletions at the top. Undefined for
+ * other runs.
+ */
 export async function firstChanges(run: Run, services: ToolServices): Promise<ChangeList | undefined> {
-  if (!isUnstarted(run)) return undefined;
-  const { rows, ...about } = await allChanges(run, services);
+  if (!isUnstarted(run) && !(isChangeRun(run) && isWithdrawn(run.state))) return undefined;
+  const { rows, ...about } = await plannedChanges(run, services);
   const sorted = rows.toSorted((one, other) => Number(other.kind === "deleted") - Number(one.kind === "deleted"));
   return { rows: sorted.slice(0, MAX_ROWS).map((row) => shownRow(row, "")), total: rows.length, ...about };
 }
@@ -187,18 +191,25 @@ function isUnstarted(run: Run): boolean {
   return run.status() === "planned" || run.status() === "needs_confirmation";
 }
 
-async function allChanges(run: Run, services: ToolServices): Promise<AllChanges> {
+/** Returns the changes that a run would make, or would have made, from its plan or its effect. */
+async function plannedChanges(run: Run, services: ToolServices): Promise<AllChanges> {
   if (!isChangeRun(run)) return withCounts([]);
   const { runId, call } = run.header;
   const document = call.tool === "apply_plan" ? await documentOf(runId, services) : undefined;
   const there = document?.plan.optionsThere ?? run.state.facts.optionsThere;
-  if (isUnstarted(run)) {
-    if (document !== undefined) return withCounts(changesOfPlan(document), there);
-    const parts = run.state.facts.waits?.parts ?? [];
-    const objects = call.tool === "delete_options" ? parts.flatMap((part) => part.objects) : [];
-    const count = objects.reduce((sum, { freed = 0 }) => sum + freed, 0);
-    return withFreed(withCounts(rowsOfEffect(parts, run), there), count);
-  }
+  if (document !== undefined) return withCounts(changesOfPlan(document), there);
+  const parts = run.state.facts.waits?.parts ?? [];
+  const objects = call.tool === "delete_options" ? parts.flatMap((part) => part.objects) : [];
+  const count = objects.reduce((sum, { freed = 0 }) => sum + freed, 0);
+  return withFreed(withCounts(rowsOfEffect(parts, run), there), count);
+}
+
+async function allChanges(run: Run, services: ToolServices): Promise<AllChanges> {
+  if (!isChangeRun(run)) return withCounts([]);
+  if (isUnstarted(run)) return plannedChanges(run, services);
+  const { runId, call } = run.header;
+  const document = call.tool === "apply_plan" ? await documentOf(runId, services) : undefined;
+  const there = document?.plan.optionsThere ?? run.state.facts.optionsThere;
   const names = new Map(Object.entries(document?.groups ?? {}));
   const { rows, freed } = await rowsOfEndedRun(run, names, services);
   return { ...withFreed(withCounts(rows, there), freed.size), freedNames: freed };
@@ -208,8 +219,10 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   const counts = { created: 0, changed: 0, deleted: 0 };
   for (const { kind } of rows) counts[kind] += 1;
   const unchanged = there === undefined ? undefined : Math.max(0, there - counts.changed - counts.deleted);
-  const removed = rows.reduce((sum, { kind, before }) => sum + (kind === "created" ? 0 : (before?.count ?? 0)), 0);
-  return { rows: inOrder(rows), counts, unchanged, removed };
+  const removedBy = (kind: keyof typeof counts): number =>
+    rows.reduce((sum, row) => sum + (row.kind === kind ? (row.before?.count ?? 0) : 0), 0);
+  const lost = removedBy("deleted");
+  return { rows: inOrder(rows), counts, unchanged, removed: lost + removedBy("changed"), lost };
 }
 
 /**

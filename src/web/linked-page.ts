@@ -5,7 +5,7 @@ import { addRuns, type StreamWatch, type Viewing, watchSession } from "./runs-pa
 import { findOnce, findPageSandbox } from "./sandbox-beside.ts";
 import type { PageScope } from "./seen.ts";
 import { pageSessions } from "./sessions.ts";
-import { type LoginWays, type OpenedSession, PATHS, type ShownEnvironment } from "./wire.ts";
+import { type LoginWays, type OpenedSession, PATHS, type ShownEnvironment, TOKEN_HEADER } from "./wire.ts";
 
 /** The web page for the user of this machine, who opens it with a link that works once. */
 export interface LinkedPage {
@@ -19,11 +19,12 @@ export interface LinkedPage {
   readonly serve: (request: Request) => Promise<Response>;
 }
 
-const USED =
-  "This link was used before, or is more than two minutes old. When the next run needs approval, a new link opens.";
-const NO_SESSION: LoginWays = {
-  message:
-    "Open this page with a one-time link. To get one, run targeting-mcp page, or wait until a run needs approval.",
+const NEW_LINK =
+  "To get a new link, run this command in a terminal: targeting-mcp page. When the next run needs approval, the page opens by itself.";
+const USED = `This link was used before, or is more than two minutes old. ${NEW_LINK}`;
+const NO_SESSION: LoginWays = { message: `Open this page with a one-time link. ${NEW_LINK}` };
+const ENDED_SESSION: LoginWays = {
+  message: `Your session has ended: it lasts 12 hours, or until the server stops. ${NEW_LINK}`,
 };
 const TRIED_AGAIN =
   "A second attempt to open this page's link was refused. If that was not you, decline the waiting changes.";
@@ -69,7 +70,9 @@ export function linkedPage(shown: PageScope, { address, environment, signal }: P
       }),
     async enter(request) {
       const session = await sessions.of(request);
-      if (session === undefined) throw new RefusedRequest(401, NO_SESSION);
+      if (session === undefined) {
+        throw new RefusedRequest(401, request.headers.get(TOKEN_HEADER) ? ENDED_SESSION : NO_SESSION);
+      }
       const isIn = async () => (await sessions.of(request)) !== undefined;
       const about = { environment, returns: false, sandbox: await sandbox() };
       return { viewer: { who: session.person, shown }, about, watch: watchSession(isIn, watch) };

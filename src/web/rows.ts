@@ -1,7 +1,7 @@
 import { approvalWords, approvedIn, declinedIn, personWords } from "../answers/approvals.ts";
 import { groupFailures } from "../answers/failures.ts";
 import { many } from "../answers/message-words.ts";
-import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
+import type { ApprovalRun } from "../changes/approvals.ts";
 import { isUndone, isWithdrawn, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
@@ -14,14 +14,13 @@ import { callerContext } from "../tools/decide-run.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
-import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeLines, changeList, firstChanges } from "./changes.ts";
 import { failureRow, forAgent, planView, problemList, readingOf, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import { actOf, nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
-import { objectsOf, undoOfRun, waitingOf, withOverlap } from "./waiting.ts";
+import { decisionOf, objectsOf, undoOfRun, waitingOf, withOverlap } from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
@@ -37,7 +36,7 @@ import {
 const MAX_RUNS = 500;
 /** The reason why no process can execute a waiting run after its approval. */
 export const ENDED = "The server that requested this is no longer running. Ask the agent to make the change again.";
-export const STALE = "Changed since it was planned.";
+export const STALE = "Changed since it was planned: ask the agent to plan it again.";
 export const DAMAGED =
   "The journal of this run is damaged: it may have sent all, some or none of its requests. It can be neither resumed nor " +
   "undone. Compare the targeting with the changes that you wanted.";
@@ -318,7 +317,6 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
   const waiting = await waitingAnywhere(runId, shown.services);
-  const approval = isChangeRun(run) || isApproval(run) ? approvalOfRun(run) : undefined;
   const { unknown, notApplied, pending } = state.counts();
   const [tool, status, counts] = [state.facts?.tool ?? header.call.tool, run.status(), countsOf(state)];
   const { about } = summaryOf(header, state, status);
@@ -343,9 +341,8 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
     requestedBy: header.person && personWords(header.person, to.services.person),
     optionsInside: about?.inside?.succeeded,
     ...{ beganAt: about?.beganAt, endedAt: about?.endedAt, updatedAt: changedAt(header, state) },
-    decided: approval && approvalWords(approval, to.services.person),
+    ...decisionOf(run, to.services.person),
     isDecidedOnPage: about?.decided?.where === "page" || undefined,
-    isDeclined: approval?.decision === "declined" || undefined,
     standsStill: await stalledReason(run, shown),
     ...(waiting
       ? await waitingFields(waiting, { targeting }, shown, to)

@@ -259,7 +259,7 @@ function checkDecided(outcome: Outcome): void {
 }
 
 const TOO_LATE: Readonly<Record<Exclude<Outcome["is"], "done" | "refused">, string>> = {
-  stale: `${STALE} Ask the agent to plan it again.`,
+  stale: STALE,
   changed: CHANGED,
   decided: DECIDED,
   expired: DECIDED,

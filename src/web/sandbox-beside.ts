@@ -129,11 +129,8 @@ async function answerOf(
     ...{ method: "POST", body: JSON.stringify(body) },
     headers: { "Content-Type": "application/json", Origin: new URL(page.url).origin },
   };
-  const answer = await sendToPage(page, pathname + search, isPost ? posted : {}).catch((thrown: unknown) => {
-    throw new RefusedRequest(
-      502,
-      `The sandbox does not answer (${thrown instanceof Error ? thrown.message : thrown}).`,
-    );
+  const answer = await sendToPage(page, pathname + search, isPost ? posted : {}).catch(() => {
+    throw new RefusedRequest(502, "The sandbox does not answer.");
   });
   const { status, headers, body: content } = answer;
   // A 401 means that the sandbox refused the session of this server. It is not passed to the browser, which would end

@@ -1,4 +1,4 @@
-import { unrestorable, WITHIN_TITLE } from "../answers/approvals.ts";
+import { approvalWords, unrestorable, WITHIN_TITLE } from "../answers/approvals.ts";
 import { quoteShort } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
@@ -10,6 +10,7 @@ import { countsOfRows } from "../plans/undo-plan.ts";
 import { capitalized, thousands } from "../platform/text.ts";
 import type { Done, Run } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
+import { approvalOfRun } from "../tools/run-reports.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
 /** The maximum number of objects in one part of a row, or in one page of a list. */
@@ -55,6 +56,17 @@ export function waitingOf(
     contextIds: contextIds > 0 ? contextIds : undefined,
     typed: elsewhere === undefined ? textToType(parts, targeting) : undefined,
     stale: stale === undefined ? undefined : (differs ?? [stale]),
+  };
+}
+
+/** Describes how a run was decided: by whom and where, or that nobody decided. `reader`: the person called "you". */
+export function decisionOf(run: Run, reader: string | undefined): Pick<RunRow, "decided" | "isDeclined"> {
+  if (!isChangeRun(run) && !isApproval(run)) return {};
+  if (run.state.stopped?.reason?.code === "NOT_DECIDED") return { decided: "Nobody decided in time" };
+  const approval = approvalOfRun(run);
+  return {
+    decided: approval && approvalWords(approval, reader),
+    isDeclined: approval?.decision === "declined" || undefined,
   };
 }
 

@@ -241,7 +241,9 @@ export interface ChangeList {
    * ones, if read.
    */
   readonly freed?: { readonly count: number; readonly names: readonly string[] } | undefined;
+  /** How many Context IDs are removed, and how many of them with deleted objects (`lost`). */
   readonly removed?: number | undefined;
+  readonly lost?: number | undefined;
   /**
    * How many options a waiting deletion removes from each group, the largest first. `name` null: top level. `more`: the
    * number of further groups that are counted together.
@@ -317,7 +319,7 @@ export interface RunDetail {
   /** A text to give to an agent, so that it fixes the failures. Absent if there are none. */
   readonly forAgent?: string | undefined;
   readonly plan?: PlanView;
-  /** For a run that is not started: its first changes, deletions first. */
+  /** For a run that is not started, or was not approved: its first changes, deletions first. */
   readonly changes?: ChangeList | undefined;
   /**
    * What an undo would restore, for example `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if

@@ -13,7 +13,7 @@ const { onPage } = withBrowser();
 const ACCESS = [{ name: "agent" }, { name: "boss", approves: true }] as const;
 /** The browser logs requests that the server refuses or does not answer. */
 const REFUSED = { mayLog: /Failed to load resource.*(401|409|ERR_)/ } as const;
-const NOTHING_WAITS = "No run waits for a decision.";
+const NOTHING_WAITS = "No run waits for a decision";
 
 const loginButton = (page: Page) => page.getByRole("button", { name: "Log in", exact: true });
 /** The part of the page where a person decides. */

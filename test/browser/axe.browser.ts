@@ -39,7 +39,7 @@ test.each(SCHEMES)("axe-core finds nothing in the views of runs, %s", async (col
   await onPage(
     `${made.url}/#/approvals/01STALE`,
     async (page) => {
-      await page.getByText("Changed since it was planned").waitFor();
+      await page.getByText("Changed since it was planned:").waitFor();
       expect(await findingsOfAxe(page)).toEqual([]);
       await page.getByRole("link", { name: "Runs", exact: true }).click();
       await page.getByRole("table", { name: "Runs" }).waitFor();

@@ -96,9 +96,9 @@ test("a run that waits is shown with its exact effect, and is approved or declin
     expect(await button(page, "approve").innerText()).toBe("Delete 25 options");
     await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
     await button(page, "approve").click();
-    await page.getByText("Approved: Delete 25 options from Spring.").waitFor();
+    await page.getByText("Approved: Delete 25 options.").waitFor();
     await button(page, "decline").click();
-    await page.getByText("Declined: Delete 25 options from Spring.").waitFor();
+    await page.getByText("Declined: Delete 25 options.").waitFor();
     expect(made.asked).toEqual([`/page/runs/01WAITING/approve ${SEEN}`, `/page/runs/01WAITING/decline ${SEEN}`]);
     made.put(RUNNING_NOW);
     await page.locator("[aria-live=polite]").getByText("2 runs wait for a decision").waitFor();
@@ -136,7 +136,7 @@ test("a run cannot be approved until all that it removes has been read", async (
 test.each([
   ["cancelled", undefined, "Cancelled"],
   ["declined", true, "Declined"],
-] as const)("an approval that is open while it is %s elsewhere says that nothing was deleted", async (_, is, words) => {
+] as const)("an approval that is open while it is %s elsewhere says that nothing was sent", async (_, is, words) => {
   const magnitude = { count: 25, whole: 100, verb: "deleted", what: "25 options" } as const;
   const consequence = "Campaigns lose them at once.";
   const { waiting: __, ...row } = WAITING.run;
@@ -147,7 +147,7 @@ test.each([
     await page.getByText("25 % of 100 options and groups").waitFor();
     await page.getByText(consequence).waitFor();
     made.put({ ...row, status: "cancelled", isDeclined: is, actions: [] });
-    await page.getByText("Nothing was deleted.").waitFor();
+    await page.locator(".decided").getByText("nothing was sent").waitFor();
     await page.locator(".decided").getByText(words, { exact: true }).waitFor();
     const said = await page.locator("main").innerText();
     for (const effect of ["25 % of 100", "can be undone", consequence, "Sneakers"]) {
@@ -357,6 +357,22 @@ test("a large change is approved by its targeting's name alone, and by keys only
   });
 });
 
+test("on a phone, a long name that must be typed does not make the page scroll sideways", async () => {
+  const names = ["Spring", "n".repeat(60), "A long name of a targeting that has sixty letters and blanks"];
+  for (const typed of names) {
+    const made = await serveMadeRuns({
+      details: [{ ...WAITING, run: { ...WAITING.run, waiting: { ...WAITS, typed } } }],
+    });
+    await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
+      await page.setViewportSize({ width: 390, height: 844 });
+      const { x = 0, width = 0 } = (await page.locator(".foot input").boundingBox()) ?? {};
+      expect(x + width).toBeLessThanOrEqual(390);
+      expect(width).toBeGreaterThan(150);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+    });
+  }
+});
+
 test("J and K go through the queue, D declines after another question, and / searches", async () => {
   const made = await serveMadeRuns({ details: [WAITING, OTHER] });
   await onPage(`${made.url}/#/approvals`, async (page) => {
@@ -387,7 +403,7 @@ test("what came of a button is not said of another run, and nothing failed count
   await onPage(`${made.url}/#/approvals`, async (page) => {
     await expect.poll(() => button(page, "decline").getAttribute("aria-disabled")).toBe("false");
     await button(page, "decline").click();
-    await page.getByText("Declined: Delete 25 options from Spring.").waitFor();
+    await page.getByText("Declined: Delete 25 options.").waitFor();
     await page.getByRole("link", { name: "Runs", exact: true }).click();
     await page.getByText("0 of 60 changes, 60 failed").waitFor();
     await page.getByRole("link", { name: /spring\.yaml/ }).click();
@@ -551,7 +567,7 @@ test("what is approved elsewhere says where, has no Approve, and goes when that 
     await page.getByText("Deletes 3 options of Spring").waitFor();
     expect(await button(page, "approve").count()).toBe(0);
     made.put({ ...ROW, status: "cancelled", actions: [] });
-    await page.getByText("No run waits for a decision.").waitFor();
+    await page.getByText("No run waits for a decision").waitFor();
     expect(await page.locator(".queue a").count()).toBe(0);
   });
 });
@@ -581,8 +597,13 @@ test("nothing is decided on a page whose server has ended", async () => {
 test("a stale run, and one whose server has ended, say so and cannot be approved", async () => {
   const made = await serveMadeRuns({ details: [STALE, ENDED] });
   await onPage(`${made.url}/#/approvals`, async (page) => {
-    await page.getByText("Changed since it was planned").waitFor();
-    await page.getByText("Sneakers: 12 Context IDs were planned for, 14 are there.").waitFor();
+    const reason = page.locator(".blocked");
+    await reason.getByText("Changed since it was planned: ask the agent to plan it again.").waitFor();
+    await reason.getByText("Sneakers: 12 Context IDs were planned for, 14 are there.").waitFor();
+    await page.getByRole("heading", { level: 1, name: "Delete 25 options from Spring", exact: true }).waitFor();
+    await page.locator(".queue").getByText("No run waits for a decision").waitFor();
+    expect(await page.locator("nav .count").count()).toBe(0);
+    expect(await page.getByText("expires").count()).toBe(0);
     const cannotApprove = async () => {
       expect(await button(page, "approve").isDisabled()).toBe(true);
       await expect.poll(() => button(page, "decline").isEnabled()).toBe(true);

@@ -75,6 +75,7 @@ export const STALE: RunDetail = {
     ...WAITING.run,
     runId: "01STALE",
     startedAt: STARTED - 1000,
+    disabled: { approve: "Changed since it was planned: ask the agent to plan it again." },
     waiting: {
       digest: "d",
       act: "Delete 25 options",
@@ -94,6 +95,9 @@ export const ENDED: RunDetail = {
     ...WAITING.run,
     runId: "01ENDED",
     startedAt: STARTED - 2000,
+    disabled: {
+      approve: "The server that requested this is no longer running. Ask the agent to make the change again.",
+    },
     waiting: {
       digest: "d",
       act: "Delete 25 options",

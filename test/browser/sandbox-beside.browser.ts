@@ -58,7 +58,7 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
       names.map((eventName) => ({ uid: "u", eventName, platform: "web" })),
     );
     await page.getByRole("link", { name: "Overview" }).click();
-    const problems = page.locator(".item").filter({ hasText: "not count" });
+    const problems = page.locator(".item").filter({ hasText: "not recorded" });
     await expect
       .poll(async () =>
         (await problems.allInnerTexts()).map((text) =>
@@ -66,9 +66,9 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
         ),
       )
       .toEqual([
-        "3 of 3 purchase test events do not count Show ✕ 2 unknown event name; tx_id is missing rename Purchase to purchase, add tx_id 1 tx_id is missing add tx_id last, web",
-        "1 of 1 구매 test event does not count: unknown event name Fix: send one of the supported event names Show ✕ last, web",
-        "1 of 1 sign_up test event does not count: method is missing Fix: add method Show ✕ last, web",
+        "3 of 3 purchase test events not recorded Show ✕ 2 unknown event name; tx_id is missing rename Purchase to purchase, add tx_id 1 tx_id is missing add tx_id last, web",
+        "1 of 1 구매 test event not recorded: unknown event name Fix: send one of the supported event names Show ✕ last, web",
+        "1 of 1 sign_up test event not recorded: method is missing Fix: add method Show ✕ last, web",
       ]);
     await problems.first().getByRole("button", { name: "Dismiss" }).click();
     await expect.poll(() => problems.count()).toBe(2);

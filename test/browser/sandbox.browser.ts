@@ -69,7 +69,7 @@ test("problems are grouped by cause, lead to their events, and a corrected event
     await sandbox.send({ uid: "u", eventName: "Sign_up", method: "mail" });
     await sandbox.send({ uid: "u", eventName: "app_open" });
     const problems = page.getByRole("region", { name: /^3 problems/ });
-    await problems.getByText("5 of 6 events do not count").waitFor();
+    await problems.getByText("5 of 6 events not recorded").waitFor();
     await expect
       .poll(() => problems.getByRole("listitem").allInnerTexts())
       .toEqual([

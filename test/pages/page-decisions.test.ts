@@ -198,7 +198,7 @@ describe("a decision on the page over stdio", () => {
     expect(report.notes.join()).toContain("changed since it was planned");
     await expect
       .poll(() => person.runs().find(({ runId }) => runId === run.runId)?.disabled?.approve)
-      .toBe("Changed since it was planned.");
+      .toBe("Changed since it was planned: ask the agent to plan it again.");
     expect((await person.press(run.runId, "approve")).status).toBe(409);
   });
 

@@ -1,17 +1,17 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { Fragment } from "preact";
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { ChangeList, PlanView, RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes, Differences } from "./changes.tsx";
-import { Part } from "./effect-part.tsx";
+import { hasKinds, Part, Size, Unsent } from "./effect-part.tsx";
 import { DecisionButtons, Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
 import { Ago, Ask, Empty, now, Sentences, Text } from "./parts.tsx";
-import { counted, number, percent, wholeWords } from "./plain-words.ts";
+import { counted, number } from "./plain-words.ts";
 import { actOnRun, useDetail } from "./requests.ts";
 import { FirstReason } from "./run-problems.tsx";
-import { Kinds, NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
-import { isConnected, MAX_ROWS, route, runList, runs, set, timeOf, waitingRuns } from "./state.ts";
+import { NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
+import { isBlocked, isConnected, MAX_ROWS, openRuns, route, runList, runs, set, timeOf, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. Further ones appear when these are decided and the page is loaded again. */
 const MAX_RUNS = MAX_ROWS / 5;
@@ -34,20 +34,30 @@ function fillQueue(): void {
   }
 }
 
+/** Moves decided runs to the end of the queue. */
+function sortQueue(): void {
+  for (const [runId, run] of [...queue]) {
+    if (isUndecided({ now: runs.value.get(runId) })) continue;
+    queue.delete(runId);
+    queue.set(runId, run);
+  }
+}
+
 /**
- * Shows the queue of runs that wait for approval, and the chosen run in a pane. A decided run keeps its place and new
- * runs are added at the end, so that no other run moves under the pointer.
+ * Shows the queue of runs that wait for approval, and the chosen run in a pane. While the view is open, a decided run
+ * keeps its place and new runs are added at the end, so that no other run moves under the pointer.
  */
 export function Approvals() {
   const chosen = useRef<string | undefined>(undefined);
-  const all = waitingRuns.value;
+  const { length } = openRuns.value;
+  useState(sortQueue);
   fillQueue();
   const shown = [...queue].flatMap(([runId, run]): readonly Decided[] => {
     const one = { run, now: runs.value.get(runId) };
     // A run that must be approved elsewhere disappears once it is decided there.
     return run.waiting?.elsewhere && !isUndecided(one) ? [] : [one];
   });
-  const more = all.filter(({ runId }) => !queue.has(runId)).length;
+  const more = waitingRuns.value.filter(({ runId }) => !queue.has(runId)).length;
   const { id } = route.value;
   // A decided run stays chosen, so that the pane shows its outcome until the person chooses another run.
   if (id !== undefined) chosen.current = id;
@@ -59,10 +69,7 @@ export function Approvals() {
     <div class={`split${id === undefined ? "" : " chosen"}`}>
       <div class="queue">
         <div>
-          <h1>Approvals</h1>{" "}
-          <span class="quiet">
-            {all.length === 0 ? "No run waits for a decision." : `${number(all.length)} waiting`}
-          </span>
+          <h1>Approvals</h1> <span class="quiet">{length === 0 ? NOTHING_WAITS : `${number(length)} waiting`}</span>
         </div>
         <ul class="items">
           {shown.map((each) => (
@@ -94,15 +101,18 @@ function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolea
         {!isWaiting && (now === undefined ? "No longer stored: " : <Status of={now} />)} <Title run={run} />
         <span class="line quiet small">
           <ShortRequester run={run} /> · <Ago at={timeOf(now ?? run)} />
+          {isWaiting && isBlocked(run) && " · cannot be approved"}
         </span>
       </a>
     </li>
   );
 }
 
+const NOTHING_WAITS = "No run waits for a decision";
+
 function NothingWaits() {
   return (
-    <Empty title="No run waits for a decision.">
+    <Empty title={NOTHING_WAITS}>
       A change that deletes options, empties them or applies a plan waits here until you approve it.{" "}
       <a href="#/runs">Show what was done</a>
     </Empty>
@@ -118,7 +128,7 @@ function Elsewhere({ id = "" }: { readonly id: string | undefined }) {
   return (
     <section class="pane">
       <h1>{run === undefined ? "This run does not wait for a decision" : <Title run={run} />}</h1>
-      {run !== undefined && <Over now={run} />}
+      {run !== undefined && <Outcome run={run} now={run} />}
       <p>
         <a href={`#/runs/${id}`}>Show the run</a>
       </p>
@@ -156,16 +166,18 @@ export function Decision({ run, now }: Decided) {
   const list = useSignal<ChangeList | undefined>(undefined);
   const plan = useDetail(PLANS.has(run.tool) ? runId : undefined).detail?.plan;
   const isWaiting = isUndecided({ now });
+  const isOpen = isWaiting && !isBlocked(run);
   const isRead = list.value !== undefined && !list.value.isReading;
   return (
     <section class="pane" aria-labelledby={`run-${runId}`}>
       <a class="back small" href="#/approvals">
         All approvals
       </a>
+      {isWaiting && !isOpen && <Blocked run={run} />}
       <h1 id={`run-${runId}`}>
-        <Title run={run} end={isWaiting ? "?" : ""} />
+        <Title run={run} end={isOpen ? "?" : ""} />
       </h1>
-      {!isWaiting && (
+      {!isOpen && (
         <div class="row quiet small">
           <Request run={run} />
           <a href={`#/runs/${runId}`}>Show the run</a>
@@ -173,7 +185,7 @@ export function Decision({ run, now }: Decided) {
       )}
       {!isWaiting && <Outcome run={run} now={now} />}
       {isWaiting && waiting !== undefined && (
-        <Effect run={run} waiting={waiting} plan={plan} list={list} isRead={isRead} />
+        <Effect run={run} waiting={waiting} plan={plan} list={list} isRead={isRead} isOpen={isOpen} />
       )}
     </section>
   );
@@ -192,11 +204,11 @@ function Request({ run }: { readonly run: RunRow }) {
 }
 
 /** Shows what a run would do, with the buttons. */
-function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
+function Effect({ run, waiting, plan, list, isRead, isOpen }: EffectProps) {
   const { runId } = run;
   return (
     <>
-      <Summary run={run} waiting={waiting} list={list.value} isRead={isRead} />
+      {isOpen && <Summary run={run} waiting={waiting} list={list.value} isRead={isRead} />}
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
       <Changes
         runId={runId}
@@ -212,10 +224,12 @@ function Effect({ run, waiting, plan, list, isRead }: EffectProps) {
           <Part key={part.title} runId={runId} place={at} part={part} />
         ) : null,
       )}
-      <p class="card note small">
-        <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> If something changes before
-        you approve, nothing is sent.
-      </p>
+      {isOpen && (
+        <p class="card note small">
+          <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> If something changes
+          before you approve, nothing is sent.
+        </p>
+      )}
       <Foot run={run} waiting={waiting} isRead={isRead} />
     </>
   );
@@ -227,20 +241,19 @@ interface EffectProps {
   readonly plan: PlanView | undefined;
   readonly list: Signal<ChangeList | undefined>;
   readonly isRead: boolean;
+  /** Whether the run can be approved. Otherwise only the changes are shown. */
+  readonly isOpen: boolean;
 }
 
 /** Shows the outcome of a run that was decided or has ended: what it changed, or that it changed nothing. */
 function Outcome({ run, now }: Decided) {
   const { status, updatedAt, counts, did = NO_CHANGES } = now ?? run;
-  const { changed, deleted, created } = run.waiting?.counts ?? { ...NO_CHANGES, changed: 1 };
-  const verb = changed + created > 0 ? "changed" : deleted > 0 ? "deleted" : "sent";
   const hasEnded = now !== undefined && status !== "running" && status !== "interrupted";
   const isNothing = hasEnded && counts.succeeded + counts.unknown + totalOf(did) === 0;
   return (
     <>
-      <Over now={now} />
-      {hasEnded && <FirstReason run={now} />}
-      {isNothing && <p class="card note">Nothing was {verb}.</p>}
+      <Over now={now} isNothing={isNothing} />
+      {hasEnded && !(isNothing && status === "cancelled") && <FirstReason run={now} />}
       {now?.did !== undefined && !isNothing && (
         <Changes
           runId={run.runId}
@@ -255,17 +268,29 @@ function Outcome({ run, now }: Decided) {
 }
 
 /** Shows the outcome of a run that was decided, with the undo button. */
-function Over({ now }: Pick<Decided, "now">) {
+function Over({ now, isNothing }: Pick<Decided, "now"> & { readonly isNothing: boolean }) {
   const { detail } = useDetail(now?.runId);
   if (now === undefined) return <p class="warning">This run is no longer stored.</p>;
   // Only the details show whether a run can be undone again after an undo. The row in the list does not.
   const known = detail?.run.updatedAt === now.updatedAt && detail.run.status === now.status ? detail.run : now;
+  const words = [
+    known.decided?.replace("Declined ", ""),
+    isNothing && `nothing was ${now.counts.failed > 0 ? "changed" : "sent"}`,
+  ].filter(Boolean);
   return (
-    <div class="card row decided">
-      <Status of={now} />
-      {now.decided !== undefined && <Text of={now.decided} />}
-      <UndoButton run={known} />
-    </div>
+    <>
+      <div class="card row decided">
+        <Status of={now} />
+        <Text of={words.join(": ")} />
+        {known.undoUntil !== undefined && (
+          <span class="quiet small">
+            can be undone until <Ago at={known.undoUntil} />
+          </span>
+        )}
+        <UndoButton run={known} />
+      </div>
+      {isNothing && <Unsent list={detail?.changes} />}
+    </>
   );
 }
 
@@ -294,7 +319,7 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
 }
 
 /** Shows how much of the targeting a run changes, and what an undo would restore. */
-function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead }: SummaryProps) {
+function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = {}, isRead }: SummaryProps) {
   const { undo, consequence, stays, also, magnitude } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
   const isSaid = contextIds.startsWith("0") || `${run.title} ${undo?.title}`.includes(contextIds);
@@ -302,15 +327,27 @@ function Summary({ run, waiting, list: { removed = 0, groups = [] } = {}, isRead
   return (
     <div class="card summary">
       {hasKinds(waiting) && size}
-      {!isSaid && <span class="line deleted">Removes {contextIds}</span>}
+      {!isSaid && (
+        <span class="line deleted">
+          Removes {contextIds}
+          {lost > 0 && lost < removed && ` (${number(lost)} in deleted options)`}
+        </span>
+      )}
       {consequence !== undefined && <span class="line">{consequence}</span>}
       {groups.length > 0 && (
         <span class="line">
           {groups.map(({ name, more, count }, at) => (
             <Fragment key={at}>
               {at > 0 && ", "}
-              {name === null ? "top level" : more ? counted(more, "more group") : <Text of={name} most={80} />}{" "}
-              <strong class="deleted">−{number(count)}</strong>
+              <strong class="deleted">
+                {number(count)}
+                {at === 0 && " deleted"}
+              </strong>{" "}
+              {name === null ? (
+                "at the top level"
+              ) : (
+                <>in {more ? counted(more, "more group") : <Text of={name} most={80} />}</>
+              )}
             </Fragment>
           ))}
         </span>
@@ -354,65 +391,23 @@ interface SummaryProps {
   readonly isRead: boolean;
 }
 
-/** Returns whether the run makes several kinds of changes. */
-function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
-  return Math.max(created, changed, deleted) < created + changed + deleted;
-}
-
-/** Shows how many objects are changed, and their share of the targeting. */
-function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: boolean | undefined }) {
-  const { counts, magnitude: { count, whole, verb, within } = NO_MAGNITUDE } = waiting;
-  const total = whole === undefined || whole < count ? undefined : whole;
-  const does = verb === "deleted" ? "Deletes" : "Changes";
-  if (!hasKinds(waiting)) {
-    // The title already contains the number of objects. So only their share of the targeting is added, if it is known.
-    return (
-      <span class="line quiet small">
-        {total !== undefined && count > 1 ? (
-          <>
-            {does} {percent(count, total)} of {wholeWords(total)}
-          </>
-        ) : (
-          within
-        )}
-      </span>
-    );
-  }
+/** Shows why a run can no longer be approved: something has changed, or its server has ended. */
+function Blocked({ run: { runId, waiting, disabled } }: { readonly run: RunRow }) {
   return (
-    <>
-      <span class="row">
-        <Kinds of={counts} isUndo={isUndo} areAhead />
-      </span>
-      {total !== undefined && (
-        <span class="line small">
-          {does} {number(count)} of the {wholeWords(total)} ({percent(count, total)})
-        </span>
-      )}
-    </>
+    <div class="card warn blocked" id={whyOf(runId)}>
+      <strong>{disabled?.approve}</strong>
+      <Sentences of={waiting?.stale} />
+    </div>
   );
 }
 
-const NO_MAGNITUDE: NonNullable<Waiting["magnitude"]> = { count: 0, verb: "changed", what: "" };
-
 /** Shows the reasons why a run cannot be approved now. */
-function ApprovalObstacles({ run: { runId, disabled = {} }, waiting, isRead }: FootProps) {
-  const { stale, ended, elsewhere } = waiting;
-  const why = disabled.approve;
+function ApprovalObstacles({ run, waiting: { elsewhere }, isRead }: FootProps) {
+  const why = isBlocked(run) ? undefined : run.disabled?.approve;
   return (
-    <div id={whyOf(runId)}>
-      {ended && (
-        <p class="warning">
-          The server that requested this is no longer running. Ask the agent to make the change again.
-        </p>
-      )}
-      {stale !== undefined && (
-        <>
-          <p class="warning">Changed since it was planned</p>
-          <Sentences of={stale} />
-        </>
-      )}
+    <div {...(!isBlocked(run) && { id: whyOf(run.runId) })}>
       {elsewhere !== undefined && <p class="warning">{ELSEWHERE[elsewhere]}</p>}
-      {why !== undefined && !ended && stale === undefined && <p class="warning">{why}</p>}
+      {why !== undefined && <p class="warning">{why}</p>}
       {!isConnected.value && <p class="warning">{NOT_CONNECTED}</p>}
       {!isRead && <p class="quiet small">It can be approved once all changes are read.</p>}
     </div>
@@ -449,9 +444,9 @@ interface FootProps extends Pick<SummaryProps, "waiting" | "isRead"> {
 function Foot({ run, waiting, isRead }: FootProps) {
   const typed = useSignal("");
   const { runId, actions, disabled = {} } = run;
-  const { act, stale, ended } = waiting;
+  const { act } = waiting;
   const isOff = (action: RunAction): boolean => !isConnected.value || disabled[action] !== undefined;
-  const cannotApprove = isOff("approve") || stale !== undefined || ended === true;
+  const cannotApprove = isOff("approve") || isBlocked(run);
   const isReady = isRead && (waiting.typed === undefined || typed.value.trim() === waiting.typed);
   return (
     <div class="foot">
@@ -461,7 +456,7 @@ function Foot({ run, waiting, isRead }: FootProps) {
         {waiting.typed !== undefined && actions.includes("approve") && !cannotApprove && (
           <label class="row small">
             <span>
-              To approve, type <strong>{waiting.typed}</strong>
+              To approve, type <strong class="said">{waiting.typed}</strong>
             </span>
             <input
               type="text"

@@ -1,8 +1,10 @@
 import { useSignal } from "@preact/signals";
-import type { EffectObjects, EffectPart } from "../wire.ts";
+import type { ChangeList, EffectObjects, EffectPart, Waiting } from "../wire.ts";
+import { signOf } from "./changes.tsx";
 import { Search, Steps, Text } from "./parts.tsx";
-import { number } from "./plain-words.ts";
+import { number, percent, wholeWords } from "./plain-words.ts";
 import { runPath, SEARCH_AFTER_MS, useRead } from "./requests.ts";
+import { Kinds } from "./run-words.tsx";
 import { narrows } from "./state.ts";
 
 /** The number of names on a page (`ROWS`). A list with more than `SEARCHED` names has a search field. */
@@ -48,6 +50,71 @@ export function Part({ runId, place, part: { title, count, objects: first } }: P
       </ul>
       {total === 0 && <p>Nothing has this in its name.</p>}
       <Steps from={from} total={total} rows={ROWS} of="found" />
+    </details>
+  );
+}
+
+/** Returns whether the run makes several kinds of changes. */
+export function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
+  return Math.max(created, changed, deleted) < created + changed + deleted;
+}
+
+/** Shows how many objects are changed, and their share of the targeting. */
+export function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: boolean | undefined }) {
+  const { counts, magnitude: { count, whole, verb, within } = NO_MAGNITUDE } = waiting;
+  const total = whole === undefined || whole < count ? undefined : whole;
+  const does = verb === "deleted" ? "Deletes" : "Changes";
+  if (!hasKinds(waiting)) {
+    // The title already contains the number of objects. So only their share of the targeting is added, if it is known.
+    return (
+      <span class="line quiet small">
+        {total !== undefined && count > 1 ? (
+          <>
+            {does} {percent(count, total)} of {wholeWords(total)}
+          </>
+        ) : (
+          within
+        )}
+      </span>
+    );
+  }
+  return (
+    <>
+      <span class="row">
+        <Kinds of={counts} isUndo={isUndo} areAhead />
+      </span>
+      {total !== undefined && (
+        <span class="line small">
+          {does} {number(count)} of the {wholeWords(total)} ({percent(count, total)})
+        </span>
+      )}
+    </>
+  );
+}
+
+const NO_MAGNITUDE: NonNullable<Waiting["magnitude"]> = { count: 0, verb: "changed", what: "" };
+
+/** Lists what a run that was declined or has expired would have changed. */
+export function Unsent({ list }: { readonly list: ChangeList | undefined }) {
+  if (list === undefined || list.total === 0) return null;
+  const more = list.total - list.rows.length;
+  return (
+    <details>
+      <summary>What was not sent</summary>
+      <ul>
+        {list.rows.map((row, at) => (
+          <li key={at}>
+            {signOf(row)[0]} <Text of={row.before?.name ?? row.after?.name} />
+            {row.before && row.after && row.before.name !== row.after.name && (
+              <>
+                {" → "}
+                <Text of={row.after.name} />
+              </>
+            )}
+          </li>
+        ))}
+        {more > 0 && <li>and {number(more)} more</li>}
+      </ul>
     </details>
   );
 }

@@ -7,7 +7,7 @@ import { want } from "./event-list.ts";
 import { Badge, ClockTime, Copy, copyText, SCROLLS, Text, visible, visibleLines } from "./parts.tsx";
 import { counted } from "./plain-words.ts";
 import { act, read } from "./requests.ts";
-import { eventsAge, metrics, route, sandbox } from "./state.ts";
+import { eventsAge, isSandboxThere, metrics, route, sandbox } from "./state.ts";
 import { RESULTS } from "./words.tsx";
 
 /** The sentence that explains each result to a person. */
@@ -170,7 +170,7 @@ function Corrected({ corrected, problems }: Pick<EventDetail, "problems"> & { re
           Copy corrected event
         </button>
         {sandbox.value?.readOnly !== true && (
-          <button type="button" onClick={send}>
+          <button type="button" disabled={!isSandboxThere.value} onClick={send}>
             Send to the sandbox
           </button>
         )}

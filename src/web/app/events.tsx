@@ -39,7 +39,7 @@ import {
 } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
-import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, set, verdicts } from "./state.ts";
+import { arrived, clockAhead, events, isSandboxThere, metrics, route, sandbox, set, verdicts } from "./state.ts";
 import { eventShares, Fix, RESULTS, VERDICTS, WordsOf } from "./words.tsx";
 
 /** The number of problems that are shown before the person presses "Show more". */
@@ -69,11 +69,11 @@ export function Events() {
         <State />
         <Endpoint />
         <span class="push row">
-          <button type="button" onClick={pause} disabled={isOlder.value || !isConnected.value}>
+          <button type="button" onClick={pause} disabled={isOlder.value || !isSandboxThere.value}>
             {isPaused.value ? "Resume" : "Pause"}
           </button>
           {!isReadOnly && (
-            <button type="button" onClick={ask(true)} disabled={arrived.value === 0 || !isConnected.value}>
+            <button type="button" onClick={ask(true)} disabled={arrived.value === 0 || !isSandboxThere.value}>
               Clear events…
             </button>
           )}
@@ -101,8 +101,7 @@ export function Events() {
 }
 
 function State() {
-  if (sandbox.value?.isLost) return <Badge tone="bad">The sandbox does not answer</Badge>;
-  if (!isConnected.value) return <Badge tone="bad">Not connected</Badge>;
+  if (!isSandboxThere.value) return <Badge tone="bad">Not connected</Badge>;
   const [last] = events.value;
   return (
     <>
@@ -245,7 +244,7 @@ function Problems() {
         <h2 id="problems">
           {counted(problems.length, "problem")}{" "}
           <span class="quiet small">
-            {number(lost)} of {counted(arrived.value, "event")} {lost === 1 ? "does" : "do"} not count
+            {number(lost)} of {counted(arrived.value, "event")} not recorded
           </span>
         </h2>
       </div>

@@ -5,13 +5,13 @@ import { PATHS } from "../wire.ts";
 import { Table } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
-import { faults, isConnected, set } from "./state.ts";
+import { faults, isSandboxThere, set } from "./state.ts";
 
 /** Shows the faults that the sandbox simulates: active ones, presets, and a form for any kind. */
 export function Faults() {
   const rows = faults.value.faults;
   return (
-    <fieldset disabled={!isConnected.value}>
+    <fieldset disabled={!isSandboxThere.value}>
       <div class="row">
         <h1>Fault injection</h1>
         <span class="quiet">What the sandbox does wrong on purpose, to test clients.</span>

@@ -25,14 +25,15 @@ import {
   hasEnded,
   hello,
   isConnected,
+  isSandboxThere,
   link,
   notice,
+  openRuns,
   outcome,
   route,
   sandbox,
   set,
   VIEW_TITLES,
-  waitingRuns,
 } from "./state.ts";
 import { Targetings } from "./targetings.tsx";
 
@@ -76,7 +77,7 @@ export function Frame() {
     <div class="app">
       <header class="side">
         <strong class="logo">◎ targeting-mcp</strong>
-        {known !== undefined && <Environment of={shownOf(known, view)} />}
+        {known !== undefined && <Environment of={shownOf(known, view)} isLost={isLost(view)} />}
         <nav aria-label="Views">
           {known?.views.map((name) => (
             <ViewLink key={name} name={name} />
@@ -98,7 +99,11 @@ export function Frame() {
       </header>
       <div>
         <LiveRegion />
-        <FaultBanner />
+        {isLost(view) ? (
+          <p class="banner">The sandbox does not answer. This is what it reported last.</p>
+        ) : (
+          <FaultBanner />
+        )}
         <main class={(view && LAYOUTS[view]) ?? ""}>{View === undefined ? <Unopened /> : <View />}</main>
       </div>
     </div>
@@ -115,11 +120,16 @@ function shownOf({ environment, sandbox = environment }: Hello, view: ViewName |
   return view !== undefined && OF_SANDBOX.has(view) ? sandbox : environment;
 }
 
+/** Returns whether a view shows a sandbox that does not answer. */
+function isLost(view: ViewName | undefined): boolean {
+  return view !== undefined && OF_SANDBOX.has(view) && isConnected.value && !isSandboxThere.value;
+}
+
 /**
- * Shows the environment, and whether the page is connected to it. Live is red and a sandbox violet, so that people
+ * Shows the environment, and that the connection is lost. `isLost`: its sandbox does not answer. Live is red and a sandbox violet, so that people
  * cannot confuse them.
  */
-function Environment({ of }: { readonly of: ShownEnvironment }) {
+function Environment({ of, isLost }: { readonly of: ShownEnvironment; readonly isLost: boolean }) {
   const { kind, project, address } = of;
   return (
     <div class={`environment ${kind}`}>
@@ -137,7 +147,9 @@ function Environment({ of }: { readonly of: ShownEnvironment }) {
             <Text of={address} most={80} />
           </span>
         )}
-        <Connection />
+        {(isLost || link.value.is !== "live") && (
+          <span class="link">{isLost || !isConnected.value ? "Not connected" : "Connecting…"}</span>
+        )}
       </span>
     </div>
   );
@@ -150,7 +162,7 @@ function ViewLink({ name }: { readonly name: ViewName }) {
     // On a narrow screen, the navigation scrolls, so the link of the shown view is scrolled into it.
     if (isShown) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [isShown]);
-  const waiting = name === "approvals" && !hasEnded.value ? waitingRuns.value.length : 0;
+  const waiting = name === "approvals" && !hasEnded.value ? openRuns.value.length : 0;
   return (
     <a ref={link} href={`#/${name}`} {...(isShown && { "aria-current": "page" as const })}>
       {VIEW_TITLES[name]}
@@ -187,19 +199,10 @@ function Keys({ view }: { readonly view: ViewName }) {
   );
 }
 
-function Connection() {
-  const state = link.value.is === "live" ? "good" : isConnected.value ? "idle" : "bad";
-  return (
-    <span class="link">
-      <i class={`dot ${state}`} /> {{ good: "Connected", idle: "Connecting…", bad: "Not connected" }[state]}
-    </span>
-  );
-}
-
 /** Shows the text for screen readers: counts, the connection, and the result of the last action. */
 function LiveRegion() {
   const { view } = route.value;
-  const waiting = hasEnded.value ? 0 : waitingRuns.value.length;
+  const waiting = hasEnded.value ? 0 : openRuns.value.length;
   useEffect(() => {
     const title = view === undefined ? "targeting-mcp" : `${VIEW_TITLES[view]} – targeting-mcp`;
     document.title = waiting > 0 ? `(${waiting}) ${title}` : title;
@@ -254,7 +257,7 @@ function FaultBanner() {
       {sandbox.value?.readOnly !== true && (
         <>
           <a href="#/faults">Show</a>{" "}
-          <button type="button" disabled={!isConnected.value} onClick={removeAll}>
+          <button type="button" disabled={!isSandboxThere.value} onClick={removeAll}>
             {length === 1 ? "Remove it" : "Remove them"}
           </button>
         </>
@@ -301,12 +304,6 @@ function Login({ ways }: { readonly ways: LoginWays }) {
       </p>
       <h1>{isPossible ? "Log in" : "This page needs a link"}</h1>
       <p>{ways.message}</p>
-      {!isPossible && (
-        <p>
-          The server opens this page by itself when a change waits for you. To open it now, run this command in a
-          terminal: <code>targeting-mcp page</code>
-        </p>
-      )}
       {ways.token && (
         <form class="row" onSubmit={submit}>
           <label>

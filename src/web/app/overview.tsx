@@ -16,8 +16,20 @@ import {
 import { clockWords, counted, dateOf, number, percent } from "./plain-words.ts";
 import { Attention } from "./problems.tsx";
 import { changeShares, NO_CHANGES, ShortRequester, statusWords, Title, toneOf, totalOf } from "./run-words.tsx";
-import { arrived, coverage, hasEnded, hello, runList, sandbox, timeOf, verdicts, waitingRuns } from "./state.ts";
-import { eventShares } from "./words.tsx";
+import {
+  arrived,
+  coverage,
+  hasEnded,
+  hello,
+  isBlocked,
+  openRuns,
+  runList,
+  sandbox,
+  timeOf,
+  verdicts,
+  waitingRuns,
+} from "./state.ts";
+import { eventShares, SandboxTag } from "./words.tsx";
 
 const HOUR = 3_600_000;
 const HOURS = 24;
@@ -29,7 +41,7 @@ const MAX_RECENT = 8;
 
 /** Shows runs and problems that need the person's attention, and what happened today. */
 export function Overview() {
-  const { length } = waitingRuns.value.filter(({ waiting }) => waiting?.stale === undefined && !waiting?.ended);
+  const { length } = openRuns.value;
   const today = useRef<HTMLDivElement>(null);
   if (runList.value.length === 0 && arrived.value === 0) return <NothingYet />;
   return (
@@ -91,7 +103,7 @@ function Waiting() {
                   <Ago at={run.waiting.expiresAt} />
                 </>
               )}
-              {run.waiting?.stale !== undefined && ` · ${STALE}`}
+              {isBlocked(run) && " · cannot be approved"}
             </span>
           </div>
           <a class={`button${at === 0 ? " primary" : ""}`} href={`#/approvals/${run.runId}`} data-row="go">
@@ -108,8 +120,6 @@ function Waiting() {
     </ul>
   );
 }
-
-const STALE = "changed since it was planned: it cannot be approved";
 
 /** Returns the runs of the current day, in the person's time zone. */
 function runsOfToday(): readonly RunRow[] {
@@ -181,7 +191,7 @@ function EventFigures() {
   const unseen = rows.filter(({ count }) => count === 0).map(({ name }) => name);
   if (rows.length === 0) {
     return ["Test events recorded", "Event coverage"].map((title) => (
-      <Figure key={title} title={title} value="–">
+      <Figure key={title} title={<OfSandbox title={title} />} value="–">
         <span class="quiet small">{sandbox.value?.isLost ? "the sandbox does not answer" : "being read…"}</span>
       </Figure>
     ));
@@ -189,7 +199,7 @@ function EventFigures() {
   const share = arrived.value === 0 ? "–" : percent(verdicts.value.recorded, arrived.value);
   return (
     <>
-      <Figure title="Test events recorded" value={share}>
+      <Figure title={<OfSandbox title="Test events recorded" />} value={share}>
         <Bar shares={shares} label="Test events" />
         <span class="quiet small">
           {arrived.value === 0
@@ -197,13 +207,24 @@ function EventFigures() {
             : `${sharesText(shares)}, since the sandbox started or was cleared`}
         </span>
       </Figure>
-      <Figure title="Event coverage" value={`${number(rows.length - unseen.length)} / ${number(rows.length)}`}>
+      <Figure
+        title={<OfSandbox title="Event coverage" />}
+        value={`${number(rows.length - unseen.length)} / ${number(rows.length)}`}
+      >
         <span class="quiet small">
           {unseen.length === 0
             ? "every event was sent"
             : `never sent: ${unseen.slice(0, 3).join(", ")}${unseen.length > 3 ? ", …" : ""}`}
         </span>
       </Figure>
+    </>
+  );
+}
+
+function OfSandbox({ title }: { readonly title: string }) {
+  return (
+    <>
+      {title} <SandboxTag />
     </>
   );
 }
@@ -264,7 +285,9 @@ function ChangedToday() {
       </ul>
       {all.length > shown && (
         <a href={`#/runs/${dateOf(now.value)}`}>
-          {more > 0 ? `and ${counted(more, "more run")} with changes` : `All ${counted(all.length, "run")} today`}
+          {more > 0
+            ? `and ${counted(more, "more run")} with changes`
+            : `${all.length > 1 ? "All " : ""}${counted(all.length, "run")} today`}
         </a>
       )}
     </div>

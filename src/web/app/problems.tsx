@@ -8,7 +8,7 @@ import { runPath, useRead } from "./requests.ts";
 import { Cause, heldBack } from "./run-problems.tsx";
 import { Title } from "./run-words.tsx";
 import { clockAhead, runList, set } from "./state.ts";
-import { type EventProblem, eventProblems, Fix, RESULTS, WordsOf } from "./words.tsx";
+import { type EventProblem, eventProblems, Fix, RESULTS, SandboxTag, WordsOf } from "./words.tsx";
 
 // The problems of runs and of events that need the person's attention.
 
@@ -185,7 +185,7 @@ function EventItem({ of: { name, count, total, causes } }: { readonly of: EventP
               </code>{" "}
             </>
           )}
-          test {total === 1 ? "event" : "events"} {count === 1 ? "does" : "do"} not count
+          test {total === 1 ? "event" : "events"} not recorded
           {others.length === 0 && (
             <>
               : <WordsOf of={first.cause} />
@@ -212,7 +212,7 @@ function EventItem({ of: { name, count, total, causes } }: { readonly of: EventP
           ))}
         </ul>
       )}
-      last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt)) - clockAhead.value} />
+      <SandboxTag /> last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt)) - clockAhead.value} />
       {platforms.size === 1 && (
         <>
           {" · "}

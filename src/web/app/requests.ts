@@ -9,7 +9,6 @@ import {
   type RunRow,
   TOKEN_HEADER,
 } from "../wire.ts";
-import { visible } from "./parts.tsx";
 import { go, outcome, runs } from "./state.ts";
 
 /** The result of a request: the data, or an error message with the HTTP status. Status 0: the server did not answer. */
@@ -263,17 +262,16 @@ const DONE = {
   resume: "The run is being resumed",
 } as const;
 
-const MAX_LETTERS = 120;
-
 /**
  * Executes the action of a button of a run, and shows the result. If the action plans an undo, opens the planned run,
  * which needs approval.
  */
 export async function actOnRun(run: RunRow, action: RunAction, typed?: string): Promise<void> {
-  const { runId, title, waiting } = run;
+  const { runId, waiting } = run;
   const said = { ...(waiting && { digest: waiting.digest }), ...(waiting?.typed !== undefined && { typed }) };
-  const body = action === "approve" || action === "decline" ? said : {};
-  const done = `${DONE[action]}: ${visible(title.slice(0, MAX_LETTERS))}.`;
+  const isDecision = action === "approve" || action === "decline";
+  const body = isDecision ? said : {};
+  const done = `${DONE[action]}${isDecision && waiting ? `: ${waiting.act}` : ""}.`;
   const answer = await acted<{ readonly runId?: string }>(runPath(runId, action), body, done);
   const planned = action === "undo" ? answer?.data.runId : undefined;
   if (planned !== undefined) go(`#/approvals/${planned}`, done);

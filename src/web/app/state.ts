@@ -29,6 +29,8 @@ export const link = signal<Link>({ is: "waiting" });
  */
 export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
 export const hasEnded = computed(() => link.value.is === "ended");
+/** Whether the sandbox can be changed: the server is connected, and the sandbox answers it. */
+export const isSandboxThere = computed(() => isConnected.value && !sandbox.value?.isLost);
 export const hello = signal<Hello | undefined>(undefined);
 /** The notice about the session, for example that its link was used a second time. Empty if there is none. */
 export const notice = signal("");
@@ -46,6 +48,17 @@ export function timeOf({ startedAt, beganAt = startedAt }: RunRow): number {
 export const waitingRuns = computed(() =>
   runList.value.filter(({ status, waiting }) => status === "needs_confirmation" && waiting !== undefined),
 );
+
+/**
+ * The runs that wait for the person's decision, as all views count them. Runs that can no longer be approved do not
+ * count.
+ */
+export const openRuns = computed(() => waitingRuns.value.filter((run) => !isBlocked(run)));
+
+/** Returns whether a waiting run can no longer be approved, because something has changed or its server has ended. */
+export function isBlocked({ waiting }: RunRow): boolean {
+  return waiting?.stale !== undefined || waiting?.ended === true;
+}
 
 /** The newest events, the newest first. `verdicts` counts all events of the sandbox by result. */
 export const events = signal<readonly EventRow[]>([]);
@@ -130,7 +143,7 @@ const EVERY_MS = 2000;
 const counts = computed(() => {
   switch (route.value.view) {
     case "approvals":
-      return counted(waitingRuns.value.length, "run waits for a decision.", "runs wait for a decision.");
+      return counted(openRuns.value.length, "run waits for a decision.", "runs wait for a decision.");
     case "runs": {
       const running = runList.value.filter(({ status }) => status === "running").length;
       return `${counted(runList.value.length, "run")}, ${running} running.`;

@@ -1,6 +1,6 @@
 import type { EventCause, Verdict, Words } from "../sandbox-wire.ts";
 import { type Share, type Tone, visible } from "./parts.tsx";
-import { arrived, metrics } from "./state.ts";
+import { arrived, hello, metrics } from "./state.ts";
 
 /** Shows a sentence in parts. Names of fields and events have a monospaced font. */
 export function WordsOf({ of }: { readonly of: Words }) {
@@ -27,6 +27,11 @@ export function Fix({ of }: { readonly of: Words }) {
       Fix: <WordsOf of={of} />
     </span>
   );
+}
+
+/** Marks data of the sandbox among those of a live server. */
+export function SandboxTag() {
+  return hello.value?.sandbox === undefined ? null : <span class="pill sandbox">sandbox</span>;
 }
 
 /** How the page names the results of events, with the colour of each. */
