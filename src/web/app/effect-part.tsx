@@ -104,13 +104,8 @@ export function Unsent({ list }: { readonly list: ChangeList | undefined }) {
       <ul>
         {list.rows.map((row, at) => (
           <li key={at}>
-            {signOf(row)[0]} <Text of={row.before?.name ?? row.after?.name} />
-            {row.before && row.after && row.before.name !== row.after.name && (
-              <>
-                {" → "}
-                <Text of={row.after.name} />
-              </>
-            )}
+            {signOf(row)[0]}{" "}
+            <Text of={[...new Set([row.before, row.after].flatMap((side) => side?.name ?? []))].join(" → ")} />
           </li>
         ))}
         {more > 0 && <li>and {number(more)} more</li>}

@@ -101,7 +101,7 @@ export function Events() {
 }
 
 function State() {
-  if (!isSandboxThere.value) return <Badge tone="bad">Not connected</Badge>;
+  if (!isSandboxThere.value) return null;
   const [last] = events.value;
   return (
     <>
