@@ -46,7 +46,6 @@ import { canSendInAnyOrder, plannedRequests, type Requests } from "./plan/reques
 import { type JournalEntry, journalEntry, journalLine, type RunFacts, type Step } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { rowOf } from "./rows/steps.ts";
-import { changedSince } from "./settle/changed-since.ts";
 import { COMPARE_AGAIN, drive } from "./settle/drive.ts";
 import { type ChangeDriver, ServerClock } from "./settle/evidence.ts";
 
@@ -301,7 +300,11 @@ function driverOf(
     ...{ state, signal, record, lease, flush, intend, mayAnnounce, mayLeave, progress },
     onExisting: changeOf(header.call).onExisting,
     compareAt: Number.NEGATIVE_INFINITY,
-    changedSince: () => changedSince(state, run.part("former"), { api, signal }),
+    changedSince: async (isFull) => {
+      // Imported only when needed, because most runs end within a second.
+      const { changedSince } = await import("./settle/changed-since.ts");
+      return changedSince(run, isFull, { api, signal });
+    },
     change: (changes, more = {}) => {
       record({ t: "answer", at: clock.now(), changes, ...more });
       progress();

@@ -377,11 +377,12 @@ export class RunState {
     this.#work.standings.follow();
   }
 
-  #answer({ steps, changes, made, settlements }: Extract<JournalEntry, { readonly t: "answer" }>): void {
+  #answer({ steps, changes, made, settlements, amended }: Extract<JournalEntry, { readonly t: "answer" }>): void {
     this.#addSteps(steps ?? []);
     const left = this.#inFlight ?? { at: this.updatedAt, progress: this.#progress };
     for (const change of changes) this.#changeStep(change, left);
     if (made !== undefined) this.#make(made);
+    for (const { object, ...more } of amended ?? []) this.#work.objects.amend(object, more);
     for (const settlement of settlements ?? []) {
       this.#work.outcomes.settle(settlement);
       this.#work.dropSteps(settlement.object, "dropped");
@@ -487,8 +488,7 @@ export class RunState {
    * as if this run had created the object.
    */
   #isUnclear(step: number): boolean {
-    const main = this.steps.objectOf(step);
-    return main !== undefined && this.reason(main)?.code === "OWNER_UNCLEAR";
+    return this.reason(this.steps.objectOf(step) ?? -1)?.code === "OWNER_UNCLEAR";
   }
 }
 

@@ -23,10 +23,23 @@ import {
   type StepOf,
 } from "./rows/entries.ts";
 import { StepMaker } from "./rows/steps.ts";
-import { readPreviousValues } from "./settle/changed-since.ts";
 
 type Pieces = AsyncIterable<Uint8Array>;
-type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
+type PreviousValue = PreviousOption | PreviousTargeting;
+type Former = ReadonlyMap<string, PreviousValue>;
+
+/** Reads the previous values that a run has stored (its part `former`), by ID. `as` converts each of them. */
+export async function readPreviousValues(
+  pieces: Pieces,
+  as: (value: PreviousValue) => PreviousValue = (value) => value,
+): Promise<Former> {
+  const former = new Map<string, PreviousValue>();
+  for await (const line of wholeLines(pieces)) {
+    const read = previousValueLine.safeParse(parseJson(line)).data;
+    if (read !== undefined) former.set(read._id, as(read));
+  }
+  return former;
+}
 
 /**
  * What a read has shown about steps that were sent but not answered. It was made when none of their requests was in

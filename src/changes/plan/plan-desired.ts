@@ -202,7 +202,7 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
       const changed = new Set([...add, ...remove]);
       const held = isDeleted ? [...contexts] : contexts.filter((id) => changed.has(id));
       plan.former.record({ ...record, _id, targeting: targeting._id });
-      plan.former.option({ _id, held, ...(subOptions.length > 0 && { subOptions }) });
+      plan.former.option({ _id, held, contextCount: contexts.length, ...(subOptions.length > 0 && { subOptions }) });
     }
     if (goes || alreadyDone.has(at)) continue;
     if (isDeleted && type === "atomic") plan.losses.push(optionLoss({ name, _id, parent }, contexts.length));

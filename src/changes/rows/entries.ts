@@ -190,6 +190,11 @@ const settlement = z.object({
 /** The outcome of an object without a step, such as one with an invalid name. */
 export type Settlement = Fixed<z.infer<typeof settlement>>;
 
+const amendedObject = reportedObject.pick({ change: true, contextCount: true }).extend({ object: z.number() });
+
+/** What the report says about an object from now on, because others changed it before this run could. */
+export type AmendedObject = Fixed<z.infer<typeof amendedObject>>;
+
 export const rowItem = z.object({ targeting: z.string(), name: z.string(), contexts });
 export type RowItem = Fixed<z.infer<typeof rowItem>>;
 
@@ -377,6 +382,7 @@ const entry = z.discriminatedUnion("t", [
     changes: z.array(stepChange),
     steps: z.array(step).exactOptional(),
     settlements: z.array(settlement).exactOptional(),
+    amended: z.array(amendedObject).exactOptional(),
     made: madeRows.exactOptional(),
   }),
   /** The request that the last entry `send` announced was not sent. */
@@ -437,6 +443,9 @@ const formerOption = z.object({
 export type PreviousTargeting = z.infer<typeof formerTargeting>;
 
 export type PreviousOption = z.infer<typeof formerOption>;
+
+/** The fields of an option or targeting that others have already set as a step of the run would. */
+export type SameFields = Pick<PreviousOption, "name" | "parent" | "exposeChildren">;
 
 export const previousValueLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
 

@@ -1,35 +1,25 @@
+import { createHash } from "node:crypto";
 import type { ManagementApi } from "../../api/management.ts";
-import { parseJson } from "../../platform/json.ts";
-import { findOptions, isMissing, mapConcurrently } from "../../reads/option-contents.ts";
+import { addTo } from "../../platform/by-key.ts";
+import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { placedOptions } from "../../reads/saved-options.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
-import { undefinedIf, wholeLines } from "../../runs/store.ts";
-import type { OptionRecord } from "../../spec/records.ts";
+import { undefinedIf } from "../../runs/store.ts";
+import { comparedFields, type OptionRecord, type TargetingRecord } from "../../spec/records.ts";
 import type { RunState } from "../change-state.ts";
+import { readPreviousValues } from "../done.ts";
 import {
   type PreviousOption,
   type PreviousTargeting,
-  previousValueLine,
+  type SameFields,
   type Step,
   type StepChange,
   targetOf,
 } from "../rows/entries.ts";
+import type { ComparedRun, Comparison } from "./evidence.ts";
 
 type PreviousValue = PreviousOption | PreviousTargeting;
 type Previous = ReadonlyMap<string, PreviousValue>;
-
-/** Reads the previous values that a run has stored (its part `former`), by ID. `as` converts each of them. */
-export async function readPreviousValues(
-  pieces: AsyncIterable<Uint8Array>,
-  as: (value: PreviousValue) => PreviousValue = (value) => value,
-): Promise<Previous> {
-  const former = new Map<string, PreviousValue>();
-  for await (const line of wholeLines(pieces)) {
-    const read = previousValueLine.safeParse(parseJson(line)).data;
-    if (read !== undefined) former.set(read._id, as(read));
-  }
-  return former;
-}
 
 /** Replaces the Context IDs by their number, because millions of them would need too much memory. */
 function counted(value: PreviousValue): PreviousValue {
@@ -39,39 +29,74 @@ function counted(value: PreviousValue): PreviousValue {
 }
 
 /**
- * Compares the objects that a run will still delete or overwrite with their previous values (`former`). Returns the
- * ends of those open steps whose objects others have changed: `unknown` if an earlier request may have applied the
- * step, otherwise `failed`. Undefined if no open step deletes or overwrites anything. The caller must have the write
- * lock, so that this server sends no other request meanwhile. Throws the ApiError of a failed read.
+ * Compares the objects that a run will still change with their previous values, its part `former`. Returns the ends of
+ * those open steps that would delete or overwrite changes by others: `unknown` if an earlier request may have applied
+ * the step, otherwise `failed`. If others already made the same change as a step that was never sent, stores the
+ * current values as the previous ones, so that the run does not claim that change. Undefined if no open step needs a
+ * comparison. `isFull`: reads the Context IDs of every option, otherwise only of those whose number has changed. The
+ * caller must have the write lock, so that this server sends no other request meanwhile. Throws the ApiError of a
+ * failed read.
  */
 export async function changedSince(
-  state: RunState,
-  former: () => AsyncIterable<Uint8Array>,
+  run: ComparedRun,
+  isFull: boolean,
   { api, signal }: Reading,
-): Promise<readonly StepChange[] | undefined> {
-  const open = openReplacements(state);
-  if (open.length === 0) return undefined;
-  const previous = await readPreviousValues(former(), counted);
+): Promise<Comparison | undefined> {
+  const { state } = run;
+  const changes = openChanges(state);
+  const open = changes.filter(overwrites);
+  const unsent = unsentContexts(state, changes);
+  if (open.length + unsent.size === 0) return undefined;
+  const sets = new Set(isFull ? open.flatMap((step) => (isUnsentSet(state, step) ? (targetOf(step) ?? []) : [])) : []);
+  const known = new Set<string>();
+  const digests = new Map<string, string>();
+  const previous = await readPreviousValues(run.part("former")(), (value) => {
+    if (value.kind === "option" && value.held !== undefined) {
+      known.add(value._id);
+      if (sets.has(value._id)) digests.set(value._id, digestOf(value.held));
+    }
+    return counted(value);
+  });
+  // Nothing is claimed about Context IDs of which no previous value is stored.
+  for (const id of unsent.keys()) if (!known.has(id)) unsent.delete(id);
+  if (open.length + unsent.size === 0) return undefined;
   const ofTargetings = open.filter(({ operation }) => TARGETING_OPERATIONS.has(operation));
   const ofOptions = open.filter(({ operation }) => !TARGETING_OPERATIONS.has(operation));
+  const counting = isFull ? [] : [...unsent.keys()].filter((id) => sentSteps(state, id).length === 0);
   const { found } = await findOptions(
     api,
-    ofOptions.flatMap((step) => targetOf(step) ?? []),
+    [...new Set([...ofOptions.flatMap((step) => targetOf(step) ?? []), ...counting])],
     signal,
   );
   const stale = new Map<string, Stale>();
+  const same = new Map<string, SameFields>();
   for (const step of ofOptions) {
     const id = targetOf(step) ?? "";
     const option = found.get(id);
     const before = previous.get(id);
     const change = option && staleOption(before, option, replacedBy(state, step, before));
     if (change !== undefined) stale.set(id, change);
+    const fields = option && sameFields(state, step, before, comparedFields(option));
+    if (fields !== undefined) same.set(id, { ...same.get(id), ...fields });
   }
+  await mapConcurrently(
+    [...digests].filter(([id]) => !stale.has(id)),
+    async ([id, digest]) => {
+      const { contexts = [] } = (await undefinedIf(isMissing, readOptionContents(api, id, signal))) ?? {};
+      const before = previous.get(id);
+      if (before?.kind !== "option" || digestOf(contexts) === digest || !found.has(id)) return;
+      stale.set(id, { field: "contexts", planned: before.contextCount, service: contexts.length });
+    },
+  );
   await mapConcurrently(ofTargetings, async (step) => {
     const id = targetOf(step) ?? "";
     const { names = [] } = replacedBy(state, step, previous.get(id));
-    const change = await staleTargeting(id, { previous, names, isDeleted: isDeletion(step) }, { api, signal });
+    const targeting = await undefinedIf(isMissing, api.getTargeting(id, { signal }));
+    const about = { previous, names, isDeleted: isDeletion(step) };
+    const change = targeting && (await staleTargeting(targeting, about, { api, signal }));
     if (change !== undefined) stale.set(id, change);
+    const fields = targeting && sameFields(state, step, previous.get(id), targeting);
+    if (fields !== undefined) same.set(id, fields);
   });
   for (const step of open) {
     const id = targetOf(step) ?? "";
@@ -80,7 +105,7 @@ export async function changedSince(
     // A group is not deleted if one of its sub-options stays.
     if (!stale.has(id) && subOptions.some((one) => stale.has(one))) stale.set(id, { field: "subOption" });
   }
-  return open.flatMap((step): readonly StepChange[] => {
+  const ends = open.flatMap((step): readonly StepChange[] => {
     const change = stale.get(targetOf(step) ?? "");
     if (change === undefined) return [];
     // An unanswered update may have been applied before others changed the object. An unanswered deletion may still be
@@ -89,24 +114,105 @@ export async function changedSince(
     const reason: Reason = ownReason("PLAN_STALE", { ...change, isLeft: true, ...(isInDoubt && { isInDoubt }) });
     return [{ step: step.id, to: isInDoubt ? "unknown" : "failed", reason }];
   });
+  const isOtherCount = (id: string): boolean => {
+    const [before, now] = [previous.get(id), found.get(id)?.contextCount];
+    return before?.kind === "option" && now !== undefined && now !== before.contextCount;
+  };
+  const read = isFull ? [...unsent.keys()] : counting.filter(isOtherCount);
+  const partOf = (id: string) => ({ unsent: unsent.get(id) ?? [], sent: sentSteps(state, id) });
+  const contexts = new Map(read.filter((id) => !stale.has(id)).map((id) => [id, partOf(id)]));
+  for (const id of stale.keys()) same.delete(id);
+  if (contexts.size + same.size === 0) return { ends, amended: [] };
+  // Imported only when needed, because few runs are resumed.
+  const { refreshPreviousValues } = await import("./refresh-previous.ts");
+  return { ends, amended: await refreshPreviousValues(run, { contexts, same }, { api, signal }) };
+}
+
+/**
+ * Returns the fields that a step will set and that already have its values, because others have set them. Fields that
+ * this run may have set itself are omitted. Undefined if there are none.
+ */
+function sameFields(
+  state: RunState,
+  step: Step,
+  before: PreviousValue | undefined,
+  now: SameFields,
+): SameFields | undefined {
+  if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return undefined;
+  if (before === undefined || step.prepares || state.suspectSince(step.id) !== undefined) return undefined;
+  const sent = sentSteps(state, before._id);
+  const wanted = fieldsOf(state, step);
+  const had: SameFields = before.kind === "option" ? before : { name: before.name };
+  const isByOthers = (field: keyof SameFields): boolean =>
+    now[field] === wanted[field] &&
+    had[field] !== undefined &&
+    had[field] !== wanted[field] &&
+    sent.every((other) => fieldsOf(state, other)[field] === undefined);
+  // If the run also deletes the group of the option, the service may already have moved the option to the top level.
+  const isFreed = typeof had.parent === "string" && state.stepsChanging(had.parent).some(isDeletion);
+  const { name, parent, exposeChildren } = wanted;
+  const fields = {
+    ...(name !== undefined && isByOthers("name") && { name }),
+    ...(parent !== undefined && isByOthers("parent") && !isFreed && { parent }),
+    ...(exposeChildren !== undefined && isByOthers("exposeChildren") && { exposeChildren }),
+  };
+  return Object.keys(fields).length > 0 ? fields : undefined;
+}
+
+function fieldsOf(state: RunState, step: Step): SameFields {
+  if (step.operation === "renameTargetings") return step.item;
+  if (step.operation !== "updateOptions") return {};
+  const group = state.boundId(step, "parent");
+  return group === undefined ? step.item : { ...step.item, parent: group };
+}
+
+/** Returns whether a step was applied, or was sent and may have been applied. */
+function mayBeApplied(state: RunState, { id }: Step): boolean {
+  return state.isDone(id) || state.foundGone(id) || state.suspectSince(id) !== undefined;
+}
+
+function sentSteps(state: RunState, id: string): readonly Step[] {
+  return state.stepsChanging(id).filter((step) => mayBeApplied(state, step));
+}
+
+function isUnsentSet(state: RunState, step: Step): boolean {
+  const isSet = step.operation === "updateOptions" && step.item.contexts?.set !== undefined;
+  return isSet && !mayBeApplied(state, step) && replacedBy(state, step, undefined).contextCounts !== undefined;
+}
+
+function digestOf(contextIds: readonly string[]): string {
+  return createHash("sha256").update(JSON.stringify(contextIds.toSorted())).digest("base64");
+}
+
+/** Returns by option the steps that add or remove Context IDs and that were never sent. */
+function unsentContexts(state: RunState, open: readonly Step[]): Map<string, Step[]> {
+  const unsent = new Map<string, Step[]>();
+  for (const step of open) {
+    if (step.operation !== "updateOptions" || mayBeApplied(state, step)) continue;
+    const { add = [], remove = [] } = step.item.contexts ?? {};
+    const id = targetOf(step);
+    if (id !== undefined && add.length + remove.length > 0) addTo(unsent, id, step);
+  }
+  return unsent;
 }
 
 const CREATES: ReadonlySet<Step["operation"]> = new Set(["createTargetings", "addOptions"]);
 
 /** Returns whether a step may overwrite changes by others. Adding or removing single Context IDs does not. */
 function overwrites(step: Step): boolean {
-  if (step.undoes !== undefined || CREATES.has(step.operation)) return false;
   if (step.operation !== "updateOptions") return true;
-  const { name, parent, contexts } = step.item;
-  return name !== undefined || parent !== undefined || contexts?.set !== undefined;
+  const { name, parent, exposeChildren, contexts } = step.item;
+  return (name ?? parent ?? exposeChildren ?? contexts?.set) !== undefined || parent === null;
 }
 
-function openReplacements(state: RunState): readonly Step[] {
+function openChanges(state: RunState): readonly Step[] {
   // Creates overwrite nothing. This saves a large import, which only creates options, the loop below.
   if ([...state.steps.parts()].every(({ operation }) => CREATES.has(operation))) return [];
   const steps = new Map<number, Step>();
   for (let object = 0; object < state.objects.length; object += 1) {
-    for (const step of state.openSteps(object)) if (overwrites(step)) steps.set(step.id, step);
+    for (const step of state.openSteps(object)) {
+      if (step.undoes === undefined && !CREATES.has(step.operation)) steps.set(step.id, step);
+    }
   }
   return [...steps.values()];
 }
@@ -122,6 +228,7 @@ interface Reading {
 interface Replaced {
   readonly names?: readonly string[];
   readonly parents?: readonly (string | null)[];
+  readonly exposures?: readonly boolean[];
   readonly contextCounts?: readonly number[];
   readonly hasSubOptions?: true;
 }
@@ -132,15 +239,17 @@ function replacedBy(state: RunState, step: Step, before: PreviousValue | undefin
   const updates = all.flatMap((each) => (each.operation === "updateOptions" ? [each] : []));
   const isOnly = updates.every(({ id, item }) => id === step.id || item.contexts === undefined);
   if (step.operation !== "updateOptions") return { names, hasSubOptions: true, ...(isOnly && { contextCounts: [] }) };
-  const { name, parent, contexts: { set } = {} } = step.item;
+  const { name, parent, exposeChildren, contexts: { set } = {} } = step.item;
   const group = before?.kind === "option" ? before.parent : undefined;
   // If the run also deletes the group of the option, the service may already have moved the option to the top level.
   const isFreed = typeof group === "string" && state.stepsChanging(group).some(isDeletion);
   const parents = updates.flatMap(({ item }) => (item.parent === undefined ? [] : [item.parent]));
+  const exposures = updates.flatMap(({ item }) => item.exposeChildren ?? []);
   const isInDoubt = state.suspectSince(step.id) !== undefined;
   return {
     ...((name !== undefined || set !== undefined) && { names }),
     ...(parent !== undefined && { parents: isFreed ? [...parents, null] : parents }),
+    ...(exposeChildren !== undefined && { exposures }),
     ...(set !== undefined && isOnly && { contextCounts: isInDoubt ? [set.length] : [] }),
   };
 }
@@ -152,19 +261,24 @@ function isDeletion({ operation }: Step): boolean {
 }
 
 interface Stale {
-  readonly field: "name" | "parent" | "contexts" | "subOptions" | "subOption" | "options";
-  readonly planned?: string | number | null | undefined;
-  readonly service?: string | number | null;
+  readonly field: "name" | "parent" | "exposeChildren" | "contexts" | "subOptions" | "subOption" | "options";
+  readonly planned?: string | number | boolean | null | undefined;
+  readonly service?: string | number | boolean | null;
 }
 
 function staleOption(
   before: PreviousValue | undefined,
-  { name, parent = null, contextCount, childCount = 0 }: OptionRecord,
-  { names, parents, contextCounts, hasSubOptions }: Replaced,
+  option: OptionRecord,
+  { names, parents, exposures, contextCounts, hasSubOptions }: Replaced,
 ): Stale | undefined {
   if (before?.kind !== "option") return undefined;
+  const { name, parent = null, contextCount, childCount = 0 } = option;
+  const { exposeChildren } = comparedFields(option);
   if (isOther(names, before.name, name)) return { field: "name", planned: before.name ?? "", service: name };
   if (isOther(parents, before.parent, parent)) return { field: "parent", planned: before.parent, service: parent };
+  if (exposeChildren !== undefined && isOther(exposures, before.exposeChildren, exposeChildren)) {
+    return { field: "exposeChildren", planned: before.exposeChildren, service: exposeChildren };
+  }
   if (contextCount !== undefined && isOther(contextCounts, before.contextCount, contextCount)) {
     return { field: "contexts", planned: before.contextCount, service: contextCount };
   }
@@ -180,7 +294,7 @@ function isOther<Value>(own: readonly Value[] | undefined, before: Value | undef
 }
 
 async function staleTargeting(
-  id: string,
+  targeting: TargetingRecord,
   {
     previous,
     names,
@@ -188,9 +302,9 @@ async function staleTargeting(
   }: { readonly previous: Previous; readonly names: readonly string[]; readonly isDeleted: boolean },
   { api, signal }: Reading,
 ): Promise<Stale | undefined> {
+  const { _id: id } = targeting;
   const before = previous.get(id);
-  const targeting = await undefinedIf(isMissing, api.getTargeting(id, { signal }));
-  if (before?.kind !== "targeting" || targeting === undefined) return undefined;
+  if (before?.kind !== "targeting") return undefined;
   if (isOther(names, before.name, targeting.name)) {
     return { field: "name", planned: before.name, service: targeting.name };
   }

@@ -29,6 +29,7 @@ export async function drive(
   };
   let known = first;
   let turns: Turns = new Map();
+  const writers: Writers = { haveChanged: true };
   for (;;) {
     const { steps } = driver.state;
     const requests = known ?? nextRequests(steps, inTurn(driver.state.ready(), turns), driver.apartBy);
@@ -51,7 +52,7 @@ export async function drive(
             // Noted while this process has the write lock, so that no other run of the project adds options meanwhile.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
-            haveEnded = await endChangedSteps(driver);
+            haveEnded = await endChangedSteps(driver, turn, writers);
             return haveEnded ? { ended: false } : sendBatch(driver, sending, turn);
           }),
         );
@@ -162,20 +163,38 @@ async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> 
  */
 export const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
 
-/** Ends the steps whose objects others have changed. Returns whether there were any. */
-async function endChangedSteps(driver: ChangeDriver): Promise<boolean> {
+/** Who has had the write lock. */
+interface Writers {
+  /** The epoch of the lock when this run last had it. */
+  epoch?: bigint;
+  /** Whether this run may have waited for another writer since the last comparison of objects. */
+  haveChanged: boolean;
+}
+
+/**
+ * Ends the steps whose objects others have changed. Returns whether there were any. Notes what others have already
+ * changed in the same way.
+ */
+async function endChangedSteps(driver: ChangeDriver, { epoch }: Turn, writers: Writers): Promise<boolean> {
   const { clock } = driver;
   const startedAt = clock.monotonic();
-  if (startedAt < driver.compareAt) return false;
+  const isDue = startedAt >= driver.compareAt;
+  // A run that is sent right after it was planned has waited for nobody.
+  if (writers.epoch === undefined) writers.haveChanged = isDue;
+  else writers.haveChanged ||= epoch > writers.epoch + 1n;
+  writers.epoch = epoch;
+  if (!isDue) return false;
   const isResumed = driver.compareAt === Number.NEGATIVE_INFINITY;
   const adopted = isResumed && driver.state.inDoubt().size > 0 ? await adoptLost(driver) : [];
   if (adopted.length > 0) driver.change(adopted);
-  const changes = await driver.changedSince();
+  const compared = await driver.changedSince(isResumed || writers.haveChanged);
+  writers.haveChanged = false;
   const now = clock.monotonic();
   const pauseMs = Math.max(COMPARE_AGAIN.ms, COMPARE_AGAIN.durations * (now - startedAt));
-  driver.compareAt = changes === undefined ? Number.POSITIVE_INFINITY : now + pauseMs;
-  if (changes !== undefined && changes.length > 0) driver.change(changes);
-  return (changes?.length ?? 0) + adopted.length > 0;
+  driver.compareAt = compared === undefined ? Number.POSITIVE_INFINITY : now + pauseMs;
+  const { ends = [], amended = [] } = compared ?? {};
+  if (ends.length + amended.length > 0) driver.change(ends, amended.length > 0 ? { amended } : {});
+  return ends.length + adopted.length > 0;
 }
 
 async function adoptLost(driver: ChangeDriver): Promise<readonly StepChange[]> {

@@ -10,16 +10,35 @@ import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/names-and-contexts
 import type { BulkOperation } from "../../spec/routes.ts";
 import type { OnExisting, WriteCall } from "../call.ts";
 import type { RunState } from "../change-state.ts";
-import type { JournalEntry, MadeRows, OptionItem, Settlement, Step, StepChange } from "../rows/entries.ts";
+import type {
+  AmendedObject,
+  JournalEntry,
+  MadeRows,
+  OptionItem,
+  Settlement,
+  Step,
+  StepChange,
+} from "../rows/entries.ts";
 
 export interface Consequences {
   readonly changes: readonly StepChange[];
   readonly steps?: readonly Step[];
   readonly settlements?: readonly Settlement[];
   readonly made?: MadeRows;
+  readonly amended?: readonly AmendedObject[];
 }
 
 type Execution = RunExecution<WriteCall, JournalEntry, RunState>;
+
+/** A run whose objects are compared with their previous values. */
+export type ComparedRun = Pick<Execution, "state" | "part" | "keep" | "lease">;
+
+export interface Comparison {
+  /** The ends of the open steps whose objects others have changed. */
+  readonly ends: readonly StepChange[];
+  /** What the report says about objects that others have already changed as the run would. */
+  readonly amended: readonly AmendedObject[];
+}
 
 export interface ChangeDriver
   extends Pick<
@@ -43,11 +62,8 @@ export interface ChangeDriver
   readonly apartBy?: (step: number) => string;
   /** The monotonic time in milliseconds after which objects must be compared again before the next request is sent. */
   compareAt: number;
-  /**
-   * Returns the ends of the steps whose objects others have changed. Undefined if no step that is still to be sent
-   * overwrites anything, so that no further comparison is needed.
-   */
-  changedSince(): Promise<readonly StepChange[] | undefined>;
+  /** Compares what the run will still change with its previous values, as the function of the same name does. */
+  changedSince(isFull: boolean): Promise<Comparison | undefined>;
 }
 
 /**
