@@ -217,7 +217,7 @@ export interface ApproversOf {
   readonly all: Pick<Projects, "idOf">;
 }
 
-/** The fields of a run that tell its project. `caller` is the owner in the run's header. */
+/** The fields of a run from which its project is found. `caller` is the owner in the run's header. */
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
 /**

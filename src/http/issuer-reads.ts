@@ -7,11 +7,9 @@ export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512",
 const FRESH_MS = 10 * 60_000;
 /** For how many milliseconds an old value is used if a new one cannot be read. */
 const USABLE_MS = 60 * 60_000;
-/**
- * The shortest pause between two attempts to read, in milliseconds: while an old value can still be used, and
- * otherwise.
- */
+/** The shortest pause between two attempts to read while an old value can still be used, in milliseconds. */
 const PAUSE_MS = 30_000;
+/** The shortest pause between two attempts to read if no value can be used, in milliseconds. */
 const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
 const LARGEST_ANSWER = 1_048_576;

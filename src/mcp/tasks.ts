@@ -53,7 +53,7 @@ export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerCo
   readonly parts: ServerParts;
 }
 
-/** What a task stands for: a whole run, or only its planning, which ends when the plan is ready. */
+/** What a task shows to the client: a whole run, or only its planning, which ends when the plan is ready. */
 interface Named {
   readonly runId: string;
   readonly isPlan: boolean;

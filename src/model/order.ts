@@ -41,7 +41,7 @@ function request(work: Work, operation: (typeof OPERATIONS)[number], isPart: boo
 function update(work: Work, batch: Batch, isPart: boolean): void {
   const seen = new Set<Ref>();
   const visit = (first: Ref): void => {
-    // If another option still has the wanted name, that one is renamed before. So a single request can rename a whole
+    // If another option still has the wanted name, that option is renamed first. So a single request can rename a whole
     // chain.
     const chain: Ref[] = [];
     for (let ref: Ref | undefined = first; ref !== undefined && !seen.has(ref); ) {

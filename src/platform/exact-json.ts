@@ -37,7 +37,7 @@ function fieldCount(value: unknown): number {
   return Array.isArray(value) ? held : held + Object.keys(value).length;
 }
 
-/** Returns whether parsing a number keeps its value. Only many digits after the decimal point may get lost. */
+/** Returns whether parsing a number keeps its value. After a safe integer part, lost decimals are accepted. */
 export function isExact(text: string): boolean {
   const number = Number(text);
   if (!Number.isFinite(number)) return false;

@@ -97,8 +97,8 @@ export function formatToRead(path: string): ReadFormat {
 }
 
 /**
- * Reads a desired state. A syntax error is the only reported problem. Throws a FileError for a line over
- * `maxLineBytes`.
+ * Reads a desired state. If its syntax is wrong, no other problem is reported. Throws a FileError if a line or value is
+ * larger than `maxLineBytes`.
  */
 export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   const { bytes, format, folder, maxLineBytes } = source;
