@@ -103,8 +103,11 @@ describe.each(HOSTS)("a view over %s", (_, begin) => {
     const call = await deleting(host);
     await onPage(await hostPage(), async (page) => {
       const { frame } = await shown(page, host, call);
+      await frame.getByText(/^(?:Live|Sandbox)/).waitFor();
       await button(frame, "decline").click();
-      await frame.getByText("The run has ended: cancelled.").waitFor();
+      await frame.getByText("The run has ended: declined.").waitFor();
+      expect(await frame.getByRole("img", { name: "Progress" }).count()).toBe(0);
+      expect(await frame.getByRole("list", { name: "Failures" }).count()).toBe(0);
     });
     expect((await host.call("get_targeting", { targetingId: call.targetingId })).isError).not.toBe(true);
   });
@@ -144,7 +147,7 @@ test("what has changed since is told, and cannot be approved any more", async ()
     await frame.getByText("Changed since it was planned", { exact: true }).waitFor();
     expect(await button(frame, "approve").isDisabled()).toBe(true);
     await button(frame, "decline").click();
-    await frame.getByText("The run has ended: cancelled.").waitFor();
+    await frame.getByText("The run has ended: declined.").waitFor();
   });
 });
 
@@ -166,7 +169,7 @@ test("a view that is shown again decides nothing a second time", async () => {
   await onPage(url, async (page) => {
     const { frame } = await shown(page, host, call);
     await button(frame, "decline").click();
-    await frame.getByText("The run has ended: cancelled.").waitFor();
+    await frame.getByText("The run has ended: declined.").waitFor();
   });
   await onPage(url, async (page) => {
     const { frame } = await shown(page, host, call);
@@ -175,7 +178,7 @@ test("a view that is shown again decides nothing a second time", async () => {
       .click({ timeout: 1000 })
       .catch(() => undefined);
     const refused = frame.getByText("Declined in the view by ");
-    await refused.or(frame.getByText("The run has ended: cancelled.")).first().waitFor();
+    await refused.or(frame.getByText("The run has ended: declined.")).first().waitFor();
     expect(await button(frame, "approve").count()).toBe(0);
   });
   expect((await host.call("get_targeting", { targetingId: call.targetingId })).isError).not.toBe(true);
@@ -200,7 +203,7 @@ test("names are text, everything goes by keyboard, and the host learns the heigh
     }
     await expect.poll(() => button(frame, "decline").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
-    await frame.getByText("The run has ended: cancelled.").waitFor();
+    await frame.getByText("The run has ended: declined.").waitFor();
   });
 });
 

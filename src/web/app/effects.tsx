@@ -28,7 +28,12 @@ export function Effects({ run: { waiting, isUndo }, detail }: { readonly run: Ru
         </div>
       )}
       {plan === undefined && <Magnitude waiting={waiting} />}
-      {undo !== undefined && <p class="small">{undo.title}</p>}
+      {undo !== undefined && <p class={undo.title.startsWith("You cannot") ? "deleted" : "small"}>{undo.title}</p>}
+      {undo !== undefined && (
+        <p class="small quiet">
+          {[stays, also && `${also.what} in another request.`, ...undo.notes, check].filter(Boolean).join(" ")}
+        </p>
+      )}
       {plan !== undefined ? (
         <PlanRows plan={plan} changes={changes} isUndo={isUndo} />
       ) : (
@@ -40,11 +45,6 @@ export function Effects({ run: { waiting, isUndo }, detail }: { readonly run: Ru
           )}
           {parts.map((part) => part.kind === undefined && <Note key={part.title} part={part} />)}
         </>
-      )}
-      {undo !== undefined && (
-        <p class="small quiet">
-          {[stays, also && `${also.what} in another request.`, ...undo.notes, check].filter(Boolean).join(" ")}
-        </p>
       )}
     </>
   );
@@ -121,7 +121,7 @@ export function PlanRows(rows: {
         ))}
         {drift.map(({ name, field }) => (
           <li key={`drift ${name} ${field}`} class="quiet">
-            Someone else changed <Text of={name} most={80} /> ({field}); the plan leaves it alone.
+            Someone else changed <Text of={name} most={80} /> ({field}); it is left alone.
           </li>
         ))}
         {differs.map((sentence) => (
@@ -203,10 +203,10 @@ const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "long" });
 /** Shows the result of a run so far: progress, failures, and who decided. */
 export function Done({ run, failures }: { readonly run: RunRow; readonly failures: readonly FailureRow[] }) {
   const { requests, decided, standsStill, undoUntil } = run;
-  const shown = failures.slice(0, MAX_FAILURES);
+  const shown = run.isDeclined ? [] : failures.slice(0, MAX_FAILURES);
   return (
     <>
-      <Progress run={run} />
+      {!run.isDeclined && <Progress run={run} />}
       {standsStill !== undefined && <p class="warning">{standsStill}</p>}
       {shown.length > 0 && (
         <ul class="names" aria-label="Failures">

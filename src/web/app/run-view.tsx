@@ -4,8 +4,8 @@ import type { RunAction, RunDetail, RunRow } from "../wire.ts";
 import { callTool, connectToHost, type ToolResult } from "./bridge.ts";
 import { Done, Effects, PlanRows } from "./effects.tsx";
 import { DecisionButtons } from "./guarded.tsx";
-import { SCROLLS, visibleLines } from "./parts.tsx";
-import { STATUSES, Status, Title } from "./run-words.tsx";
+import { SCROLLS, Text, visibleLines } from "./parts.tsx";
+import { Status, statusWords, Title } from "./run-words.tsx";
 import { outcome, set } from "./state.ts";
 
 /**
@@ -85,10 +85,9 @@ async function follow(): Promise<void> {
     await callAndShow("get_run", { runId: run.runId, limit: 1, ...(isWaiting && { waitMs: WAIT_MS }) });
     if (look !== lastLook) return;
   }
-  const status = detail.value?.run.status;
-  if (outcome.value !== "" && status !== undefined) {
-    outcome.value = `The run has ended: ${STATUSES[status][0].toLowerCase()}.`;
-  }
+  const run = detail.value?.run;
+  if (outcome.value !== "" && run !== undefined)
+    outcome.value = `The run has ended: ${statusWords(run).toLowerCase()}.`;
 }
 
 /** Calls a tool and shows the run of its result. If the call fails, shows the error and returns false. */
@@ -144,6 +143,15 @@ function RunView() {
         <h1>
           <Title run={run} end={isWaiting ? "?" : ""} />
         </h1>
+        <span class={`pill ${run.environment === "live" ? "bad" : "idle"}`}>
+          {run.environment === "live" ? "Live" : "Sandbox"}
+          {run.environment === "live" && run.project !== undefined && (
+            <>
+              {" · "}
+              <Text of={run.project} most={40} />
+            </>
+          )}
+        </span>
         {!isWaiting && <Status of={run} />}
       </div>
       <section class="scroll" aria-label="Details" {...SCROLLS}>
