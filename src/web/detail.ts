@@ -91,17 +91,20 @@ function waitWords(run: Run): string | undefined {
 
 const ASK_AGAIN = "ask the agent to make the change again.";
 
+function remedyOnPage(remedy: string, canResume: boolean): string {
+  if (canResume) return remedy.replace("Then: Press", "Then press");
+  return remedy
+    .replace("Then: Press Resume run.", `Then ${ASK_AGAIN}`)
+    .replace("Press Resume run.", `Now ${ASK_AGAIN}`);
+}
+
 /** The reasons for which events are not sent on purpose: the service would ignore or reject them. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
 /** Returns a failure as the page shows it. `canResume`: whether the run has the button that some remedies name. */
 export function failureRow(failure: SummarizedFailure, canResume: boolean): FailureRow {
   const { outcome } = failure;
-  const remedy = canResume
-    ? failure.remedy.replace("Then: Press", "Then press")
-    : failure.remedy
-        .replace("Then: Press Resume run.", `Then ${ASK_AGAIN}`)
-        .replace("Press Resume run.", `Now ${ASK_AGAIN}`);
+  const remedy = remedyOnPage(failure.remedy, canResume);
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   return {
     ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },
@@ -294,7 +297,9 @@ function sharedMessage(failure: SummarizedFailure): string {
  * Returns one page of the rows or items that did not succeed. With `of=unknown` in the query, those with an unknown
  * result; otherwise those that failed or were not applied.
  */
-export function problemList({ state }: Run, query: URLSearchParams): ProblemList {
+export function problemList(run: Run, query: URLSearchParams): ProblemList {
+  const { state } = run;
+  const canResume = run.status() === "interrupted" || run.status() === "cancelled";
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const isUnknown = query.get("of") === "unknown";
   const rows: ProblemRow[] = [];
@@ -306,7 +311,8 @@ export function problemList({ state }: Run, query: URLSearchParams): ProblemList
     total += 1;
     if (total <= from || rows.length === MAX_ROWS) continue;
     const result = objectResult(state, object);
-    const { message: problem, remedy: suggestion } = messageFor(reason, "page");
+    const { message: problem, remedy } = messageFor(reason, "page");
+    const suggestion = remedyOnPage(remedy, canResume);
     const value = result.name ?? result._id ?? String(reason.detail?.value ?? "");
     rows.push({
       ...{ outcome, place: placeWords(result), value: value.slice(0, MAX_LETTERS) },

@@ -143,15 +143,17 @@ function RunView() {
         <h1>
           <Title run={run} end={isWaiting ? "?" : ""} />
         </h1>
-        <span class={`pill ${run.environment === "live" ? "bad" : "idle"}`}>
-          {run.environment === "live" ? "Live" : "Sandbox"}
-          {run.environment === "live" && run.project !== undefined && (
-            <>
-              {" · "}
-              <Text of={run.project} most={40} />
-            </>
-          )}
-        </span>
+        {run.environment !== undefined && (
+          <span class={`pill ${run.environment === "live" ? "bad" : "idle"}`}>
+            {run.environment === "live" ? "Live" : "Sandbox"}
+            {run.environment === "live" && run.project !== undefined && (
+              <>
+                {" · "}
+                <Text of={run.project} most={40} />
+              </>
+            )}
+          </span>
+        )}
         {!isWaiting && <Status of={run} />}
       </div>
       <section class="scroll" aria-label="Details" {...SCROLLS}>
