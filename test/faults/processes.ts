@@ -3,6 +3,8 @@ import type { ManagementApi } from "../../src/api/management.ts";
 import { Changes } from "../../src/changes/changes.ts";
 // Loaded beforehand: in virtual time, no process waits until a file is loaded.
 import "../../src/changes/settle/adopt-lost.ts";
+import "../../src/changes/settle/changed-since.ts";
+import "../../src/changes/settle/refresh-previous.ts";
 import type { ProjectLock } from "../../src/runs/backend.ts";
 import { targetingMemory } from "../../src/runs/files/backend.ts";
 import { processLock } from "../../src/runs/files/lease.ts";
