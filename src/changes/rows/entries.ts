@@ -190,7 +190,7 @@ const settlement = z.object({
 /** The outcome of an object without a step, such as one with an invalid name. */
 export type Settlement = Fixed<z.infer<typeof settlement>>;
 
-const amendedObject = reportedObject.pick({ change: true, contextCount: true }).extend({ object: z.number() });
+const amendedObject = reportedObject.pick({ change: true }).extend({ object: z.number() });
 
 /** What the report says about an object from now on, because others changed it before this run could. */
 export type AmendedObject = Fixed<z.infer<typeof amendedObject>>;

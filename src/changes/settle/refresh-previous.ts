@@ -12,7 +12,6 @@ import {
   previousValueLine,
   type SameFields,
   type Step,
-  targetOf,
 } from "../rows/entries.ts";
 import type { ComparedRun } from "./evidence.ts";
 
@@ -41,8 +40,6 @@ interface Touched {
 interface Present {
   readonly held: ReadonlySet<string>;
   readonly contextCount: number;
-  /** How many Context IDs it will have after all open steps. */
-  readonly countAfter: number;
 }
 
 /** How many Context IDs the run adds to an option and removes from it, by its previous values. */
@@ -66,7 +63,7 @@ export async function refreshPreviousValues(
   const present = new Map(
     await mapConcurrently([...contexts], async ([id, steps]) => {
       const read = await undefinedIf(isMissing, readOptionContents(api, id, signal));
-      return read && ([id, presentOf(state, id, steps, read.contexts)] as const);
+      return read && ([id, presentOf(steps, read.contexts)] as const);
     }),
   );
   const effects = new Map<string, Effect>();
@@ -94,21 +91,13 @@ export async function refreshPreviousValues(
     await run.lease.check();
   };
   await run.keep("former", inPieces(lines()));
-  return [
-    ...amendedContexts(state, effects, present),
-    ...[...same].flatMap(([id, fields]) => amendedFields(state, id, fields)),
-  ];
+  return [...amendedContexts(state, effects), ...[...same].flatMap(([id, fields]) => amendedFields(state, id, fields))];
 }
 
-function presentOf(state: RunState, id: string, steps: StepsOf, contexts: readonly string[]): Present {
+function presentOf(steps: StepsOf, contexts: readonly string[]): Present {
   const { add, remove } = unsentIds(steps);
-  const open = idsIn(
-    objectsOf(state, id).flatMap((object) => state.openSteps(object).filter((step) => targetOf(step) === id)),
-  );
-  let countAfter = contexts.length + open.add.size;
-  for (const contextId of contexts) if (open.add.has(contextId) || open.remove.has(contextId)) countAfter -= 1;
   const held = new Set(contexts.filter((contextId) => add.has(contextId) || remove.has(contextId)));
-  return { held, contextCount: contexts.length, countAfter };
+  return { held, contextCount: contexts.length };
 }
 
 /** Returns the Context IDs of steps that were never sent, without those that a sent step changes as well. */
@@ -147,20 +136,13 @@ function objectsOf(state: RunState, id: string): readonly number[] {
   return [...new Set(state.stepsChanging(id).flatMap(({ objects }) => objects))];
 }
 
-function amendedContexts(
-  state: RunState,
-  effects: ReadonlyMap<string, Effect>,
-  present: ReadonlyMap<string, Present>,
-): readonly AmendedObject[] {
+function amendedContexts(state: RunState, effects: ReadonlyMap<string, Effect>): readonly AmendedObject[] {
   return [...effects].flatMap(([id, effect]) => {
     const objects = objectsOf(state, id);
-    const { countAfter } = present.get(id) ?? {};
     return objects.flatMap((object): readonly AmendedObject[] => {
-      const { change, contextCount } = state.objects.at(object) ?? {};
+      const { change } = state.objects.at(object) ?? {};
       const now = change && changeNow(change, effect, objects.length === 1);
-      const isOtherCount = contextCount !== undefined && countAfter !== undefined && contextCount !== countAfter;
-      if (now === undefined && !isOtherCount) return [];
-      return [{ object, ...(now && { change: now }), ...(isOtherCount && { contextCount: countAfter }) }];
+      return now === undefined ? [] : [{ object, change: now }];
     });
   });
 }
