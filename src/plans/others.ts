@@ -235,8 +235,8 @@ function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string | undefi
 function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
-  // A group that others deleted counts as still there, under its old ID. The base, an earlier export, has this ID as the
-  // group of the sub-options, so the two can be compared.
+  // A group that others deleted counts as still there, under its old ID. The base, an earlier export, has this ID as
+  // the group of the sub-options, so the two can be compared.
   if (group.how === "gone" && group.option._id !== undefined) return { kind: "there", _id: group.option._id };
   return { kind: "row", row: group };
 }

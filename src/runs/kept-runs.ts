@@ -486,8 +486,8 @@ function hintOf(clock: Clock, signal: AbortSignal) {
     async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
-        // The hint is given only once. If it was given before this sleep, the caller knew of it when it chose `ms`, so the
-        // sleep takes its full time.
+        // The hint is given only once. If it was given before this sleep, the caller knew of it when it chose `ms`, so
+        // the sleep takes its full time.
         wake = hint.isGiven ? () => {} : resolve;
       });
       await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);

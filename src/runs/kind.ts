@@ -293,7 +293,9 @@ export interface ExecutableRun {
 /** Returns why a run may not be executed now: the settings or the caller's rights forbid it. Undefined if it may. */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/** Thrown if this process is not allowed to execute a run. It has not taken the lease of the run and has sent nothing. */
+/**
+ * Thrown if this process is not allowed to execute a run. It has not taken the lease of the run and has sent nothing.
+ */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {

@@ -215,10 +215,7 @@ export function didCounts(state: ReportedState): DidCounts | undefined {
   return counts;
 }
 
-/**
- * How many options a run changed, left unchanged (`same`) or still has to change (`pending`). `objects`: how many items
- * of the call are about these options.
- */
+/** How many options a run changed, left as they were or has yet to change. `objects`: the items about these options. */
 export type OptionCounts = Readonly<Record<"changed" | "same" | "pending" | "objects", number>>;
 
 /** Counts each option of a run once, even if several objects change it. */
@@ -252,10 +249,7 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
 
 type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
 
-/**
- * Returns the remedy for a reason. `kind`: a text that is different for reasons with different messages, even if their
- * remedies are equal.
- */
+/** Returns the remedy for a reason. `kind` is another text for each message, even if the remedy is the same. */
 type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
 
 /**

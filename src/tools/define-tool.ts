@@ -278,7 +278,9 @@ export interface ToolContext extends ToolServices {
   readonly arrivedAt: number;
   /** Reports progress. `total` is undefined if it is unknown. Absent if the client did not ask for progress. */
   readonly progress?: (done: number, total: number | undefined, message: string | undefined) => void;
-  /** Called with `rest`, which resolves when the run of this call ends. The run may go on after the call was answered. */
+  /**
+   * Called with `rest`, which resolves when the run of this call ends. The run may go on after the call was answered.
+   */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
   /**
    * Returns the folders that the client offers (roots) and that may be used. Absent if it offers none or they are

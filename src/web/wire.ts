@@ -101,8 +101,8 @@ export interface RunRow {
   /**
    * How the run changed existing objects: how many were renamed or moved, how many now show or hide their sub-options
    * (`exposed`), how many got or lost Context IDs (`extended`, `reduced`), and how many Context IDs were added and
-   * removed. `into`: the name of the only group that objects were moved to, or null for the top level. Absent if nothing
-   * of this happened, or if it is unknown.
+   * removed. `into`: the name of the only group that objects were moved to, or null for the top level. Absent if
+   * nothing of this happened, or if it is unknown.
    */
   readonly how?:
     | (Readonly<Partial<Record<"extended" | "reduced", number>>> &
@@ -165,7 +165,9 @@ export interface Waiting {
   readonly consequence?: string | undefined;
   /** Which options a deletion leaves out, and why. */
   readonly stays?: string | undefined;
-  /** Set if another waiting run would delete some of the same objects: that run, and which ones: `The group is also`. */
+  /**
+   * Set if another waiting run would delete some of the same objects: that run, and which ones: `The group is also`.
+   */
   readonly also?: { readonly runId: string; readonly what: string } | undefined;
   /** What to check about campaigns before a deletion is approved. The API does not show campaigns. */
   readonly check?: string | undefined;

@@ -98,8 +98,8 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
 }
 
 /**
- * A new group and its sub-options are created by one item of a request, so each such sub-option is moved into that item.
- * Returns the remaining options. Those of an existing group get its ID.
+ * A new group and its sub-options are created by one item of a request, so each such sub-option is moved into that
+ * item. Returns the remaining options. Those of an existing group get its ID.
  */
 async function assignToGroups(
   plan: Plan,

@@ -117,7 +117,9 @@ export class ServerClock {
     this.#ids = ids;
   }
 
-  /** Returns how far the service's clock is ahead. Undefined if that is unknown, or if the header `Date` contradicts it. */
+  /**
+   * Returns how far the service's clock is ahead. Undefined if that is unknown, or if the header `Date` contradicts it.
+   */
   ahead(now: number): Range | undefined {
     return this.#isCompared() && now - this.#readAt <= STALE_MS ? this.#ids : undefined;
   }

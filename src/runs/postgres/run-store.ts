@@ -365,8 +365,8 @@ interface Appended {
 }
 
 /**
- * SQL that reads the length of a journal, and whether another server became the primary after its last entry. The previous
- * process may then have appended entries that this server lacks.
+ * SQL that reads the length of a journal, and whether another server became the primary after its last entry. The
+ * previous process may then have appended entries that this server lacks.
  */
 const JOURNAL_END = `
   select seq, exists (select from targeting_mcp.timeline where since > changed_at) as behind

@@ -126,8 +126,8 @@ function isLost(view: ViewName | undefined): boolean {
 }
 
 /**
- * Shows the environment, and that the connection is lost. `isLost`: its sandbox does not answer. Live is red and a sandbox violet, so that people
- * cannot confuse them.
+ * Shows the environment, and whether the connection is lost. `isLost`: its sandbox does not answer. Live is red and a
+ * sandbox violet, so that people notice which one it is in every view.
  */
 function Environment({ of, isLost }: { readonly of: ShownEnvironment; readonly isLost: boolean }) {
   const { kind, project, address } = of;

@@ -267,7 +267,9 @@ function PerHour() {
   );
 }
 
-/** Shows what the runs of today changed, without what was undone: for each targeting, a line for each kind of change. */
+/**
+ * Shows what the runs of today changed, without what was undone: for each targeting, a line for each kind of change.
+ */
 function ChangedToday() {
   const all = runsOfToday();
   const changed = inEffect(all).filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0);
