@@ -34,7 +34,7 @@ import type { Log } from "../observe/log.ts";
 import { bracketed, originOf } from "../platform/listen.ts";
 import { NO_TRACES } from "../runtime/observers.ts";
 import { inputOf, settingsFrom, VERSION } from "../runtime/settings-input.ts";
-import { asSetting, giveUpAfter, withoutStore } from "../runtime/store.ts";
+import { asSetting, giveUpAfter, whenReachable, withoutStore } from "../runtime/store.ts";
 import { listen, stopSignal } from "../runtime/terminal.ts";
 import { readAccess } from "../settings/access-file.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
@@ -127,7 +127,7 @@ async function serverOf(
   const shared = {
     calls,
     observer,
-    seal: questionSeal(await seals("question").catch(asSetting)),
+    seal: questionSeal(await whenReachable(() => seals("question")).catch(asSetting)),
     skills: await loadSkills(),
   };
   const face = createHttpServer({

@@ -3,13 +3,14 @@ import type { Log } from "../observe/log.ts";
 import { systemClock } from "../platform/clock.ts";
 import { type Backend, withShares } from "../runs/backend.ts";
 import { fileBackend } from "../runs/files/backend.ts";
-import { RunStoreError } from "../runs/store.ts";
+import { RunStoreError, StoreUnavailableError } from "../runs/store.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import type { Settings } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 
 const WAIT_MS = 30_000;
+const AGAIN_MS = 500;
 
 /** Returns the store that the settings name. Does not yet connect or open files. */
 export async function backendOf({
@@ -32,11 +33,30 @@ export async function isStoreReady(
   if (store === undefined) return true;
   const { prepareStore } = await import("../runs/postgres/start.ts");
   try {
-    for (const weakness of await prepareStore(store, { migrates, waitMs: WAIT_MS, sealKey })) log.warn(weakness, {});
+    for (const weakness of await whenReachable(() => prepareStore(store, { migrates, sealKey }))) {
+      log.warn(weakness, {});
+    }
     return true;
   } catch (thrown) {
     tellOf(thrown);
     return false;
+  }
+}
+
+/**
+ * Repeats `work` for half a minute while the store cannot be reached, because a database often starts together with the
+ * server, and needs time after a crash. Then throws the last StoreUnavailableError. Throws other errors at once.
+ */
+export async function whenReachable<T>(work: () => Promise<T>): Promise<T> {
+  const begin = systemClock.monotonic();
+  for (;;) {
+    try {
+      return await work();
+    } catch (thrown) {
+      const isOver = systemClock.monotonic() - begin >= WAIT_MS;
+      if (isOver || !(thrown instanceof StoreUnavailableError)) throw thrown;
+    }
+    await systemClock.sleep(AGAIN_MS);
   }
 }
 

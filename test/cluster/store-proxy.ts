@@ -7,6 +7,8 @@ export interface StoreProxy {
   through(store: string): string;
   /** Closes all connections, and refuses new ones. */
   cut(): void;
+  /** Forwards this many more connections. When the next one is opened, cuts all. Returns a promise of that moment. */
+  cutAfter(connections: number): Promise<void>;
   /** Keeps and accepts connections, but forwards nothing, not even that one side has closed its connection. */
   hang(): void;
   /** Forwards everything again, each piece after this many milliseconds. */
@@ -32,7 +34,15 @@ export async function storeProxy(port: number): Promise<StoreProxy> {
     }
     if (mode !== "hang") to.end();
   };
+  let left = Number.POSITIVE_INFINITY;
+  let noneLeft = (): void => {};
   const server = createServer((client) => {
+    if (left === 0) {
+      left = Number.POSITIVE_INFINITY;
+      cut();
+      noneLeft();
+    }
+    left -= 1;
     if (mode === "cut") {
       client.on("error", () => undefined).destroy();
       return;
@@ -62,16 +72,23 @@ export async function storeProxy(port: number): Promise<StoreProxy> {
     awake();
     awake = () => {};
   };
+  const cut = (): void => {
+    mode = "cut";
+    wake();
+    breakAll();
+  };
   return {
     through(store) {
       const url = new URL(store);
       url.port = String(address.port);
       return url.href;
     },
-    cut() {
-      mode = "cut";
-      wake();
-      breakAll();
+    cut,
+    cutAfter(connections) {
+      left = connections;
+      return new Promise((resolve) => {
+        noneLeft = resolve;
+      });
     },
     hang() {
       mode = "hang";
@@ -85,9 +102,7 @@ export async function storeProxy(port: number): Promise<StoreProxy> {
       wake();
     },
     close() {
-      mode = "cut";
-      wake();
-      breakAll();
+      cut();
       server.close();
     },
   };

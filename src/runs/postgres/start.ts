@@ -4,23 +4,20 @@ import { type Database, type DatabaseOptions, openDatabase, RIGHTS_REMEDY, retry
 import { checkTables, migrate, type Tables, tablesOf } from "./migrations.ts";
 import { checkSealKey } from "./side-stores.ts";
 
-const AGAIN_MS = 500;
-
 interface StartOptions {
   readonly migrates: boolean;
-  readonly waitMs: number;
   readonly sealKey?: string | undefined;
 }
 
 /**
  * Checks the store before the server starts. Returns its weaknesses as sentences. Throws a RunStoreError if it cannot
- * be used.
+ * be used, a StoreUnavailableError if it cannot be reached now.
  */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
-    const { weaknesses, unfit } = await answered(() => probeServer(database), options.waitMs);
+    const { weaknesses, unfit } = await once(() => probeServer(database));
     if (unfit !== undefined) throw unfit;
-    if (options.migrates) await answered(() => migrate(database), options.waitMs);
+    if (options.migrates) await once(() => migrate(database));
     checkTables(await tablesOf(database));
     await checkRights(database);
     if (options.sealKey !== undefined) await checkSealKey(database, Buffer.from(options.sealKey, "base64"));
@@ -29,7 +26,7 @@ export async function prepareStore(where: DatabaseOptions, options: StartOptions
 }
 
 export function migrateStore(where: DatabaseOptions): Promise<Tables> {
-  return opened(where, (database) => answered(() => migrate(database), 0));
+  return opened(where, (database) => once(() => migrate(database)));
 }
 
 async function opened<T>(where: DatabaseOptions, work: (database: Database) => Promise<T>): Promise<T> {
@@ -41,9 +38,9 @@ async function opened<T>(where: DatabaseOptions, work: (database: Database) => P
   }
 }
 
-function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
-  const begin = systemClock.monotonic();
-  return retryWhileAway(systemClock, () => systemClock.monotonic() - begin >= waitMs, work, AGAIN_MS);
+/** Does `work` without repeating it. Throws its error as a RunStoreError. */
+function once<T>(work: () => Promise<T>): Promise<T> {
+  return retryWhileAway(systemClock, () => true, work);
 }
 
 interface StoredTables extends Tables {
@@ -61,7 +58,7 @@ export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
   return opened(where, async (database) => {
     let found: FoundStore = { weaknesses: [] };
     try {
-      const { unfit, ...probed } = await answered(() => probeServer(database), 0);
+      const { unfit, ...probed } = await once(() => probeServer(database));
       found = probed;
       if (unfit !== undefined) return { ...found, problem: unfit };
       const tables = await tablesOf(database);

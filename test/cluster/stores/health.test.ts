@@ -1,5 +1,7 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import { optionItems, restOf, runOf, startMember, startReplica, startService, withPostgres } from "../cluster.ts";
+import { storeProxy } from "../store-proxy.ts";
 
 const cluster = withPostgres();
 
@@ -51,3 +53,22 @@ test("without its store a process lives and is not ready, and is ready again by 
   await cluster.postgres.start();
   await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200, 200, 200]), { timeout: 20_000 });
 }, 90_000);
+
+/** Longer than a failed statement is repeated. */
+const AWAY_MS = 7000;
+
+test("a process that starts waits for a store that goes away at any moment of the start", async () => {
+  const startsWith = async (connections: number) => {
+    const way = await storeProxy(cluster.postgres.port);
+    cluster.closing.push(way.close);
+    const gone = way.cutAfter(connections);
+    const replica = startReplica({ TARGETING_MCP_STORE: way.through(await cluster.postgres.database()) });
+    await gone;
+    await delay(AWAY_MS);
+    way.pass();
+    return (await get((await replica).url, "/readyz")).status;
+  };
+  // The connections of a start: one inspects the server, two try its locks, one creates the tables, one checks them, and
+  // one reads the key.
+  expect(await Promise.all([0, 1, 3, 4, 5].map(startsWith))).toEqual([200, 200, 200, 200, 200]);
+}, 120_000);
