@@ -4,8 +4,8 @@ import type { ItemError } from "../spec/records.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 
 /**
- * Returns an error code of the service as the code of a reason. Undefined if this server uses this code for an error of
- * its own.
+ * Returns the service's error code as the code of a reason. Undefined if there is none, or if this server itself uses
+ * the same code for something else.
  */
 function serviceCode(errorCode: string | undefined): string | undefined {
   if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;
@@ -34,7 +34,7 @@ const REJECTION_CODES = {
   other: "REJECTED",
 } as const satisfies Record<string, OwnCode>;
 
-/** Rejections that mean a wrong address, or that something else than the service has answered, such as a proxy. */
+/** Rejections that suggest a wrong address: something other than the service may have answered, such as a proxy. */
 export const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {

@@ -18,7 +18,8 @@ import { decided, waits } from "./rows/entries.ts";
 const approvalCall = z.object({
   tool: z.enum(["resume_run", "run_event_tests"]),
   /**
-   * What is approved. `about`: the ID of the run to resume, or of the test suite. `saveTo`: the report file, or empty.
+   * What is approved. `about`: the ID of the run to resume, or of the test suite. `saveTo`: the file for the test
+   * report; empty if there is none.
    */
   input: z.object({ about: z.string(), saveTo: z.string() }),
 });
@@ -100,7 +101,8 @@ export class Approvals {
   }
 
   /**
-   * Stores an approval request. If an identical request of the caller already waits, returns the header of that one.
+   * Stores an approval request as a run, and returns the header of the run. If an identical request of the same caller
+   * already waits, its run is used again.
    */
   async keep(
     call: ApprovalCall,

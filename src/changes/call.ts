@@ -126,7 +126,10 @@ export const INPUTS = {
     undoes: z.string().optional(),
     /** SHA-256 of the stored plan, in hexadecimal digits. */
     digest: z.string(),
-    /** The location of the base, next to the planned file. The base is updated when the run ends. */
+    /**
+     * The location of the base: what the service contained when the planned file was exported, stored next to that
+     * file. It is updated when the run ends.
+     */
     base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
     sheet: inputFile.optional(),
   }),
@@ -142,7 +145,7 @@ export type WriteCall<Tool extends WriteTool = WriteTool> = {
 
 export type PlanningTool = Inputs["apply_plan"]["plannedBy"];
 
-/** The location of a file: the real path of an allowed folder, and the path segments below this folder. */
+/** The location of a base: the real path of an allowed folder, and the path segments below this folder. */
 export type BaseFile = NonNullable<Inputs["apply_plan"]["base"]>;
 
 export type NamedTargeting = Fixed<z.infer<typeof namedTargeting>>;

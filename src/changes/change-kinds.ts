@@ -321,8 +321,8 @@ export function mayGoOn({ header, state }: Left): boolean {
 }
 
 /**
- * Returns whether another process may continue a run without a new approval. If the run may remove something, only for
- * as long after its last journal entry as an approval can be given.
+ * Returns whether another process may continue a run without a new approval. A run that may remove something must be
+ * planned, and its last journal entry must be less than `CONFIRMATION_MS` old.
  */
 export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
@@ -330,8 +330,8 @@ export function mayBeClaimed({ header, state }: Left, now: number): boolean {
 }
 
 /**
- * Returns the state of a run without a plan: all items of the input, not applied. A file that cannot be read is one
- * object.
+ * Returns the state of a run without a plan: all items of the input, not applied. If its file cannot be read, the state
+ * has a single object for the whole file.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
@@ -356,8 +356,8 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
 }
 
 /**
- * Returns how a run ends whose planning failed: after a rejection, it cannot be resumed. Undefined for an error of this
- * machine.
+ * Returns how a run ends when its planning fails. After a FileError or a rejection by the service, it cannot be
+ * resumed; after any other ApiError, it can. Undefined for all other errors.
  */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
@@ -413,7 +413,10 @@ export interface LeftoverName {
   readonly isSure: boolean;
 }
 
-/** Returns the objects that have a temporary name now. If the run has ended, only a resume renames them. */
+/**
+ * Returns the objects that have a temporary name now. If the run has ended, they get their final names only when it is
+ * resumed.
+ */
 export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const _id = targetOf(step);
@@ -426,8 +429,8 @@ export function leftoverNames(state: RunState): readonly LeftoverName[] {
 }
 
 /**
- * Returns the object that the previous run of an identical call created, with its ID if known. Undefined if it created
- * none.
+ * Returns what the previous run of an identical call created for this object, with the ID if known. Undefined if it
+ * created nothing.
  */
 export function madeBefore(
   before: RunState | undefined,

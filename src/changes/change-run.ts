@@ -56,8 +56,8 @@ export interface ChangeWorld extends FinishingWorld {
   readonly random: () => number;
   readonly project: string;
   /**
-   * The time limit of a request, in milliseconds. After it, a request of a run that ended before cannot be in progress
-   * any more.
+   * The time limit of a request, in milliseconds. When a run ended longer ago than this, none of its requests is in
+   * progress any more.
    */
   readonly requestTimeoutMs: number;
 }
@@ -128,8 +128,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
-    // Settings that were detected in the file follow from the file and the arguments, so two identical calls need not
-    // have both.
+    // Leaves out the settings that were detected in the file, because only one of two identical calls may have them.
     identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     isPlannedFirst: true,
     recoversOrphans: false,
@@ -330,7 +329,7 @@ function driverOf(
   };
 }
 
-/** Returns why a run ends after a failed read. Undefined for an error of this machine. */
+/** Returns why a run ends after a failed read. Undefined if the error is not from the API. */
 function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
   const reason = requestReason("deleteTargetings", thrown);

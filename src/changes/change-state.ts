@@ -238,9 +238,7 @@ export class RunState {
     return this.#work.standings.firstSent(step);
   }
 
-  /**
-   * Returns whether the whole request of a step in doubt was refused when it was sent again before the run was resumed.
-   */
+  /** Returns whether a step in doubt was sent again before the run was resumed, and refused with its whole request. */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.refusedInDoubt.has(step);
   }
@@ -319,7 +317,7 @@ export class RunState {
     return ready;
   }
 
-  /** Returns the deferred steps. `changedSince`: another step was applied since this one was refused. */
+  /** Returns the refused steps that wait for others. `changedSince`: another step was applied since the refusal. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);

@@ -59,8 +59,8 @@ export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
   /**
-   * By run ID: what a run would remove whose approval is still to be requested, because it was planned after its call
-   * had been answered.
+   * By run ID: what the run would remove. Only has runs that were planned after their call had been answered, so that
+   * their approval has not been requested yet.
    */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
@@ -95,8 +95,8 @@ export class Changes {
   }
 
   /**
-   * Predicts which objects of a dry run would fail. The name of an object that an identical call has created is no
-   * conflict.
+   * Predicts which objects of a dry run would fail. A name that is taken only because an identical call has created the
+   * object is no conflict.
    */
   async preflight(
     plan: Plan,

@@ -99,7 +99,7 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
 
 /**
  * A new group and its sub-options are created by one item of a request, so each such sub-option is moved into that
- * item. Returns the remaining options. Those of an existing group get its ID.
+ * item. Returns the remaining options. Those that belong to an existing group get the group's ID.
  */
 async function assignToGroups(
   plan: Plan,

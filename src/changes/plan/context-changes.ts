@@ -140,8 +140,8 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
 }
 
 /**
- * Returns how many more Context IDs than in the end an option may have between two requests, within the limits of the
- * option and of the project.
+ * Returns by how much an option may exceed its final size between two requests, within the limits of the option and of
+ * the project.
  */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
@@ -210,7 +210,7 @@ interface ContextWork {
   readonly remove: readonly string[];
   /** Context IDs to remove first, because another group gets them in the same call. */
   readonly early?: readonly string[];
-  /** Context IDs to add only in the second request or later, because another group has them until its first request. */
+  /** Context IDs to add only in the second request or later: the first request removes them from another group. */
   readonly late?: readonly string[];
 }
 
@@ -227,8 +227,8 @@ interface PartRules {
 
 /**
  * Splits a change into parts, one for each request, which are sent in order (management-api 8.1). Context IDs are added
- * first, as far as `growth` allows. After that, only as many are removed as the next ones need room. So the option
- * never has much fewer Context IDs than before or after the change.
+ * first, as far as `growth` allows. After that, only as many are removed as are needed to make room for the next
+ * additions. So the option never has far fewer Context IDs than before or after the change.
  */
 export function contextParts(work: ContextWork, rules: PartRules): readonly ContextChanges[] {
   const cut = new Cut(work, rules);

@@ -220,7 +220,7 @@ function kindOf({ type, parent, childCount }: OptionRecord): NonNullable<Reporte
 }
 
 async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
-  // What the planner has read itself, it has recorded already.
+  // Steps whose options the planner itself has read are omitted, because it has already recorded them.
   const adds = changes.flatMap(({ step, id }) => {
     const contexts = step.operation === "updateOptions" ? step.item.contexts : undefined;
     const isNoted = step.objects.some((object) => plan.objects.at(object)?.change !== undefined);
@@ -264,7 +264,7 @@ function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
   for (const object of objects) plan.objects.amend(object, { change });
 }
 
-/** Records the previous values of an option, and which of the Context IDs that change it had. */
+/** Records the previous values of an option, and which of the changed Context IDs it had. */
 export function notePreviousContents(
   plan: Plan,
   { option, contexts }: OptionContents,
@@ -277,7 +277,7 @@ export function notePreviousContents(
 
 const MAX_NEAR = 3;
 
-/** Records given Context IDs that differ from one that the option has only in case, width or Unicode composition. */
+/** Records those given Context IDs that equal one of the option's except for case, width or Unicode composition. */
 export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readonly string[]): void {
   const near = nearContextIds([...given], held);
   if (near.length === 0) return;

@@ -29,8 +29,8 @@ export interface Loss {
   /** How many it would lose: options of a targeting, sub-options of a group, or Context IDs of an option. */
   readonly count: number;
   /**
-   * For a group: the sorted IDs of the sub-options that stay in it until it is deleted, and how many Context IDs it has
-   * itself.
+   * For a group: the sorted IDs of its sub-options, except those that the same run moves elsewhere, and how many
+   * Context IDs the group has itself.
    */
   readonly subOptions?: readonly string[];
   /** The names of the first sub-options that remain when their group is deleted. Absent if they were not read. */

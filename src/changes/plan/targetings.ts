@@ -30,8 +30,8 @@ interface TargetingCandidate {
 }
 
 /**
- * Plans creating targetings. Options that do not fit into the request of their targeting follow in others
- * (management-api 8.1).
+ * Plans creating targetings. Options that do not fit into the request that creates their targeting are added in later
+ * requests (management-api 8.1).
  */
 export function planCreateTargetings(input: Inputs["create_targetings"]): Plan {
   const plan = new Plan();

@@ -146,7 +146,8 @@ interface CalledOption {
 }
 
 /**
- * Fails the rows whose name is not that of the option with their ID. Returns the changes of these options that remain.
+ * Fails each row whose name is not the name of the option with the row's ID. If valid rows about such an option remain,
+ * its changes are merged again without the failed rows. Returns these changes.
  */
 function failMisnamed(
   plan: Plan,
@@ -171,7 +172,10 @@ function failMisnamed(
   });
 }
 
-/** Reads the options whose cells were split at a separator: a Context ID that they already have may contain it. */
+/**
+ * Reads the options whose cells were split at a separator, because an option may already have a Context ID that
+ * contains the separator.
+ */
 async function readSplitOptions(
   items: readonly UpdateContextsItem[],
   find: Awaited<ReturnType<typeof optionFinder>>,

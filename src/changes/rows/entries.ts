@@ -80,8 +80,8 @@ const stepFields = z.object({
   /** The IDs of steps that must have ended, with any outcome, before this step is sent. */
   after: numbers.exactOptional(),
   /**
-   * Set if the step reverses an earlier step: the reason for the failure because of which it is reversed. The objects
-   * of both steps fail for this reason.
+   * Set if the step reverses an earlier step because another part of the change failed: the reason of that failure. The
+   * objects of both steps fail for this reason.
    */
   undoes: reason.exactOptional(),
   /** Set if the step only prepares other steps: it sets a temporary name, or reverses one part of a change. */
@@ -368,8 +368,8 @@ const entry = z.discriminatedUnion("t", [
    */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   /**
-   * A request is about to be sent. `machine`: whose clock `at` is from. `ahead`: by how many milliseconds the service's
-   * clock is ahead of that clock, if known.
+   * A request is about to be sent. `machine`: the machine whose clock gave `at`. `ahead`: by how many milliseconds the
+   * service's clock is ahead of that clock, if known.
    */
   z.object({
     t: z.literal("send"),

@@ -186,8 +186,8 @@ export class StepMaker {
 }
 
 /**
- * Returns the names of the sent fields. `detach` stands in for `parent: null`, and `onlyLoss` is added for a step that
- * only removes.
+ * Returns the names of the fields that a step sends. They show what an ambiguous error code means. `detach` is used for
+ * `parent: null`, and `onlyLoss` is added if the step only removes something.
  */
 export function sentFields({ item, bindings, operation }: Step): readonly string[] {
   const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));

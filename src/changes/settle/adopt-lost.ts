@@ -11,8 +11,8 @@ import { type InDoubtNameConflict, isAsSent, orNone, reconcileCreates } from "./
 /**
  * When a run is resumed: finds creates that an unanswered request has applied, or probably has, although some of their
  * options are missing now. Other writers may have renamed or deleted these options, so they must not be created a
- * second time. (A request that adds options applies all valid items or none: management-api 4.1.) Returns the ends of
- * these creates. All other creates are sent again. The caller must have the write lock.
+ * second time. (A request that adds options applies all valid items or none: management-api 4.1.) Returns how these
+ * creates end. All other creates are sent again. The caller must have the write lock.
  */
 export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
   recallClock(driver);

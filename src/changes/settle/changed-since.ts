@@ -29,13 +29,13 @@ function counted(value: PreviousValue): PreviousValue {
 }
 
 /**
- * Compares the objects that a run will still change with their previous values, its part `former`. Returns the ends of
- * those open steps that would delete or overwrite changes by others: `unknown` if an earlier request may have applied
- * the step, otherwise `failed`. If others already made the same change as a step that was never sent, stores the
- * current values as the previous ones, so that the run does not claim that change. Undefined if no open step needs a
- * comparison. `isFull`: reads the Context IDs of every option, otherwise only of those whose number has changed. The
- * caller must have the write lock, so that this server sends no other request meanwhile. Throws the ApiError of a
- * failed read.
+ * Compares the objects that a run will still change with their previous values, its part `former`. Returns an end for
+ * each open step that would delete or overwrite changes by others: `unknown` if an earlier request may have applied the
+ * step, otherwise `failed`. If others already made the same change as a step that was never sent, stores the current
+ * values as the previous ones, so that the run does not claim that change. Undefined if no open step needs a
+ * comparison. `isFull`: reads the Context IDs of every option. Otherwise only of options that now have more or fewer of
+ * them. The caller must have the write lock, so that this server sends no other request meanwhile. Throws the ApiError
+ * of a failed read.
  */
 export async function changedSince(
   run: ComparedRun,
@@ -57,7 +57,7 @@ export async function changedSince(
     }
     return counted(value);
   });
-  // Nothing is claimed about Context IDs of which no previous value is stored.
+  // Without stored Context IDs, there are none to replace by the current ones.
   for (const id of unsent.keys()) if (!known.has(id)) unsent.delete(id);
   if (open.length + unsent.size === 0) return undefined;
   const ofTargetings = open.filter(({ operation }) => TARGETING_OPERATIONS.has(operation));

@@ -159,7 +159,7 @@ async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> 
 
 /**
  * The minimum pause between two comparisons of objects: `ms` milliseconds, or `durations` times as long as the last
- * one.
+ * comparison took, whichever is longer.
  */
 export const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
 

@@ -56,13 +56,13 @@ export interface ChangeDriver
   madeBefore(object: number): Promise<{ readonly _id?: string | undefined } | undefined>;
   readonly lease: Turn;
   connect(operation: BulkOperation): Promise<void>;
-  /** Sends one request if the fence permits it. Throws an ApiError. */
+  /** Sends one request, if the fence still permits it right before the last bytes. Throws an ApiError. */
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
   /** Returns a key for a step. Only steps with the same key may be sent in one request. Absent if all steps may. */
   readonly apartBy?: (step: number) => string;
   /** The monotonic time in milliseconds after which objects must be compared again before the next request is sent. */
   compareAt: number;
-  /** Compares what the run will still change with its previous values, as the function of the same name does. */
+  /** Calls the function `changedSince` of `changed-since.ts` for this run. */
   changedSince(isFull: boolean): Promise<Comparison | undefined>;
 }
 

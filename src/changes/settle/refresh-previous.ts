@@ -15,7 +15,10 @@ import {
 } from "../rows/entries.ts";
 import type { ComparedRun } from "./evidence.ts";
 
-/** The steps of an option that will add or remove Context IDs and were never sent, and all that may be applied. */
+/**
+ * Steps that change one option. `unsent`: those that add or remove Context IDs and were never sent. `sent`: all that
+ * were applied or may have been.
+ */
 interface StepsOf {
   readonly unsent: readonly Step[];
   readonly sent: readonly Step[];
@@ -36,7 +39,7 @@ interface Touched {
   readonly remove: ReadonlySet<string>;
 }
 
-/** An option as it is now. Only those of its Context IDs are kept that steps add or remove which were never sent. */
+/** An option as it is now. `held`: only those of its Context IDs that unsent steps add or remove. */
 interface Present {
   readonly held: ReadonlySet<string>;
   readonly contextCount: number;
@@ -50,9 +53,8 @@ interface Effect {
 }
 
 /**
- * Stores the current values of objects as their previous ones, as far as only steps that were never sent change them.
- * What was sent keeps its previous value. Returns what the report says about these objects from now on. Throws the
- * ApiError of a failed read.
+ * Stores the current values of objects as their previous ones, but not where a step that was sent may have set the
+ * current value. Returns what the report says about these objects from now on. Throws the ApiError of a failed read.
  */
 export async function refreshPreviousValues(
   run: ComparedRun,
@@ -148,8 +150,9 @@ function amendedContexts(state: RunState, effects: ReadonlyMap<string, Effect>):
 }
 
 /**
- * Returns what an object changes now. Undefined if this stays the same. If several objects change the same option, it
- * is not known which of them now changes less, so their numbers are omitted unless they change nothing at all.
+ * Returns the change that is reported for an object from now on. Undefined if it stays the same. If several objects
+ * change the same option, it is not known which of them has less to change, so their numbers are omitted unless they
+ * change nothing at all.
  */
 function changeNow(change: KnownChange, { added, removed, isOther }: Effect, isOnly: boolean): KnownChange | undefined {
   const { added: adds, removed: removes, alreadyThere = 0, absent = 0, ...rest } = change;

@@ -400,8 +400,8 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
 }
 
 /**
- * Returns whether it stays in doubt if an earlier attempt applied a refused item. A second refusal after a resume ends
- * the doubt.
+ * Returns whether an earlier attempt may have applied an item that is now refused. If it was already refused before the
+ * run was resumed, this second refusal ends the doubt.
  */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
