@@ -168,9 +168,9 @@ export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Why a connection failed. For each cause, `answers/request-messages.ts` suggests another next step. `name`: the host
- * name was not found. `tls`: a secure connection failed, but not because of the certificate. `notTheService`: a proxy
- * or firewall answered.
+ * Why a connection failed. For each cause, `answers/request-messages.ts` suggests a different next step. `name`: the
+ * host name was not found. `tls`: a secure connection failed, but not because of the certificate. `notTheService`: a
+ * proxy or firewall answered.
  */
 export type NetworkCause =
   | "name"

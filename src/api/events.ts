@@ -14,8 +14,8 @@ export interface EventAnswer {
 }
 
 /**
- * Sends events, each in its own request. `!invalid` is an answer like any other. Throws an ApiError if there is no
- * answer.
+ * Sends events, each in its own request. Returns the answer `!invalid` whatever its status. Throws an ApiError for any
+ * other answer without a 2xx status, or if there is no answer.
  */
 export interface EventApi {
   /** Sends an event. `body` is JSON. `fence` may stop the event right before it is sent. */

@@ -16,7 +16,7 @@ export interface HttpSettings {
   /** The maximum time of one request until the last byte of its answer, in milliseconds. */
   readonly requestTimeoutMs: number;
   readonly proxy?: string | undefined;
-  /** How many requests may run at a time. At least 16. */
+  /** How many requests may run at a time. A number below 16 counts as 16. */
   readonly connections?: number | undefined;
   /** The largest answer that is read, in bytes. Default: 64 MB, far more than the documents allow. */
   readonly largestAnswer?: number;

@@ -23,7 +23,7 @@ export interface BulkAnswer {
   readonly serverTime?: number;
 }
 
-/** The items or IDs of a bulk request as JSON, because their size was measured before. */
+/** The items or IDs of a bulk request, already as JSON, because their size had to be known to form the request. */
 export interface BulkItems {
   readonly count: number;
   readonly json: Uint8Array;

@@ -100,8 +100,8 @@ function inAscii(json: string): string {
 }
 
 /**
- * Parses a plan for its digest. `digest` and `file` are not covered by it. The other fields must keep their order,
- * which the digest depends on.
+ * Parses a plan to check its digest, which covers all fields except `digest` and `file`. Keeps the order of the fields,
+ * because the digest depends on it.
  */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
@@ -220,9 +220,9 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
 }
 
 /**
- * Returns a problem for each group that would get Context IDs which a group of another targeting already has: the one
- * from which the file was exported. Two groups of a project cannot have the same Context ID (management-api 7.2). Empty
- * if that targeting cannot be read.
+ * Returns a problem for each group that would get Context IDs that a group of the targeting `sourceId` already has.
+ * This is the targeting that the file names. Two groups of a project cannot have the same Context ID (management-api
+ * 7.2). Empty if that targeting cannot be read.
  */
 async function heldInSource(
   sourceId: string,

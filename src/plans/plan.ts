@@ -232,7 +232,9 @@ export interface Thresholds {
   readonly maxDeletes: number;
 }
 
-/** Maximum shares of changes in percent only apply to targetings with at least this many options. */
+/**
+ * The setting that limits changes to a percentage of the options only applies to targetings with at least this many.
+ */
 const LEAST_OPTIONS = 10;
 
 /**
@@ -295,7 +297,7 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   };
 }
 
-/** The Context IDs of options in a model of a targeting, where they do not matter. */
+/** Used in a model of a targeting for options whose Context IDs do not matter. */
 export const NO_CONTEXTS: ReadonlySet<string> = new Set();
 
 export function knownOption(

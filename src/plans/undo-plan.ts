@@ -106,8 +106,8 @@ export interface Intent {
 
 /**
  * Removes those changes from an undo that the service would refuse because of other options: a move into a missing
- * group, a taken name, a Context ID in two groups, or an empty group. Without a change, another one may conflict, so
- * this is repeated.
+ * group, a taken name, a Context ID in two groups, or an empty group. Removing one change can make another one
+ * conflict, so this is repeated.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   if (present.isPartial) return;
@@ -200,8 +200,8 @@ function resolveEmptyGroup(
 type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds" | "group">;
 
 /**
- * Removes a change from an undo, or only the field that the caller has already taken out of it. Adds a row that says
- * why.
+ * Adds a row that says why a change is not undone, or not completely. Removes the change from the undo, unless the
+ * caller has taken only one field out of it and others remain.
  */
 function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent, row: RemovedChange): void {
   const { key, there, kind, name = "" } = intent;

@@ -91,8 +91,8 @@ export function undoPlan(
 }
 
 /**
- * Finds the created options whose IDs could not be read by their names, in the groups in which they were created.
- * `missing`: those that were not found, or whose name several options have.
+ * Finds created options whose IDs could not be read: by name, in the groups in which they were created. `missing`:
+ * those that were not found, or whose name several options have.
  */
 function foundByName({ withoutId = [] }: Done, present: ReadonlyMap<string, Present>) {
   const found: OptionEffect[] = [];

@@ -177,7 +177,7 @@ class Rows {
       name: name && this.#name(name),
       parent: this.#parent(parent),
       type: kind,
-      // A column of checkboxes has a FALSE in the rows of options, too.
+      // A column of checkboxes has a FALSE in every row, even in those of options that are no groups.
       exposeChildren: exposed === false && kind === "atomic" ? undefined : exposed,
       contexts: contexts?.wish,
       spots: {
