@@ -159,8 +159,9 @@ export class RunState {
   }
 
   /**
-   * Returns whether an option is older than the run's first request, by the list that was read before that request. If
-   * the list was too long, the time in the ULID decides. Undefined if the list was not read.
+   * Returns whether an option existed before the run's first request: then this run did not create it. Decided by the
+   * list of options that was read before that request. If it was too long to be kept, the ULIDs are compared. Undefined
+   * if no list was read.
    */
   orderByList(step: Step, id: string): "before" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
@@ -462,7 +463,7 @@ export class RunState {
     for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
     for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
     if (this.planned) return;
-    // Objects that are still pending have no steps, because the run was stopped before they were planned.
+    // The loop above cannot reach objects without steps: the run was stopped before they were planned.
     for (let object = 0; object < this.objects.length; object += 1) {
       if (this.standing(object) === "pending") outcomes.settle({ object, outcome: "notApplied", reason });
     }

@@ -175,8 +175,8 @@ class ColumnSum {
   }
 
   /**
-   * Compares a number with the sums of the column. Undefined if the column has cells that cannot be added, such as
-   * percentages.
+   * Returns whether the number of a cell equals the sum of all options above it, or of those since the last row with
+   * totals. Undefined if the column has cells that cannot be added, such as percentages.
    */
   compare(cell: string): "equal" | "different" | undefined {
     const compared = this.#sums.flatMap(({ decimal, all, below, digits }) => {

@@ -207,7 +207,7 @@ export class StdioConnection {
   }
 }
 
-/** Writes a message. Resolves even if writing fails, because the output stream then emits an error as well. */
+/** Writes a message. Does not reject if writing fails: the listener of the stream's `error` event handles that. */
 function written(output: Writable, message: object): Promise<void> {
   return new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve()));
 }

@@ -95,8 +95,8 @@ export async function* withContexts(
 }
 
 /**
- * Returns an option in the form of exported files. A sub-option has the name of its group; if that is unknown, the
- * group's ID.
+ * Returns an option as exported files contain it. For a sub-option, this includes the name of its group, or the group's
+ * ID if that name is unknown.
  */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;

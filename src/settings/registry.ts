@@ -139,7 +139,7 @@ export const SETTINGS = {
     "TARGETING_MCP_KEEP_DAYS",
     wholeNumber(1, 36_500),
     30,
-    "days to store finished runs; those that removed data never go sooner",
+    "days to store finished runs; other limits never delete runs that removed data earlier",
   ),
   keepRuns: setting(
     "TARGETING_MCP_KEEP_RUNS",

@@ -54,7 +54,7 @@ export const runEventTestsTool = {
   name: "run_event_tests",
   title: "Run event tests",
   description:
-    "Runs a suite of event tests and compares expected with actual results. A live service answers ok to dropped events too, so these are unobservable; the person is asked first.",
+    "Runs a suite of event tests and compares expected with actual results. A live service answers ok to dropped events too, so drops cannot be seen there. A person is asked before live tests.",
   toolset: "events",
   effect: "tests",
   idempotent: false,

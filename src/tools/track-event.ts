@@ -47,7 +47,7 @@ export const trackEvent = {
   name: "track_event",
   title: "Send an event",
   description:
-    "Sends and records one user event, with its parameters at the top level. If the service would drop or refuse it, it is not sent; the answer says how to fix it. While the result of an identical event is unknown, it is not sent again for 10 minutes. The service dates it when it arrives.",
+    "Sends and records one user event, with its parameters at the top level. If the service would drop or refuse it, it is not sent; the answer says how to fix it. If an identical event of the last 10 minutes has an unknown result, nothing is sent. The service dates it when it arrives.",
   toolset: "events",
   effect: "adds",
   idempotent: false,

@@ -102,8 +102,8 @@ export const trackEvents = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * At most this many events are compared one by one with events that were sent recently. More events, and files, are
- * compared as a whole.
+ * A call with at most this many events compares each of them with recently sent events. A longer call, or a file, is
+ * compared only as a whole.
  */
 const MOST_COMPARED = 50;
 

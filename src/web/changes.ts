@@ -336,7 +336,7 @@ function holds({ before, after, group }: Placed, text: string): boolean {
   return [...sides, group ?? ""].some((one) => one.toLowerCase().includes(text));
 }
 
-// Reads the objects that would be deleted from the service. The stored effect has only their counts, but the person who
+// Reads from the service what a run would delete. The stored effect has only their counts, but the person who
 // decides must see names and Context IDs.
 
 /** The Context IDs of at most this many options are read. With more options, only names and counts are shown. */

@@ -111,7 +111,7 @@ export function notRead(): RefusedRequest {
   return new RefusedRequest(405, "Only GET is allowed at this address.");
 }
 
-/** Returns a JSON response. The application adds the page's headers. */
+/** Returns a JSON response. The web application adds the security headers that all its responses have. */
 export function dataAnswer(data: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
   const type = { "Content-Type": "application/json; charset=utf-8" };
   return new Response(JSON.stringify(data), { status, headers: { ...type, ...headers } });

@@ -24,9 +24,9 @@ import {
 import { badId, checkContextIds, invisibleContextIds, Plan, type PlanningContext, tooManyForOption } from "./plan.ts";
 
 /**
- * Plans changing Context IDs. Items about the same option are merged in their order. An option is read first if it
- * loses Context IDs, which an undo needs, or if its new ones do not fit into one request. Throws the ApiError of a
- * failed read. An option that does not exist is no failure of the read.
+ * Plans changes of Context IDs. Items about the same option are merged in their order. An option is read first in two
+ * cases: if it loses Context IDs, because an undo must know which, and if its new Context IDs need several requests. If
+ * a read fails, throws its ApiError. An option that does not exist only makes its items fail.
  */
 export async function planUpdateContexts(
   input: Inputs["update_contexts"],

@@ -90,8 +90,8 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 }
 
 /**
- * Shell code that starts a sandbox. npx starts a shell, which would not forward the signal to stop. With `exec`, the
- * sandbox replaces this shell.
+ * Shell code that starts a sandbox. npx runs its command in another shell, which would not forward the signal to stop.
+ * With `exec`, the sandbox takes the place of that shell and gets the signal itself.
  */
 const START_SANDBOX = `start_sandbox() {
   log=$(mktemp)

@@ -89,7 +89,10 @@ async function commitsDurably(client: pg.ClientBase): Promise<void> {
   await client.query(statement);
 }
 
-/** Returns when the present tool call must be answered. Undefined outside a call, and after its answer. */
+/**
+ * Returns the deadline for answering the present tool call, on the monotonic clock in milliseconds. Undefined outside a
+ * call, and after its answer.
+ */
 export function callUntil(): number | undefined {
   return presentCall()?.until;
 }

@@ -79,7 +79,8 @@ interface BareOptions {
 }
 
 /**
- * For an import: returns how many of the new options, without groups, have no Context IDs. Undefined if all have some.
+ * For an import: counts the new options that have no Context IDs. Groups are not counted. Undefined if every option has
+ * Context IDs.
  */
 export function withoutContextIds(
   call: WriteCall,

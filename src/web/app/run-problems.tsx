@@ -41,7 +41,7 @@ function problemWords({ counts, noun }: RunRow, failures: readonly FailureRow[])
   return parts.map(({ count, how }, at) => `${at === 0 ? counted(count, noun) : number(count)} ${how}`).join(", ");
 }
 
-/** Returns how many events were not sent on purpose, because they would not count. */
+/** Returns how many events were deliberately held back, because they would not count. */
 export function heldBack(failures: readonly FailureRow[]): number {
   return countIn(failures.filter(({ isHeldBack }) => isHeldBack));
 }

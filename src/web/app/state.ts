@@ -117,7 +117,7 @@ function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
 
-/** Reads the address after a script has changed it, because the browser then sends no event. */
+/** Must be called after code has changed the address: the browser sends an event only if the user changed it. */
 export function noteAddress(): void {
   hash.value = location.hash;
 }
