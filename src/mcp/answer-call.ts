@@ -73,7 +73,9 @@ const TOO_DEEP = new ToolError(
   "Give them as the tool's schema shows.",
 );
 
-/** The error if the arguments contain a key. They are stored with runs, and keys must not be stored there. */
+/**
+ * The error if the arguments contain a key of this server. Arguments are stored with runs, and keys must not be stored.
+ */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments contain a key or token of this server; nothing was done",
   "Remove it: this server adds its keys itself.",
@@ -200,8 +202,8 @@ export async function answerCall(
 }
 
 /**
- * Returns texts from the call and from the settings. Unlike texts from files, error messages may quote them without
- * marks.
+ * Returns texts from the call and from the settings. Error messages may quote these without marks, unlike texts from
+ * files.
  */
 function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDirs">): readonly string[] {
   const texts = isJsonObject(given) ? Object.values(given).filter((value) => typeof value === "string") : [];
@@ -328,8 +330,8 @@ async function checked({ tool, prepare: prepared, inputSchema }: ListedTool, sen
 const DELETE_BY_FILE = ". To delete what a file lists: plan_targeting with Remove in the column Action, and Option IDs";
 
 /**
- * How often a person is asked during one call at most. After a reply, the person is asked again if the effect of the
- * call has changed in the meantime.
+ * The maximum number of times that a person is asked during one call. After a reply, the person is asked again if the
+ * effect of the call has changed in the meantime.
  */
 const MAX_ROUNDS = 8;
 
@@ -418,7 +420,7 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
   const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
     const { inputResponses } = call.mcpReq;
-    // The repeated call contains no roots, so the client has none and is not asked again.
+    // If a call that the client repeats contains no roots, the client has none and is not asked again.
     if (modern !== undefined && inputResponses === undefined) throw new RootsNeeded();
     const said: unknown =
       modern !== undefined
