@@ -320,9 +320,9 @@ function stopRequestsOf(
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Returns whether an announced request may still be sent. Call it right before sending. Once a request to stop was
-   * confirmed to the caller who made it, no request that is announced afterwards is sent. `asked`: whether a stop was
-   * requested when the announcement was stored, if that is known.
+   * Returns whether a request to the service, which the journal announces, may still be sent. Call it right before
+   * sending. Once a stop was confirmed to the caller, no request that is announced later is sent. `asked`: whether a
+   * stop was requested when the announcement was stored, if that is known.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");

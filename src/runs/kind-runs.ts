@@ -436,10 +436,7 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/**
- * Takes the lease of a run and withdraws the requests to stop it that came before. Undefined if a process executes the
- * run.
- */
+/** Takes the lease of a run and withdraws earlier requests to stop the run. Undefined if a process executes the run. */
 async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
   const asked = await store.stops.asked(runId);
   const lease = await store.lease(runId);

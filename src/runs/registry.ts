@@ -104,8 +104,8 @@ export class Runs {
   }
 
   /**
-   * Finds a run of the caller. If its stored data is damaged, throws an error that says whether what the run removed
-   * from the service is stored completely.
+   * Finds a run of the caller. If its stored data is damaged, throws an error. The error says whether all data that the
+   * run removed from the service is still stored.
    */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {

@@ -25,7 +25,7 @@ export type RunStatus =
   | "planned"
   | "needs_confirmation";
 
-/** What a preflight predicted for an object and what happened instead. Absent if the outcome already says it. */
+/** What was predicted for an object before sending, and the deciding rule. `observed`: the actual result, if known. */
 export interface Prediction {
   readonly predicted: string;
   readonly rule?: string;

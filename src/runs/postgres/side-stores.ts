@@ -135,8 +135,9 @@ export function storedNames(database: Database, project: string, now: () => numb
 }
 
 /**
- * Returns the form in which a column stores a text of the service. PostgreSQL stores no NUL and no half characters, so
- * such a text is stored as JSON. So is a text that begins like JSON.
+ * Returns the form in which a column stores a text of the service. PostgreSQL stores neither NUL nor unpaired
+ * surrogates (halves of a character in UTF-16), so a text with these is stored as JSON. So is a text that begins like
+ * JSON.
  */
 function toColumn(text: string): string {
   return /^"|\0/.test(text) || !text.isWellFormed() ? JSON.stringify(text) : text;
