@@ -478,8 +478,8 @@ class Facts {
   }
 
   /**
-   * Returns how many Context IDs may have lost leading zeros: the shorter ones, if 90 % of all have the same length,
-   * which is the greatest. Otherwise returns 0.
+   * Returns how many Context IDs may have lost leading zeros: all that are shorter than the longest, if at least 90 %
+   * of the IDs have the greatest length. Otherwise returns 0.
    */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);

@@ -239,7 +239,7 @@ class RowReader {
   readonly #found: SkippedLines | undefined;
   /** Rows that have only a text, after an empty row or totals. They are notes if no other row follows. */
   readonly #apart: SheetRecord[] = [];
-  /** How many options there are, if each has several filled cells. Otherwise NaN. */
+  /** How many options there are. NaN if one has a single filled cell, so that no such row counts as a note. */
   #full = 0;
   #held: SheetRow | undefined;
   #heldKind: RowKind = "option";
