@@ -266,7 +266,7 @@ function causeOf(failure: SummarizedFailure): string | undefined {
 }
 
 /**
- * For failures in which each object has another wrong value: what is wrong with all of these values, by error code and
+ * For failures in which each object has its own wrong value: what is wrong with all of these values, by error code and
  * rule.
  */
 const IN_COMMON: Readonly<Record<string, string>> = {

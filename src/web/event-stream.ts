@@ -80,8 +80,9 @@ export function eventStream<Message>(
 const MAX_STREAMS = 256;
 
 /**
- * Limits how many streams are open at a time. The returned function counts one more for a person, who can have half of
- * all, and returns a function that ends this. Undefined if there are too many.
+ * Limits how many streams are open at a time, with at most half of them for one person. The returned function is called
+ * when a person opens a stream. It returns the function to call when the stream closes, or undefined if too many are
+ * open.
  */
 export function streamLimit(): (who: string) => (() => void) | undefined {
   const openBy = new Map<string, number>();

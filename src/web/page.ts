@@ -180,8 +180,8 @@ function checkPost({ headers }: Request): void {
 }
 
 /**
- * Refuses a POST from a page that was loaded with the wrong scheme. Right is the scheme of `address`, or `http` at a
- * loopback address that is not `address`.
+ * Refuses a POST from a page that was loaded with the wrong scheme. The right scheme is that of `address`. At any other
+ * loopback address, it is `http`.
  */
 function checkScheme({ headers }: Request, address: string): void {
   const { protocol, host } = new URL(address);

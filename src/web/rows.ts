@@ -66,7 +66,7 @@ export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): P
   );
 }
 
-/** Adds to each completely undone run the ID of the run that undid it, unless that one was undone itself. */
+/** Adds to each completely undone run the ID of the run that undid it, unless the undo was undone, too. */
 function withUndos(rows: readonly RunRow[]): readonly RunRow[] {
   const byId = new Map(rows.map((row) => [row.runId, row]));
   const undoneBy = new Map<string, string>();
@@ -219,7 +219,10 @@ function doneKinds(how: RunRow["how"], status: string): RunRow["how"] {
   return status === "running" ? undefined : how;
 }
 
-/** Returns how many items a run has, and how many are done. Options in new targetings are counted apart (`options`). */
+/**
+ * Returns how many items a run has, and how many are done. Options in new targetings are counted separately
+ * (`options`).
+ */
 function workOf(
   { items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"],
   inside: NonNullable<ListedRun["about"]>["inside"],
@@ -422,7 +425,8 @@ async function actionsWithUndo(
 }
 
 /**
- * Returns whether some changes of a run can be undone, for example because an undo of it was undone or failed in part.
+ * Returns whether a run made changes that can be undone. After an undo, some may be left, for example because the undo
+ * failed in part or was itself undone.
  */
 async function canBeUndone(run: Run, { services }: PageScope): Promise<boolean> {
   if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isWithdrawn(run.state)) return false;

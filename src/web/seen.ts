@@ -95,8 +95,8 @@ export function whyNotApprovable(
 }
 
 /**
- * How long a run of another caller that does not wait for approval is not read again, in milliseconds. A run that was
- * requested less than `NEW_MS` ago is always read, because it may soon need approval.
+ * After a run of another caller was found not to wait for approval, it is not read again for this many milliseconds. A
+ * run that was requested less than `NEW_MS` ago is always read, because it may soon need approval.
  */
 const LOOK_AGAIN_MS = 2000;
 const NEW_MS = 10_000;
