@@ -36,8 +36,8 @@ interface ChangeKind<Input> {
   /** Plans a call, for which it reads from the service. Throws an ApiError if a read fails. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
   /**
-   * Returns the objects that the plan will report. Called before planning, and reads nothing from the service. Throws a
-   * FileError.
+   * Returns the targetings and options that the plan will report, as far as the input shows them. Called before
+   * planning, and reads nothing from the service. Throws a FileError.
    */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
@@ -312,8 +312,8 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Returns whether an identical call may resume a run. False for deletions, and for runs without a plan that may need
- * approval.
+ * Returns whether an identical call may resume a run. False for deletions, and for runs that may need approval and have
+ * no plan yet.
  */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
@@ -369,7 +369,7 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
   return { cause, reason: ownReason(code, problemOf(thrown)) };
 }
 
-/** Returns whether a run ended before it started: it was not approved, or its planning failed. */
+/** Returns whether a run ended before it started, because it was not approved or because its planning failed. */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");

@@ -114,7 +114,8 @@ export class Changes {
   }
 
   /**
-   * Stores a run without starting it. If a run of an identical call waits for approval, returns the header of that one.
+   * Stores a run without starting it. If a run of an identical call already waits for approval, stores nothing and
+   * returns the header of that run.
    */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
     const repeats = await this.lastRun(call, caller);
@@ -235,8 +236,8 @@ export class Changes {
 
   /**
    * Plans a stored run in the background and starts it with `begin`. If `begin` returns undefined, `ask` requests
-   * approval; without `ask`, the plan is only stored. While the run is planned, its state is `meanwhile`, or else a
-   * state that lists the whole input as not applied.
+   * approval; without `ask`, the plan is only stored. While the plan is being made, the state of the run is
+   * `meanwhile`, or else a state that lists the whole input as not applied.
    */
   async prepare(
     header: ChangeHeader,
@@ -277,7 +278,7 @@ export class Changes {
         return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);
       },
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
-      // If this cannot be stored, the run stays stored as not started.
+      // If the withdrawal cannot be stored, the run stays stored as not started.
       withdraw: () => undefinedIfUnreadable(this.runs.withdraw(runId)),
       // A started run releases its lease itself. A lease that cannot be released expires.
       over: async () => (isStarted ? undefined : lease.release().catch(() => undefined)),

@@ -42,8 +42,8 @@ export async function readPreviousValues(
 }
 
 /**
- * What a read has shown about steps that were sent but not answered. It was made when none of their requests was in
- * progress any more.
+ * What a read has shown about steps that were sent but not answered. The read was made when none of their requests
+ * could still be in progress.
  */
 export interface Resolved {
   /** By object: the ID of the object that an unanswered step created. */

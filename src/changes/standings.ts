@@ -306,15 +306,15 @@ export class RunWork {
   }
 
   /**
-   * Ends the objects of a step without success. If the step creates an object, the objects inside it were not
-   * attempted.
+   * Ends a step, and its objects, without success. If a create failed, the objects inside the new object get
+   * `notApplied`.
    */
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;
     const makes = step.operation === "createTargetings" || step.operation === "addOptions";
     const isOver = to === "failed" || to === "refused";
-    // The name that exists is that of the main object, not of an object inside it.
+    // OWNER_UNCLEAR says that an object with this name exists. That is true only of the main object's name.
     const isInside = reason.code === "OWNER_UNCLEAR";
     const reasonInside = isInside ? ownReason("OWNER_UNCLEAR", { ...reason.detail, isInside }) : reason;
     for (const object of step.objects) {

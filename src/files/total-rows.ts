@@ -136,7 +136,10 @@ export class TotalRows {
     return isApart || !sums.includes("different") || sums.includes("equal") ? "totalIfLast" : "notTotal";
   }
 
-  /** Returns whether all cells after the first are the sums of their columns, none of which is read. */
+  /**
+   * Returns whether all filled cells after the first are the sums of their columns. False if one of these columns is
+   * read.
+   */
   #isLabelledSum(cells: readonly string[]): boolean {
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const numbers = filled.slice(1);

@@ -109,7 +109,7 @@ const digested = z.looseObject({ digest: z.string(), file: z.string().optional()
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
   const { digest, file, ...content } = digested.safeParse(value).data ?? {};
-  // The digest is checked before the content is validated, so that the memory of both is not needed at once.
+  // The digest is checked before the content is validated, so that the memory for both is not needed at the same time.
   const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
   const quoted = JSON.stringify(path);

@@ -202,8 +202,8 @@ interface ChangedObjects extends OtherKinds, Pick<TitleParts, "only" | "to"> {
 }
 
 /**
- * Returns how a run changed existing objects, as parts of a title. `of`: which count decides about the nouns, that of
- * all items or that of the changed ones.
+ * Returns how a run changed existing objects, as parts of a title. `of`: whether the nouns are chosen by the kinds of
+ * all items or only of the changed ones.
  */
 function changeParts(how: ChangeKinds, objects: ChangedObjects, of: "items" | "changed"): readonly ChangePart[] {
   const { only, to, whole, groups, targetings } = objects;

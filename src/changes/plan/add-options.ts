@@ -24,7 +24,7 @@ type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
  * Plans adding options to one targeting. Sub-options of a new group are part of the group's item. The existing options
- * are read if a `parentName` is no group of the call, or if `onExisting` is not `fail`.
+ * are read if a `parentName` is not the name of a group in the call, or if `onExisting` is not `fail`.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -231,8 +231,8 @@ async function planRowsWithIds(
     }
     return option === undefined && invalid === undefined;
   });
-  // All options are read before the first one is planned. Otherwise the order of the plan would depend on that of the
-  // answers.
+  // All options are read before the first one is planned. Otherwise the order of the plan would depend on the order in
+  // which the answers arrive.
   const read = await mapConcurrently(known, async ({ candidate, option }) => {
     const areRead = candidate.option.contexts.length > 0 && option.contextCount !== 0;
     const held = areRead ? (await readOptionContents(api, option._id, signal)).contexts : [];

@@ -338,8 +338,8 @@ export interface OptionalReads {
 }
 
 /**
- * Returns reads that throw no ApiError, because the change goes on without what they return. After a read fails other
- * than by a rejection, nothing more is read.
+ * Returns reads that throw no ApiError, because the change can be made without their results. After a read that failed
+ * but was not rejected, for example after a time-out, nothing more is read.
  */
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently = aroundReads(api, (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));

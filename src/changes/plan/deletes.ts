@@ -26,8 +26,8 @@ interface WantedDelete {
 }
 
 /**
- * Plans deleting targetings, which it reads first. Throws the ApiError of a failed read. A targeting that does not
- * exist is no failure of the read.
+ * Plans deleting targetings, which it reads first. If a read fails, throws its ApiError. If a targeting does not exist,
+ * only its object fails.
  */
 export async function planDeleteTargetings(input: Inputs["delete_targeting"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;

@@ -32,8 +32,8 @@ import { type Plan, parts } from "./plan.ts";
 import { MEASURES, REQUEST_LIMITS } from "./requests.ts";
 
 /**
- * The positions of one targeting's objects in the plan: `own` is that of the targeting itself, `first` that of its
- * first item.
+ * The positions of one targeting's objects in the plan: `own` is the position of the targeting itself, `first` the
+ * position of its first item.
  */
 export interface TargetingObjects {
   readonly own: number;

@@ -152,7 +152,10 @@ export class Plan {
     if (Object.keys(this.facts).length > 0) yield { t: "facts", facts: this.facts };
   }
 
-  /** Returns blocks of rows and lists of steps. Rows of a block that an earlier step uses are returned as steps. */
+  /**
+   * Yields blocks of rows and lists of steps. If an earlier step uses a later object, `entries` has already yielded the
+   * rows of a block as objects. The block is then yielded as steps.
+   */
   *#sections(): Generator<RowBlock | readonly Step[]> {
     let named = 0;
     let steps: Step[] = [];

@@ -37,8 +37,8 @@ type NamingStep = StepOf<"createTargetings" | "renameTargetings">;
 
 /**
  * Predicts the failures that reads can show: taken names, missing objects, parents that are no groups, groups that
- * would be empty, and exceeded limits. Objects that the previous run of an identical call created are already done.
- * Throws the ApiError of a failed read.
+ * would be empty, and exceeded limits. Objects that the previous run of an identical call created get the outcome
+ * `alreadyDone`. Throws the ApiError of a failed read.
  */
 export async function preflight({ steps, losses }: Plan, given: PredictionContext): Promise<Predicted> {
   const read = new Map<string, Promise<TargetingContents | RejectedError>>();

@@ -216,7 +216,9 @@ const madeRows = z.object({
   ids: z.array(z.string().nullable()),
 });
 
-/** The result of rows that were created. `from`: the step of the first row, which those of the other rows follow. */
+/**
+ * The result of rows that were created. `from`: the step of the first row. The steps of the other rows follow in order.
+ */
 export type MadeRows = Fixed<z.infer<typeof madeRows>>;
 
 const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);

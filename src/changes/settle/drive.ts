@@ -74,8 +74,8 @@ export async function drive(
 const MAX_GROUPS = 20;
 
 /**
- * Records the newest option of each list to which the run adds options: what is newer later may be created by the run.
- * If a list cannot be read, for example without the read scope, only clocks decide this.
+ * Records the newest option of each list to which the run adds options: only an option that is newer than this can have
+ * been created by the run. If a list cannot be read, for example without the read scope, only clocks decide this.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const lists = new Map<string, OptionList>();
@@ -104,8 +104,8 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
 
 /**
  * Returns the newest options of a list, if that can be found out. The order of a list is not documented. So a list of
- * up to two pages is read whole. Of a longer list, the first and the last page are read; if one of them is newer than
- * the other, the list counts as sorted.
+ * up to two pages is read whole. Of a longer list, only the first and the last page are read. If all options on one of
+ * them are newer than those on the other, the list counts as sorted by age.
  */
 async function newestIn(
   { api }: ChangeDriver,
@@ -172,8 +172,8 @@ interface Writers {
 }
 
 /**
- * Ends the steps whose objects others have changed. Returns whether there were any. Notes what others have already
- * changed in the same way.
+ * Ends the steps whose objects others have changed. Returns whether there were any. Also notes which changes of the run
+ * others have already made.
  */
 async function endChangedSteps(driver: ChangeDriver, { epoch }: Turn, writers: Writers): Promise<boolean> {
   const { clock } = driver;

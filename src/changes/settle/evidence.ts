@@ -104,8 +104,8 @@ const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSI
  * Estimates the difference between the service's clock and ours (theirs minus ours, in milliseconds), so that the times
  * in IDs can be compared with ours. Each reading narrows the range of possible differences. IDs of objects that we
  * certainly created are proof. The header `Date` may come from another machine, so it counts only while it agrees with
- * such IDs; it then limits how far the service's clock can be ahead. It can prove that an object is newer than a
- * request, but never that it is older.
+ * such IDs; it then limits how far the service's clock can be ahead. The header can prove that an object is newer than
+ * a request, but never that it is older.
  */
 export class ServerClock {
   #ids: Range;

@@ -92,8 +92,8 @@ export async function reconcileCreates(
 }
 
 /**
- * Adds the IDs of objects that are certainly newer than their first attempt to the service's clock. They limit how far
- * it can be ahead.
+ * Improves what is known about the service's clock: the IDs of objects that are certainly newer than the first attempt
+ * to create them limit how far it can be ahead.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
