@@ -356,8 +356,8 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
 }
 
 /**
- * Returns how a run ends when its planning fails: for good after a FileError, or after an ApiError with which the service
- * rejected a request; interrupted, so that it can be resumed, after any other ApiError. Undefined for all other errors.
+ * Returns how a run ends when its planning fails. After a FileError, or if the service rejected a request, it ends for
+ * good. After any other ApiError, it is interrupted, so that it can be resumed. Undefined for all other errors.
  */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {

@@ -242,8 +242,8 @@ async function begun(
 }
 
 /**
- * Writes a plan to the journal. The previous values are stored first, because requests may be sent after the entry
- * `planned`.
+ * Writes a plan to the journal. The previous values are stored before the last entry, `planned`, because requests may
+ * be sent after that entry.
  */
 async function recordPlan(
   run: DrivenChange,

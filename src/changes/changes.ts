@@ -76,7 +76,7 @@ export class Changes {
     );
   }
 
-  /** Returns an API for the reads of one plan, which together share one retry budget. */
+  /** Returns an API for the reads of one plan. These share one limit for simultaneous reads. */
   api(): ManagementApi {
     const { api } = this.#context;
     return api.forCall?.() ?? api;

@@ -230,7 +230,7 @@ export class Outcomes {
     }
   }
 
-  /** Sets the outcome of an object. All outcomes except `notApplied` are final. */
+  /** Sets the outcome of an object that has none yet, or only `notApplied`. Any other outcome stays. */
   settle({ object, outcome, reason, _id }: Settlement): void {
     const before = this.#standing[object];
     if (before === outcome || (before !== "pending" && before !== "notApplied")) return;

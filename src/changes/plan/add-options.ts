@@ -24,7 +24,8 @@ type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
  * Plans adding options to one targeting. Sub-options of a new group are part of the group's item. The existing options
- * are read if a `parentName` is not the name of a group in the call, or if `onExisting` is not `fail`.
+ * are read if a `parentName` is not the name of a group in the call, if a row has an `_id`, or if `onExisting` is not
+ * `fail`.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -207,7 +208,7 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 /**
  * Plans the rows that have the ID of an existing option, as in a file with results. Returns the options of all other
  * rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. With any other
- * difference, the row fails, or is skipped if `onExisting` is `skip`.
+ * difference, the row fails, even if `onExisting` is `skip`.
  */
 async function planRowsWithIds(
   plan: Plan,

@@ -48,7 +48,7 @@ export class OptionDrafts {
   readonly #candidates: OptionCandidate[] = [];
   /** All names in the group column, even those in failed rows. An option with one of these names is a group. */
   readonly #groupNames = new Set<string>();
-  /** The names of all rows that name a group, even of failed ones. */
+  /** The names of all rows that could be read and that name a group, even if their options fail. */
   readonly subOptionNames = new Set<string>();
   /** The object of the first option with each name. */
   readonly #names: NamesInUse = new Map();

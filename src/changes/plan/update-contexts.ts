@@ -132,7 +132,7 @@ async function namesOf(
   try {
     for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   } catch (thrown) {
-    // The names are only for messages. The change can be planned without them.
+    // The change can be planned without these names. Rows with a wrong name are then not noticed.
     if (!isApiError(thrown)) throw thrown;
   }
   return names;

@@ -56,7 +56,7 @@ function recallClock({ state, clock, serverClock }: ChangeDriver): void {
 }
 
 /**
- * Decides about a request whose answer was lost and of which only some options exist. Returns an entry `done` for each
+ * Decides about a request whose answer was lost, and only some of whose options exist. Returns an entry `done` for each
  * option that this request has certainly created. Empty if that is certain for none.
  */
 async function createdWith(

@@ -33,9 +33,9 @@ function counted(value: PreviousValue): PreviousValue {
  * each open step that would delete or overwrite changes by others: `unknown` if an earlier request may have applied the
  * step, otherwise `failed`. If others already made the same change as a step that was never sent, stores the current
  * values as the previous ones, so that the run does not claim that change. Undefined if no open step needs a
- * comparison. `isFull`: reads the Context IDs of every option. Otherwise only of options that now have more or fewer of
- * them. The caller must have the write lock, so that this server sends no other request meanwhile. Throws the ApiError
- * of a failed read.
+ * comparison. `isFull`: reads the Context IDs of every option in which the run will change some. Otherwise only of
+ * those options that now have more or fewer of them. The caller must have the write lock, so that this server sends no
+ * other request meanwhile. Throws the ApiError of a failed read.
  */
 export async function changedSince(
   run: ComparedRun,

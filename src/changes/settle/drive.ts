@@ -57,7 +57,7 @@ export async function drive(
           }),
         );
       let end = await inTurn();
-      // If another process has had the write lock in between, the next attempt first compares what may have changed.
+      // Not all was sent. The next attempt waits for the write lock and, if that is due, compares the objects first.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
@@ -224,8 +224,8 @@ function endReason(reason: Reason): Reason {
 
 /**
  * Decides about deferred steps, which were refused and wait for other changes. Called when no other step is left. Steps
- * that need each other's names get temporary names. Steps are retried if another step was applied since their refusal;
- * the others fail. Returns the order of the retries.
+ * that need each other's names get temporary names. Those since whose refusal another step was applied are retried. If
+ * there are none, all fail. Returns the order of the retries.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
@@ -329,7 +329,10 @@ interface Path {
   readonly circleFrom?: number;
 }
 
-/** Divides changes into paths, the first of which begin at `starts`. Each change belongs to one path. */
+/**
+ * Divides changes into paths. Each change belongs to one path. `starts`: where a path may begin; earlier ones come
+ * first.
+ */
 function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
   const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
   const blockerOf = ({ reason }: Deferred): Deferred | undefined =>

@@ -30,7 +30,10 @@ export function existingIds(reason: Reason): readonly string[] {
   return existingId === undefined ? several : [existingId, ...several];
 }
 
-/** A create whose first attempt got no answer and whose second attempt was refused because its name is taken. */
+/**
+ * A create whose first attempt got no answer, and whose name is taken now. `reason`: why it would fail, with the IDs of
+ * the objects that have the name.
+ */
 export interface InDoubtNameConflict {
   readonly step: Step;
   readonly reason: Reason;
@@ -47,7 +50,7 @@ interface OpenCreate extends InDoubtNameConflict {
  * Decides whether the first attempt of a create has itself created the object that has its name now. `done` if the
  * object is newer than that attempt and equals what was sent. `failed` if the object is older. `unknown` if neither is
  * proven. With `madeNow`, the second attempt has created other items of the same all-or-nothing request, so the first
- * attempt created nothing. `namesIn` returns the names that are taken by sub-options.
+ * attempt created nothing. `namesIn` returns the names in a targeting, including those of sub-options.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
@@ -177,7 +180,7 @@ async function withSameContexts(
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
     });
   });
-  // If an option differs from what was sent, another writer is active.
+  // If an option differs from what was sent, another writer is active. Then `compareContexts` reads all options.
   const isAlone = wanted.every(({ step, ids }) =>
     ids.every((_id) => {
       const record = found.get(_id);

@@ -20,8 +20,9 @@ type Attempt =
   | { readonly kind: "turnLost" };
 
 /**
- * How the sending of a request ended. `turnLost`: this process lost the write lock before all was sent. The rest is
- * sent when it has the lock again and, if a comparison is due, the objects were compared with their previous values.
+ * How the sending of a request ended. `turnLost`: not all was sent, because this process lost the write lock, or
+ * because a comparison of the objects with their previous values is due. The rest is sent later, with the lock and
+ * after the comparison.
  */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }

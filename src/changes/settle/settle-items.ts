@@ -165,15 +165,15 @@ async function madeByRepeatedRun(
 }
 
 /**
- * For `addContexts`: adds the Context IDs to the option that has the name, even if this run may have created it. Until
- * it is known who created the option, the update is as uncertain as the create. Otherwise a run that stops in between
- * would report an option as not applied that it may have created.
+ * For `addContexts`: adds the Context IDs to the option that has the name, although this run itself may have created
+ * it. The update counts as perhaps applied from the start. Otherwise, if the run stops before the update, it would
+ * report the option as not applied.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
   if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
   const then = existingOption(driver, step, reason, maker);
-  // The step stays in doubt, because this run itself may have created the option.
+  // Without an update, the create ends as `unknown`, because this run itself may have created the option.
   if (then?.steps === undefined) return undefined;
   return { ...then, changes: [...then.changes, ...then.steps.map(({ id }) => ({ step: id, to: "suspect" }) as const)] };
 }
