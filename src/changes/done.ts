@@ -208,7 +208,7 @@ class Tracks {
         if (_id !== undefined) this.#deleteTargeting(_id);
         return;
       case "updateOptions":
-        // The item has no ID if this run itself created the group.
+        // The ID is unknown if this run itself created the option and could not read its ID.
         if (_id !== undefined) this.#update(_id, step.item, bound("parent"));
         return;
       case "deleteOptions":

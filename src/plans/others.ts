@@ -22,8 +22,8 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
 type Rows = readonly DesiredRow[];
 
 /**
- * The existing options that the file does not contain. `deleted`: those that the plan deletes. `onlyThere`: for plans
- * without a base, all of them.
+ * The existing options that the file does not contain. `deleted`: those that the plan deletes. `onlyThere`: all of them
+ * if the plan has no base and matches options by name, otherwise none.
  */
 interface Unnamed {
   readonly deleted: readonly ServiceOption[];

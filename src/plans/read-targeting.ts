@@ -74,8 +74,9 @@ export interface TargetingHints {
 }
 
 /**
- * Returns the ID of the targeting that the call, the file or the base names. Undefined if the plan creates the
- * targeting. Throws a FileError if they contradict each other, or if the name is missing, unknown or ambiguous.
+ * Returns the ID of the targeting that the call, the file or the base names. Undefined if only the file names one and
+ * its name is unknown: then the plan creates it. Throws a FileError if they contradict each other, if there is no name,
+ * if the name is ambiguous, or if the name in the call is unknown.
  */
 export async function whichTargeting(hints: TargetingHints): Promise<string | undefined> {
   const { given, file, base, byName, memory } = hints;
