@@ -108,7 +108,10 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return read && { header, record, ...read };
   }
 
-  /** Takes the lease, unless `held` is given, and marks the run as running. Undefined if the run was started before. */
+  /**
+   * Takes the lease, unless `held` is given, and marks the run as running. Undefined if it was already started or
+   * ended.
+   */
   async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
     const startBy = (lease: Lease) =>
@@ -486,8 +489,7 @@ function hintOf(clock: Clock, signal: AbortSignal) {
     async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
-        // The hint is given only once. If it was given before this sleep, the caller knew of it when it chose `ms`, so
-        // the sleep takes its full time.
+        // A hint that was given before this sleep does not end it, because the caller already considered it in `ms`.
         wake = hint.isGiven ? () => {} : resolve;
       });
       await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);

@@ -309,7 +309,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Ends a run that is not started. Undefined if there is no such run or its kind is never planned before the start.
+   * Ends a run that is not started. Undefined if it is started or not stored, or if runs of its kind are not planned
+   * first.
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;

@@ -32,8 +32,8 @@ export interface ClaimOptions {
 }
 
 /**
- * Continues runs whose process has ended, until `stopping` is aborted. Resolves when other processes know that it
- * stopped.
+ * Continues runs whose process has ended, until `stopping` is aborted. Resolves already when other processes can see
+ * that this process does so.
  */
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;

@@ -169,7 +169,9 @@ export class Runs {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
-  /** Returns a caller's runs, the newest first. A run that is not started is included only if it waits for approval. */
+  /**
+   * Returns a caller's runs, the newest first. A run that is not started is included only once its objects are known.
+   */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {
@@ -258,8 +260,8 @@ export class Runs {
   }
 
   /**
-   * Returns the summary of a run whose record contains none. Undefined if the run cannot be read or has no objects yet.
-   * Throws a DamagedRunError.
+   * Returns the summary of a run whose record contains none. Undefined if the run cannot be read, or is not started and
+   * has no objects. Throws a DamagedRunError.
    */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));

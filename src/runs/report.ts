@@ -249,7 +249,7 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
 
 type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
 
-/** Returns the remedy for a reason. `kind` is another text for each message, even if the remedy is the same. */
+/** Returns the remedy for a reason. `kind` differs if the messages differ, even if the remedy is the same. */
 type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
 
 /**

@@ -195,8 +195,8 @@ function parseHeader(runId: string, text: string): RunHeader {
 }
 
 /**
- * Returns the revision of a run, which changes with every change of its files. A replaced file has another inode or
- * time; a journal that has grown has another size.
+ * Returns the revision of a run, which changes when its header, plan, journal or record changes. A replaced file has
+ * another inode or time; a journal that has grown has another size.
  */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesInRun(place)).filter((name) => name.startsWith("record."));

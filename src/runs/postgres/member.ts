@@ -51,7 +51,9 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 type Listeners = Map<string, Set<() => void>>;
 
 interface Shown {
-  /** The number that the database gave this process. It keeps the number until it ends. */
+  /**
+   * The number that the database gave this process. It keeps the number until it ends, unless another process uses it.
+   */
   number?: number | undefined;
   backend?: number | undefined;
   projects: readonly string[];

@@ -360,7 +360,7 @@ interface Appended {
   readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
   readonly turn_asked: string;
   readonly seq_now: string;
-  /** Whether a stop was requested before this append. Null if nothing was appended. */
+  /** Whether a stop was requested before this append. Null if nothing was appended now. */
   readonly stop_asked: boolean | null;
 }
 
